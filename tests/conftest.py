@@ -1,0 +1,47 @@
+"""What every test file shares. Nothing of the package is imported here: the shape checks are installed at its import."""
+
+from pathlib import Path
+
+import hypothesis
+import pytest
+import torch
+
+# Many tiny tensors: a second thread costs more than it gives, and the suite may run in several processes.
+torch.set_num_threads(1)
+
+# The same examples on every run, so a red build is red again at the next try; `--hypothesis-profile thorough` looks further.
+hypothesis.settings.register_profile("vantage", deadline=None, max_examples=25, derandomize=True, database=None)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500, database=None)
+hypothesis.settings.load_profile("vantage")
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of real images beside the checkout; a test that asks for it is skipped where there is none."""
+    folder = REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"real images are not here: no folder {folder}")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Torch's default generator starts each test at the same place, whatever ran before."""
+    torch.manual_seed(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests that need a GPU where there is none."""
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device, and torch sees none here"))
