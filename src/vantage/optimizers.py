@@ -1,0 +1,227 @@
+"""How parameters move: SGD, LARS and AdamW, and which parameters are spared weight decay.
+
+Each choice is a frozen value with `build(module, lr)`. Only parameters that take a gradient are given to the optimizer,
+so a slow encoder inside the module is left alone. The training loop writes the learning rate of each step into every
+parameter group (`group["lr"]`). Optimizers work on lists of tensors at once (`foreach`): on a GPU a few launches in
+place of some per parameter.
+"""
+# torch documents its operations on lists of tensors, but does not export them to type checkers.
+# pyright: reportPrivateImportUsage=false
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from vantage.errors import UserError
+
+
+@runtime_checkable
+class Exclusion(Protocol):
+    """Which parameters are spared weight decay (and, under LARS, the adapted rate)."""
+
+    def __call__(self, name: str, parameter: nn.Parameter) -> bool:
+        """Whether this parameter is spared; `name` is the dotted one of `named_parameters`."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoParameters:
+    """Spare none: every parameter decays, as in the releases of MoCo and of instance discrimination."""
+
+    def __call__(self, name: str, parameter: nn.Parameter) -> bool:
+        """False for every parameter."""
+        return False
+
+
+@dataclass(frozen=True)
+class BiasAndNorm:
+    """Spare biases and the scales and shifts of normalisation layers, as SimCLR and PIRL do.
+
+    These are the parameters with at most one axis, whatever the layer is called; so a learnt scale per channel, as some
+    transformers have, is spared too.
+    """
+
+    def __call__(self, name: str, parameter: nn.Parameter) -> bool:
+        """True for parameters with at most one axis."""
+        return parameter.ndim <= 1
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """A frozen choice of how parameters move."""
+
+    def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.Optimizer:
+        """An optimizer of the parameters of `module` that take a gradient; the loop sets `lr` before each step."""
+        ...
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent with momentum: v ← momentum · v + g + weight_decay · w, then w ← w − lr · v.
+
+    The defaults are MoCo's (arXiv 1911.05722): all parameters decay.
+    """
+
+    momentum: float = 0.9
+    """Weight of the past in the velocity, in [0, 1)."""
+    weight_decay: float = 1e-4
+    """L2 penalty, added to the gradient."""
+    spare: Exclusion = NoParameters()
+    """Which parameters do not decay."""
+
+    def __post_init__(self) -> None:
+        _in_range(self, "momentum", self.momentum, 1.0)
+        _in_range(self, "weight_decay", self.weight_decay)
+
+    def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.SGD:
+        """torch's SGD; raises `UserError` where `module` has nothing to train."""
+        decayed, spared = _split(module, self.spare)
+        groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
+        return torch.optim.SGD(
+            _filled(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay, foreach=True
+        )
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Adam with weight decay apart from the gradient (arXiv 1711.05101), for transformers.
+
+    No method here was published with it; the decay is our choice.
+    """
+
+    first_moment: float = 0.9
+    """Weight of the past in the mean of the gradient, in [0, 1)."""
+    second_moment: float = 0.999
+    """Weight of the past in the mean of its square, in [0, 1)."""
+    weight_decay: float = 0.05
+    """Share of each weight taken away a step, times the learning rate."""
+    epsilon: float = 1e-8
+    """Added to the root of the second moment, against division by nought."""
+    spare: Exclusion = BiasAndNorm()
+    """Which parameters do not decay."""
+
+    def __post_init__(self) -> None:
+        _in_range(self, "first_moment", self.first_moment, 1.0)
+        _in_range(self, "second_moment", self.second_moment, 1.0)
+        _in_range(self, "weight_decay", self.weight_decay)
+        _in_range(self, "epsilon", self.epsilon)
+
+    def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.AdamW:
+        """torch's AdamW; raises `UserError` where `module` has nothing to train."""
+        decayed, spared = _split(module, self.spare)
+        groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
+        moments = (self.first_moment, self.second_moment)
+        return torch.optim.AdamW(
+            _filled(groups), lr=lr, betas=moments, eps=self.epsilon, weight_decay=self.weight_decay, foreach=True
+        )
+
+
+@dataclass(frozen=True)
+class LARS:
+    """Layer-wise adaptive rates, for large batches (arXiv 1708.03888, algorithm 1), with the defaults of SimCLR.
+
+    For each parameter w with gradient g:
+
+        rate ← trust · |w| / (|g| + weight_decay · |w|)        (1 where |w| or |g| is 0)
+        v ← momentum · v + lr · rate · (g + weight_decay · w)
+        w ← w − v
+
+    Spared parameters have rate 1 and no decay. The learning rate is inside the velocity, as in the paper; torch's SGD
+    keeps it outside, which differs only while the rate changes. `lr` is SimCLR's: 0.3 · batch / 256.
+    """
+
+    trust: float = 0.001
+    """Size of a step relative to the size of the weights, at `lr` 1."""
+    momentum: float = 0.9
+    """Weight of the past in the velocity, in [0, 1)."""
+    weight_decay: float = 1e-6
+    """L2 penalty, added to the gradient."""
+    spare: Exclusion = BiasAndNorm()
+    """Which parameters neither decay nor have their rate adapted."""
+
+    def __post_init__(self) -> None:
+        _in_range(self, "momentum", self.momentum, 1.0)
+        _in_range(self, "weight_decay", self.weight_decay)
+        _in_range(self, "trust", self.trust)
+
+    def build(self, module: nn.Module, lr: float = 0.0) -> "LARSOptimizer":
+        """The optimizer below; raises `UserError` where `module` has nothing to train."""
+        adapted, spared = _split(module, self.spare)
+        groups = [
+            {"params": adapted, "weight_decay": self.weight_decay, "adapt": True},
+            {"params": spared, "weight_decay": 0.0, "adapt": False},
+        ]
+        return LARSOptimizer(_filled(groups), lr=lr, momentum=self.momentum, trust=self.trust)
+
+
+class LARSOptimizer(torch.optim.Optimizer):
+    """The update of `LARS`, over lists of tensors.
+
+    Written here because torch has none, and of the kept ones timm's would make an extra a requirement of SimCLR (the
+    tests compare the two where timm is installed) while the others are archived or loop over parameters. The norms
+    stay on the device: no step waits for the GPU.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float, trust: float) -> None:
+        """`groups` each hold params, weight_decay and adapt (whether the rate follows the norms)."""
+        super().__init__(groups, {"lr": lr, "momentum": momentum, "trust": trust, "weight_decay": 0.0, "adapt": True})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient; returns what `closure` returned, if one was given."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            if weights:
+                self._move(weights, group)
+        return loss
+
+    def _move(self, weights: list[Tensor], group: dict[str, Any]) -> None:
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        updates = list(torch._foreach_add(gradients, weights, alpha=group["weight_decay"]))
+        if group["adapt"]:
+            torch._foreach_mul_(updates, _rates(weights, gradients, group["trust"], group["weight_decay"]))
+        velocities = [self._velocity(weight) for weight in weights]
+        torch._foreach_mul_(velocities, group["momentum"])
+        torch._foreach_add_(velocities, updates, alpha=group["lr"])
+        torch._foreach_sub_(weights, velocities)
+
+    def _velocity(self, weight: Tensor) -> Tensor:
+        state = self.state[weight]
+        if "velocity" not in state:
+            state["velocity"] = torch.zeros_like(weight)
+        return state["velocity"]
+
+
+def _rates(weights: list[Tensor], gradients: list[Tensor], trust: float, weight_decay: float) -> list[Tensor]:
+    size = torch.stack(torch._foreach_norm(weights))
+    slope = torch.stack(torch._foreach_norm(gradients))
+    rate = trust * size / (slope + weight_decay * size)
+    # A parameter still at nought would never leave it.
+    return list(torch.where((size > 0) & (slope > 0), rate, 1.0).unbind())
+
+
+def _split(module: nn.Module, spare: Exclusion) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    if not named:
+        raise UserError(
+            f"an optimizer was asked for {type(module).__name__}, which has no parameter that takes a gradient;"
+            " give it the network that trains"
+        )
+    spared = [parameter for name, parameter in named if spare(name, parameter)]
+    return [parameter for name, parameter in named if not spare(name, parameter)], spared
+
+
+def _filled(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [group for group in groups if group["params"]]
+
+
+def _in_range(choice: object, field: str, value: float, below: float = float("inf")) -> None:
+    if not 0 <= value < below:
+        raise UserError(f"{type(choice).__name__}: {field} is {value}; it must be 0 or more and below {below}")

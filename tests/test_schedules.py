@@ -1,0 +1,167 @@
+"""Schedules against their closed forms, at their ends, and with values that must be refused."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vantage.errors import UserError
+from vantage.schedules import (
+    Constant,
+    Cosine,
+    CosineByEpoch,
+    CosineByStep,
+    Exponential,
+    Linear,
+    RateSchedule,
+    Schedule,
+    StepDecay,
+    Steps,
+)
+
+numbers = st.floats(-100, 100)
+
+
+@given(start=numbers, end=numbers, steps=st.integers(1, 50))
+def test_linear_and_cosine_keep_their_ends_and_closed_forms(start: float, end: float, steps: int) -> None:
+    line, curve = Linear(start, end, steps), Cosine(start, end, steps)
+    for schedule in (line, curve):
+        assert schedule(0) == start
+        assert schedule(steps) == end
+        assert schedule(steps + 17) == end
+    for step in range(steps + 1):
+        assert line(step) == pytest.approx(start + (end - start) * step / steps, abs=1e-9)
+        closed = end + (start - end) * (1 + math.cos(math.pi * step / steps)) / 2
+        assert curve(step) == pytest.approx(closed, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [Linear, Cosine])
+def test_linear_and_cosine_fall_and_climb_without_a_turn(kind: type[Linear] | type[Cosine]) -> None:
+    falling = [kind(1.0, 0.1, 40)(step) for step in range(60)]
+    climbing = [kind(0.1, 1.0, 40)(step) for step in range(60)]
+    assert all(a >= b for a, b in itertools.pairwise(falling)) and falling[10] > falling[30]
+    assert all(a <= b for a, b in itertools.pairwise(climbing)) and climbing[10] < climbing[30]
+
+
+def test_cosine_agrees_with_the_scheduler_of_torch() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+    theirs = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=20, eta_min=0.05)
+    ours = Cosine(0.5, 0.05, 20)
+    for step in range(21):
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(ours(step), abs=1e-12)
+        optimizer.step()
+        theirs.step()
+
+
+def test_constant_never_changes() -> None:
+    assert {Constant(0.25)(step) for step in (0, 1, 10**9)} == {0.25}
+
+
+def test_steps_jump_at_the_very_step() -> None:
+    schedule = Steps(1.0, 0.5, at=(3, 5))
+    assert [schedule(step) for step in range(7)] == [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_exponential_is_rings_annealing_and_saturates_at_47_steps() -> None:
+    schedule = Exponential(1.0, 0.1, rate=0.1)
+    for step in range(100):
+        assert schedule(step) == pytest.approx(0.9 * math.exp(-0.1 * step) + 0.1, abs=1e-12)
+    assert schedule(0) == 1.0
+    assert schedule(46) - 0.1 > 0.009 >= schedule(47) - 0.1 > 0
+
+
+@given(steps=st.integers(1, 7), epochs=st.integers(1, 30), peak=st.floats(0.001, 10))
+def test_cosine_by_epoch_is_mocos_formula_and_constant_within_an_epoch(steps: int, epochs: int, peak: float) -> None:
+    schedule = CosineByEpoch(peak)
+    for step in range(steps * epochs):
+        expected = peak * 0.5 * (1 + math.cos(math.pi * (step // steps) / epochs))
+        assert schedule(step, steps, epochs) == pytest.approx(expected, abs=1e-12)
+    assert schedule(0, steps, epochs) == peak
+    assert schedule(steps * epochs, steps, epochs) == 0.0
+
+
+@given(steps=st.integers(1, 7), warmup=st.integers(0, 5), rest=st.integers(1, 10))
+def test_cosine_by_step_warms_up_then_follows_the_curve(steps: int, warmup: int, rest: int) -> None:
+    schedule, epochs = CosineByStep(4.8, final=4.8e-3, warmup_epochs=warmup), warmup + rest
+    for step in range(steps * epochs):
+        if step < warmup * steps:
+            expected = 4.8 * (step + 1) / (warmup * steps)
+        else:
+            part = (step - warmup * steps) / (rest * steps)
+            expected = 4.8e-3 + (4.8 - 4.8e-3) * 0.5 * (1 + math.cos(math.pi * part))
+        assert schedule(step, steps, epochs) == pytest.approx(expected, rel=1e-12)
+    assert schedule(steps * epochs, steps, epochs) == 4.8e-3
+    assert schedule(steps * epochs + 5, steps, epochs) == 4.8e-3
+
+
+RATES = [
+    CosineByEpoch(0.3, final=0.01, warmup_epochs=3),
+    CosineByStep(0.3, final=0.01, warmup_epochs=3),
+    StepDecay(0.3, at_epochs=(6, 8), warmup_epochs=3),
+]
+
+
+@pytest.mark.parametrize("schedule", RATES, ids=lambda schedule: type(schedule).__name__)
+def test_rates_climb_to_the_peak_and_never_climb_again(schedule: RateSchedule) -> None:
+    rates = [schedule(step, 5, 10) for step in range(50)]
+    assert rates[0] == pytest.approx(0.3 / 15)
+    assert all(a < b for a, b in itertools.pairwise(rates[:15]))
+    assert rates[14] == rates[15] == 0.3 == max(rates)
+    assert all(a >= b for a, b in itertools.pairwise(rates[15:]))
+    assert rates[-1] < 0.05
+
+
+def test_step_decay_drops_at_the_first_step_of_its_epochs() -> None:
+    schedule = StepDecay(0.03, factor=0.1, at_epochs=(120, 160))
+    rates = [schedule(epoch * 10 + step, 10, 200) for epoch in (0, 119, 120, 159, 160, 199) for step in (0, 9)]
+    assert rates == pytest.approx([0.03] * 4 + [0.003] * 4 + [0.0003] * 4)
+
+
+def test_step_decay_without_drops_is_constant() -> None:
+    assert {StepDecay(0.03, at_epochs=())(step, 3, 10) for step in range(30)} == {0.03}
+
+
+def test_they_are_schedules_and_values() -> None:
+    for schedule in (
+        Constant(1.0),
+        Linear(0.0, 1.0, 2),
+        Cosine(0.0, 1.0, 2),
+        Steps(1.0, 0.5, (2,)),
+        Exponential(1.0, 0.1, 0.1),
+    ):
+        assert isinstance(schedule, Schedule)
+        assert eval(repr(schedule)) == schedule
+    for rate in RATES:
+        assert isinstance(rate, RateSchedule)
+        assert eval(repr(rate)) == rate
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Constant(math.nan), "value"),
+        (lambda: Linear(0.0, math.inf, 5), "end"),
+        (lambda: Linear(0.0, 1.0, 0), "steps"),
+        (lambda: Cosine(0.0, 1.0, -1), "steps"),
+        (lambda: Steps(1.0, 0.1, at=(5, 3)), "at"),
+        (lambda: Steps(1.0, 0.1, at=(3, 3)), "at"),
+        (lambda: Steps(1.0, 0.1, at=(-1, 3)), "at"),
+        (lambda: Exponential(1.0, 0.1, rate=0.0), "rate"),
+        (lambda: Exponential(1.0, 0.1, rate=-0.5), "rate"),
+        (lambda: CosineByEpoch(-0.1), "peak"),
+        (lambda: CosineByEpoch(0.1, final=math.nan), "final"),
+        (lambda: CosineByStep(0.1, warmup_epochs=-1), "warmup_epochs"),
+        (lambda: StepDecay(0.1, at_epochs=(160, 120)), "at_epochs"),
+        (lambda: StepDecay(0.1, at_epochs=(5,), warmup_epochs=10), "at_epochs"),
+        (lambda: CosineByStep(0.1, warmup_epochs=10)(0, 5, 10), "warmup_epochs"),
+        (lambda: CosineByEpoch(0.1)(0, 0, 10), "steps_per_epoch"),
+        (lambda: StepDecay(0.1)(0, 5, 0), "epochs"),
+        (lambda: CosineByStep(0.1)(-1, 5, 10), "step"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused_by_name(make, named: str) -> None:
+    with pytest.raises(UserError, match=rf"\b{named} is .*must"):
+        make()
