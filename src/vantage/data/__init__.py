@@ -1,0 +1,50 @@
+"""Where images come from: sources, the scan for unreadable ones, batches in an order that seed and epoch tell."""
+
+from vantage.data.arrays import Arrays
+from vantage.data.cache import cache_folder
+from vantage.data.decode import MAX_PIXELS, decode
+from vantage.data.folder import Folder
+from vantage.data.loading import Batch, Crops, StreamedImages
+from vantage.data.opening import open_source
+from vantage.data.order import epoch_order, image_seed, shares, steps_in
+from vantage.data.parquet import Parquet
+from vantage.data.reencode import Resized, resize_short_side
+from vantage.data.resident import BUDGET, ResidentImages, decode_all, fits, resident_size
+from vantage.data.scan import BadImage, OnBadImage, Scan, readable, scan
+from vantage.data.source import Source, Subset, labels_of
+from vantage.data.tar import Tar
+from vantage.data.torchvision_sets import TorchvisionSet
+
+__all__ = [
+    "BUDGET",
+    "MAX_PIXELS",
+    "Arrays",
+    "BadImage",
+    "Batch",
+    "Crops",
+    "Folder",
+    "OnBadImage",
+    "Parquet",
+    "ResidentImages",
+    "Resized",
+    "Scan",
+    "Source",
+    "StreamedImages",
+    "Subset",
+    "Tar",
+    "TorchvisionSet",
+    "cache_folder",
+    "decode",
+    "decode_all",
+    "epoch_order",
+    "fits",
+    "image_seed",
+    "labels_of",
+    "open_source",
+    "readable",
+    "resident_size",
+    "resize_short_side",
+    "scan",
+    "shares",
+    "steps_in",
+]

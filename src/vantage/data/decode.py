@@ -1,0 +1,162 @@
+"""From the bytes of an image file to RGB, by rules that are the same for every source.
+
+JPEG, PNG, WebP, BMP, TIFF and GIF; of a file with several frames, the first. What is not 8-bit RGB becomes so:
+
+* grey is repeated in the three channels, a palette is looked up, CMYK and YCbCr are converted as Pillow does,
+  without colour profiles;
+* what is transparent is laid on white, since the colour stored under a transparent pixel is arbitrary;
+* of 16-bit values the high byte is kept (0..65535 becomes 0..255 by `value // 256`);
+* floating-point and wider integer pixels, which have no agreed range, are refused;
+* the EXIF orientation is applied, so that a photograph stands upright.
+
+A picture's size is read from its header first, so that one beyond the bound is refused before any of it is decoded.
+
+h, w: height and width in pixels
+"""
+
+import io
+import struct
+from typing import cast
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    ImageOps,
+    JpegImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+)
+from torch import Tensor
+from torchvision.io import ImageReadMode, decode_jpeg
+
+from vantage.errors import UnreadableImage
+
+MAX_PIXELS = 80_000_000
+"""Pictures of more pixels than this are refused as decompression bombs, if the caller states no other bound."""
+
+EXTENSIONS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"))
+"""The endings, in lower case, by which a file counts as an image."""
+
+# Pillow's readers are called directly: `Image.open` would try formats nobody asked for, and warn by its own bound.
+_READERS = (
+    (b"\xff\xd8\xff", JpegImagePlugin.JpegImageFile),
+    (b"\x89PNG\r\n\x1a\n", PngImagePlugin.PngImageFile),
+    (b"RIFF", WebPImagePlugin.WebPImageFile),
+    (b"GIF8", GifImagePlugin.GifImageFile),
+    (b"BM", BmpImagePlugin.BmpImageFile),
+    (b"II", TiffImagePlugin.TiffImageFile),
+    (b"MM", TiffImagePlugin.TiffImageFile),
+)
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file of this name counts as an image."""
+    dot = name.rfind(".")
+    return dot > 0 and name[dot:].lower() in EXTENSIONS and not name.startswith("._")
+
+
+def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> UInt8[Tensor, "3 h w"]:
+    """The upright RGB pixels of an encoded image.
+
+    Raises `UnreadableImage`, which says `name`, for what is empty, no image, cut short, damaged, or larger than
+    `max_pixels`.
+    """
+    if not data:
+        raise UnreadableImage(name, "the file is empty")
+    if data[:3] == b"\xff\xd8\xff":
+        header = _jpeg_header(data)
+        if header is not None:
+            height, width, channels = header
+            _check_size(height, width, name, max_pixels)
+            if channels in (1, 3):
+                encoded = torch.frombuffer(data if isinstance(data, bytearray) else bytearray(data), dtype=torch.uint8)
+                try:
+                    return cast(Tensor, decode_jpeg(encoded, ImageReadMode.RGB, apply_exif_orientation=True))
+                except RuntimeError:
+                    pass  # Pillow reads a few rare forms more, and says better what is wrong
+    return _decode_slowly(data, name, max_pixels)
+
+
+def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
+    """A Pillow image as upright RGB pixels by the rules above; raises `UnreadableImage`."""
+    picture = ImageOps.exif_transpose(picture)
+    mode = picture.mode
+    if mode == "F" or (mode == "I" and (picture.getextrema()[0] < 0 or picture.getextrema()[1] > 65535)):
+        raise UnreadableImage(
+            name, f"its pixels (mode {mode}) have no agreed range: save it with 8 or 16 bits a channel"
+        )
+    if mode.startswith("I"):
+        grey = np.asarray(picture).astype(np.uint16) >> 8
+        picture = Image.fromarray(grey.astype(np.uint8))
+    if picture.mode in ("RGBA", "LA", "La", "PA", "RGBa") or "transparency" in picture.info:
+        over = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", over.size, (255, 255, 255, 255)), over)
+    pixels = np.array(picture.convert("RGB"))
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
+
+
+def _decode_slowly(data: bytes | bytearray, name: str, max_pixels: int) -> UInt8[Tensor, "3 h w"]:
+    """Through Pillow, whose readers fail with many kinds of error on damaged input."""
+    reader = next((reader for magic, reader in _READERS if data[: len(magic)] == magic), None)
+    if reader is None or (data[:4] == b"RIFF" and data[8:12] != b"WEBP"):
+        raise UnreadableImage(name, "it is not a JPEG, PNG, WebP, BMP, TIFF or GIF file")
+    try:
+        if data[:4] == b"RIFF":  # Pillow's reader makes room for the whole canvas as it opens
+            _check_size(*_webp_size(data), name, max_pixels)
+        with reader(io.BytesIO(data)) as picture:
+            _check_size(picture.height, picture.width, name, max_pixels)
+            return to_rgb(picture, name)
+    except UnreadableImage:
+        raise
+    except Exception as error:
+        raise UnreadableImage(name, f"it is damaged ({_first_line(error)})") from error
+
+
+def _check_size(height: int, width: int, name: str, max_pixels: int) -> None:
+    if height < 1 or width < 1:
+        raise UnreadableImage(name, f"its header says {width} x {height} pixels")
+    if height * width > max_pixels:
+        raise UnreadableImage(
+            name, f"{width} x {height} pixels are more than the bound of {max_pixels:,} against decompression bombs"
+        )
+
+
+def _jpeg_header(data: bytes | bytearray) -> tuple[int, int, int] | None:
+    """Height, width and channels from the frame header of a JPEG, or None when there is none."""
+    at = 2
+    while at + 10 <= len(data):
+        if data[at] != 0xFF:
+            return None
+        marker = data[at + 1]
+        if marker == 0xFF:  # padding
+            at += 1
+        elif marker == 0x01 or 0xD0 <= marker <= 0xD8:  # a marker without a body
+            at += 2
+        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return struct.unpack_from(">HHB", data, at + 5)
+        elif marker in (0xD9, 0xDA):
+            return None
+        else:
+            at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None
+
+
+def _webp_size(data: bytes | bytearray) -> tuple[int, int]:
+    """Height and width from the first chunk of a WebP file."""
+    kind = bytes(data[12:16])
+    if kind == b"VP8X":
+        return 1 + int.from_bytes(data[27:30], "little"), 1 + int.from_bytes(data[24:27], "little")
+    if kind == b"VP8L":
+        packed = int.from_bytes(data[21:25], "little")
+        return 1 + (packed >> 14 & 0x3FFF), 1 + (packed & 0x3FFF)
+    width, height = struct.unpack_from("<HH", data, 26)
+    return height & 0x3FFF, width & 0x3FFF
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -1,0 +1,154 @@
+"""Batches of images for training: files decoded and cropped by workers, in an order that only seed and epoch tell.
+
+b: images of a batch on this process   v, s: height and width of crops
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from vantage.data.order import epoch_order, image_seed, shares, steps_in
+from vantage.data.scan import OnBadImage
+from vantage.data.source import Source
+from vantage.errors import UnreadableImage
+
+_TRIES = 100
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The images of one step on this process."""
+
+    image: Int[Tensor, "b"]
+    """Their numbers in the source."""
+    pixels: tuple[UInt8[Tensor, "b 3 _ _"], ...]
+    """Crops from the workers, a tensor for each view; or one tensor of whole images, whose views are yet to be made."""
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on a device; from pinned memory the copy does not wait."""
+        pixels = tuple(view.to(device, non_blocking=True) for view in self.pixels)
+        return Batch(self.image.to(device, non_blocking=True), pixels)
+
+    def pin_memory(self) -> "Batch":
+        """The same batch in memory that an accelerator can fetch by itself."""
+        return Batch(self.image.pin_memory(), tuple(view.pin_memory() for view in self.pixels))
+
+
+@runtime_checkable
+class Crops(Protocol):
+    """The half of view making that runs where images are decoded."""
+
+    def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 _ _"], ...]:
+        """One crop for each view, all random numbers from `generator`; the sizes are the same for every image."""
+        ...
+
+
+class StreamedImages:
+    """Images decoded and cropped by workers while the device trains.
+
+    The generator of an image's crops comes from (seed, epoch, image number), so neither the number of workers nor a
+    resume in the middle of an epoch changes a pixel. `batch` counts the images of a step on all processes together.
+
+    An image that cannot be read stops the run by name (`stop`), or is replaced by the next readable image of the source
+    (`skip`); the batch then carries the replacement's number.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        crops: Crops,
+        batch: int,
+        seed: int,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        workers: int = 2,
+        on_bad_image: OnBadImage = "stop",
+        prefetch: int = 2,
+    ) -> None:
+        self.steps = steps_in(len(source), batch)
+        self._plan = _Plan(len(source), batch, seed, rank, world)
+        self._loader = DataLoader(
+            _Cropped(source, crops, seed, on_bad_image),
+            batch_sampler=self._plan,
+            num_workers=workers,
+            collate_fn=_stack,
+            pin_memory=torch.cuda.is_available(),
+            persistent_workers=workers > 0,
+            prefetch_factor=prefetch if workers > 0 else None,
+        )
+
+    def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch from a step on; raises `UnreadableImage`.
+
+        One epoch at a time: asking for another ends the one before.
+        """
+        self._plan.epoch, self._plan.start_step = epoch, start_step
+        for batch in self._loader:
+            if isinstance(batch, UnreadableImage):
+                raise batch
+            yield batch
+
+
+class _Plan(Sampler[list[tuple[int, int]]]):
+    """For each step the (epoch, image number) pairs of this process."""
+
+    def __init__(self, count: int, batch: int, seed: int, rank: int, world: int) -> None:
+        self.count, self.batch, self.seed, self.rank, self.world = count, batch, seed, rank, world
+        self.epoch, self.start_step = 0, 0
+        shares(torch.arange(count), batch, rank, world)  # refuses now what would fail later
+
+    def __len__(self) -> int:
+        return max(0, self.count // self.batch - self.start_step)
+
+    def __iter__(self) -> Iterator[list[tuple[int, int]]]:
+        epoch = self.epoch
+        order = epoch_order(self.count, self.seed, epoch)
+        for row in shares(order, self.batch, self.rank, self.world)[self.start_step :].tolist():
+            yield [(epoch, number) for number in row]
+
+
+_Sample = tuple[int, tuple[UInt8[Tensor, "3 _ _"], ...]] | UnreadableImage
+
+
+class _Cropped(Dataset[_Sample]):
+    """Decode one image and cut its crops. A failure is returned: an exception would lose its kind between processes."""
+
+    def __init__(self, source: Source, crops: Crops, seed: int, on_bad_image: OnBadImage) -> None:
+        self.source, self.crops, self.seed, self.on_bad_image = source, crops, seed, on_bad_image
+        self._generator: torch.Generator | None = None
+
+    def __getitem__(self, key: tuple[int, int]) -> _Sample:
+        epoch, number = key
+        first: UnreadableImage | None = None
+        for _ in range(_TRIES):
+            try:
+                image = self.source.image(number)
+            except UnreadableImage as error:
+                first = first or error
+                if self.on_bad_image == "stop":
+                    break
+                number = (number + 1) % len(self.source)
+            else:
+                if self._generator is None:
+                    self._generator = torch.Generator()
+                self._generator.manual_seed(image_seed(self.seed, epoch, number))
+                return number, self.crops.crop(image, self._generator)
+        assert first is not None
+        return first
+
+
+def _stack(samples: Sequence[_Sample]) -> Batch | UnreadableImage:
+    """Crops of one view together; or the first failure."""
+    good = []
+    for sample in samples:
+        if isinstance(sample, UnreadableImage):
+            return sample
+        good.append(sample)
+    image = torch.tensor([number for number, _ in good], dtype=torch.int64)
+    return Batch(image, tuple(map(torch.stack, zip(*(crops for _, crops in good), strict=True))))

@@ -1,0 +1,119 @@
+"""From what a person writes to the source it means."""
+
+import os
+from pathlib import Path
+
+from vantage.data.arrays import Arrays
+from vantage.data.cache import cache_folder
+from vantage.data.decode import MAX_PIXELS, is_image_name
+from vantage.data.folder import Folder
+from vantage.data.parquet import Parquet
+from vantage.data.source import Source
+from vantage.data.tar import Tar
+from vantage.data.torchvision_sets import open_torchvision
+from vantage.errors import DataError
+
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ARRAYS = (".npz", ".npy")
+_LISTS = (".txt", ".lst", ".tsv")
+
+
+def open_source(
+    place: str | Path,
+    *,
+    cache: Path | None = None,
+    data_root: Path | None = None,
+    max_pixels: int = MAX_PIXELS,
+    at_least: int = 2,
+) -> Source:
+    """The images at a place, whichever way they are kept.
+
+    * a folder: every image in it and below; where they lie in several folders, these are the classes
+    * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
+    * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and perhaps a label
+    * `.npz` or `.npy`: uint8 arrays
+    * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
+    * `torchvision:CIFAR10`: a set that torchvision can download
+
+    A part of a place is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, wherever
+    it lies nearest to the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train` in
+    an `.npz`, the split `train` of a torchvision set. A name that holds a # itself is found as it is.
+
+    `cache` is where listings and indexes are kept (see `vantage.data.cache`), `data_root` where downloads go (the
+    cache's folder `sets` unless stated), `max_pixels` the bound on a picture's size, `at_least` the fewest images that
+    make sense to the caller. Raises `DataError`, which names what is missing and what to do.
+    """
+    cache = cache or cache_folder()
+    written = os.fspath(place)
+    if written.startswith("torchvision:"):
+        name, _, part = written.removeprefix("torchvision:").partition("#")
+        source = open_torchvision(name, part, data_root or cache / "sets")
+    else:
+        path, part = _split(written)
+        source = _open_path(path, part, cache, max_pixels)
+    if len(source) < at_least:
+        raise DataError(
+            f"{place} holds {len(source)} image, and at least {at_least} are needed. Name a place with more images"
+        )
+    return source
+
+
+def _split(written: str) -> tuple[Path, str]:
+    """Path and part. Raises `DataError` when the path does not exist."""
+    whole = Path(written).expanduser()
+    if whole.exists() or "#" not in written:
+        path, part = whole, ""
+    else:
+        before, _, part = written.rpartition("#")
+        path = Path(before).expanduser()
+    if not path.exists():
+        near = path.parent
+        while not near.exists() and near != near.parent:
+            near = near.parent
+        raise DataError(f"{path} does not exist (the part that does is {near.absolute()}). Check the path")
+    return path, part
+
+
+def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
+    name = path.name.lower()
+    if path.is_dir():
+        return _open_folder(path, part, cache, max_pixels)
+    if not path.is_file():
+        raise DataError(f"{path} is neither a file nor a folder. Name a folder of images")
+    if name.endswith(_TARS):
+        return Tar(path, cache, part, max_pixels)
+    if name.endswith(_ARRAYS):
+        return Arrays.read(path, part)
+    if part:
+        raise DataError(f"{path}#{part}: this kind of file has no parts. Leave out #{part}")
+    if name.endswith(".parquet"):
+        return Parquet((path,), max_pixels)
+    if name.endswith(_LISTS):
+        return Folder.listed(path, max_pixels)
+    if is_image_name(path.name):
+        raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
+    raise DataError(
+        f"{path} is of no kind we can read: name a folder of images, a list (.txt), a .tar, an .npz or a .parquet file"
+    )
+
+
+def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
+    try:
+        inside = sorted(entry.name for entry in os.scandir(path))
+    except OSError as error:
+        raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
+    shards = [name for name in inside if name.endswith(".parquet")]
+    if shards:
+        chosen = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
+        if not chosen:
+            raise DataError(
+                f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how they begin"
+            )
+        return Parquet(tuple(path / name for name in chosen), max_pixels)
+    root = path / part if part else path
+    if not root.is_dir():
+        folders = [name for name in inside if (path / name).is_dir()]
+        raise DataError(
+            f"{path}#{part} does not exist: its folders are {', '.join(folders[:8]) or 'none'}. Write one after #"
+        )
+    return Folder.below(root, cache, max_pixels)

@@ -1,0 +1,127 @@
+"""Find the images that cannot be read, before a run meets them.
+
+Every image is decoded once, as training would decode it, in several threads (the decoders let go of the interpreter).
+The result is kept in the cache under the source's fingerprint, so the same images are scanned once.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from vantage.data.cache import cache_folder, read_json, try_write_json, written_whole
+from vantage.data.source import Source, Subset, hash_of
+from vantage.errors import DataError, UnreadableImage
+
+OnBadImage = Literal["skip", "stop"]
+"""What to do about unreadable images: train without them while they are few, or stop at the first."""
+
+_VERSION = 1
+_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class BadImage:
+    """One image that cannot be read."""
+
+    number: int
+    """Its number in the source."""
+    name: str
+    """Its name in the source."""
+    reason: str
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Which of a source's images cannot be read."""
+
+    images: int
+    """How many images were tried."""
+    bad: tuple[BadImage, ...]
+    """Those that cannot be read, by number."""
+    listing: Path
+    """A text file with a line for each bad image: name, tab, reason. It exists where there are any."""
+
+    def summary(self) -> str:
+        """One line for people."""
+        if not self.bad:
+            return f"all {self.images:,} images can be read"
+        share = f"{len(self.bad) / self.images:.2%}"
+        return (
+            f"{len(self.bad):,} of {self.images:,} images ({share}) cannot be read; they are listed in {self.listing}"
+        )
+
+
+def scan(
+    source: Source,
+    workers: int = 2,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Scan:
+    """Decode every image once and list those that fail; from the cache when these very images were scanned before.
+
+    `progress` is told (images done, images in all) now and then. A failure that a cached scan remembers is tried again,
+    for the file may have been mended; a file that went bad since is met in training, which names it.
+    """
+    key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
+    folder = (cache or cache_folder()) / "scans"
+    known = read_json(folder / f"{key}.json")
+    if isinstance(known, dict) and known.get("version") == _VERSION and known["images"] == len(source):
+        numbers: Iterator[int] = iter(known["bad"])
+        bad = [found for number in numbers if (found := _try(source, number))]
+    else:
+        bad = list(_try_all(source, workers, progress))
+        content = {"version": _VERSION, "images": len(source), "bad": [found.number for found in bad]}
+        try_write_json(folder / f"{key}.json", content)
+    listing = folder / f"{key}-bad-images.txt"
+    if bad:
+        with written_whole(listing) as file:
+            file.write("".join(f"{b.name}\t{b.reason}\n" for b in bad).encode("utf-8", "surrogateescape"))
+    return Scan(len(source), tuple(bad), listing)
+
+
+def readable(source: Source, found: Scan, policy: OnBadImage = "skip", limit: float = 0.01) -> Source:
+    """The source without its unreadable images, by a policy.
+
+    `skip` leaves them out, unless their share is above `limit`; `stop` allows none. Raises `DataError`, which names the
+    file that lists them. Image numbers count the images that are left.
+    """
+    if found.images != len(source):
+        raise DataError(f"the scan tried {found.images} images, but the source holds {len(source)}. Scan it again")
+    if not found.bad:
+        return source
+    first = f"The first is {found.bad[0].name}: {found.bad[0].reason}"
+    if policy == "stop":
+        raise DataError(f"{found.summary()}. {first}. Mend or remove them, or train without them (--on-bad-image skip)")
+    if len(found.bad) > limit * found.images:
+        raise DataError(
+            f"{found.summary()}, more than the {limit:.0%} that may be skipped. {first}. Mend or remove them"
+        )
+    keep = np.ones(len(source), dtype=bool)
+    keep[[b.number for b in found.bad]] = False
+    return Subset(source, np.flatnonzero(keep).tolist())
+
+
+def _try_all(source: Source, workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:
+    """The unreadable images in order. Work is handed out in blocks: a million images make no million tasks at once."""
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        block = _CHUNK * max(1, workers)
+        for start in range(0, len(source), block):
+            numbers = range(start, min(start + block, len(source)))
+            for found in pool.map(lambda number: _try(source, number), numbers):
+                if found is not None:
+                    yield found
+            if progress is not None:
+                progress(numbers[-1] + 1, len(source))
+
+
+def _try(source: Source, number: int) -> BadImage | None:
+    try:
+        source.image(number)
+    except UnreadableImage as error:
+        return BadImage(number, error.name, error.reason)
+    return None

@@ -1,0 +1,103 @@
+"""What every place that images come from answers, and a source made of some images of another.
+
+h, w: height and width in pixels   n: images chosen
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+
+from vantage.errors import DataError
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Images by number, each with a name and perhaps a label. Sources may be handed to worker processes."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes in the order of their labels; () when the images have no labels."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB, turned upright by its EXIF tag; raises `UnreadableImage`."""
+        ...
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class in `classes`, or None."""
+        ...
+
+    def name(self, number: int) -> str:
+        """The image's path relative to the place, or "row 17" where images have no path."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A hash of what the source holds that does not change with time stamps or the place it lies in."""
+        ...
+
+
+class Subset:
+    """Some images of a source, renumbered from 0 in the order given: a split, or all but the unreadable ones."""
+
+    def __init__(self, source: Source, numbers: Int[Tensor, "n"] | Iterable[int]) -> None:
+        chosen = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
+        if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < len(source):
+            raise DataError(
+                f"a subset asked for image numbers {int(chosen.min())} to {int(chosen.max())}, but the source holds "
+                f"{len(source)} images: choose numbers from 0 to {len(source) - 1}"
+            )
+        self.source = source
+        self.numbers = chosen
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of the whole source, so that the labels of two subsets agree."""
+        return self.source.classes
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return self.source.image(int(self.numbers[number]))
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        return self.source.label(int(self.numbers[number]))
+
+    def name(self, number: int) -> str:
+        """The name that the image has in the whole source."""
+        return self.source.name(int(self.numbers[number]))
+
+    def fingerprint(self) -> str:
+        """A hash of the whole source's fingerprint and of the numbers chosen."""
+        return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
+
+
+def labels_of(source: Source) -> Int[Tensor, "n"]:
+    """Every image's label, −1 where there is none."""
+    labels = (source.label(number) for number in range(len(source)))
+    return torch.tensor([-1 if label is None else label for label in labels], dtype=torch.int64)
+
+
+def hash_of(facts: Iterable[bytes]) -> str:
+    """32 hexadecimal digits that depend on every fact and on where one ends and the next begins."""
+    digest = hashlib.blake2b(digest_size=16)
+    for fact in facts:
+        digest.update(len(fact).to_bytes(8, "little"))
+        digest.update(fact)
+    return digest.hexdigest()
+
+
+def spread(count: int, most: int = 32) -> Iterator[int]:
+    """Up to `most` numbers below `count`, evenly spaced from first to last: what a fingerprint reads."""
+    if count <= most:
+        yield from range(count)
+    else:
+        yield from (step * (count - 1) // (most - 1) for step in range(most))
