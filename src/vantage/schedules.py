@@ -7,7 +7,7 @@ holds for a data set of any size. Both are frozen values without state: resuming
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from vantage.errors import UserError
@@ -28,6 +28,14 @@ class RateSchedule(Protocol):
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step` (from 0) in a run of `epochs` epochs of `steps_per_epoch` optimizer steps."""
+        ...
+
+    def scaled(self, factor: float) -> "RateSchedule":
+        """The same course at `factor` times the rate, as when the batch grows by it."""
+        ...
+
+    def stretched(self, epochs: int, to: int) -> "RateSchedule":
+        """The same course for a run of `to` epochs in place of `epochs`: what happens at an epoch moves in proportion."""
         ...
 
 
@@ -150,6 +158,14 @@ class CosineByEpoch:
     warmup_epochs: int = 0
     """Epochs of linear warm-up."""
 
+    def scaled(self, factor: float) -> "CosineByEpoch":
+        """The same course at `factor` times the rate."""
+        return replace(self, peak=self.peak * factor, final=self.final * factor)
+
+    def stretched(self, epochs: int, to: int) -> "CosineByEpoch":
+        """The same course for `to` epochs in place of `epochs`."""
+        return replace(self, warmup_epochs=_moved(self.warmup_epochs, epochs, to))
+
     def __post_init__(self) -> None:
         _at_least(self, 0, "peak", "final", "warmup_epochs")
 
@@ -180,6 +196,14 @@ class CosineByStep:
     """Learning rate that the curve reaches after the last step."""
     warmup_epochs: int = 0
     """Epochs of linear warm-up."""
+
+    def scaled(self, factor: float) -> "CosineByStep":
+        """The same course at `factor` times the rate."""
+        return replace(self, peak=self.peak * factor, final=self.final * factor)
+
+    def stretched(self, epochs: int, to: int) -> "CosineByStep":
+        """The same course for `to` epochs in place of `epochs`."""
+        return replace(self, warmup_epochs=_moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
         _at_least(self, 0, "peak", "final", "warmup_epochs")
@@ -215,6 +239,17 @@ class StepDecay:
     warmup_epochs: int = 0
     """Epochs of linear warm-up; no drop may come before its end."""
 
+    def scaled(self, factor: float) -> "StepDecay":
+        """The same course at `factor` times the rate."""
+        return replace(self, peak=self.peak * factor)
+
+    def stretched(self, epochs: int, to: int) -> "StepDecay":
+        """The same course for `to` epochs in place of `epochs`; drops that would fall on one epoch follow each other."""
+        drops: list[int] = []
+        for drop in self.at_epochs:
+            drops.append(max(_moved(drop, epochs, to), drops[-1] + 1 if drops else 0))
+        return replace(self, at_epochs=tuple(drops), warmup_epochs=_moved(self.warmup_epochs, epochs, to))
+
     def __post_init__(self) -> None:
         _at_least(self, 0, "peak", "factor", "warmup_epochs")
         _growing(self, "at_epochs")
@@ -227,6 +262,10 @@ class StepDecay:
         if step < self.warmup_epochs * steps_per_epoch:
             return _warmup(self.peak, step, self.warmup_epochs * steps_per_epoch)
         return self.peak * self.factor ** sum(drop <= step // steps_per_epoch for drop in self.at_epochs)
+
+
+def _moved(epoch: int, epochs: int, to: int) -> int:
+    return min(round(epoch * to / epochs), to - 1)
 
 
 def _between(start: float, end: float, part: float) -> float:

@@ -1,0 +1,92 @@
+"""One contrast: a memory, what is positive, what is negative, and what compares them.
+
+b: queries
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage import processes
+from vantage.errors import UserError
+from vantage.estimators import Estimator, TableChoice, TableEstimator
+from vantage.memory import Memory
+from vantage.negatives import Rule
+from vantage.partition import log_partition, negatives_of
+from vantage.positives import Positives
+from vantage.records import Keys, Scores
+from vantage.schedules import Constant, Schedule
+
+__all__ = ["Branch", "Contrast"]
+
+
+class Contrast(NamedTuple):
+    """What a branch makes of one batch."""
+
+    loss: Float[Tensor, ""]
+    """Mean over the queries, of all processes, that have a positive; its gradient is scaled for DDP's mean."""
+
+    positive: Scores
+    """Cosines of the queries with their positives."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One contrast: `query` asks, `keys` answer, `pool` is remembered."""
+
+    memory: Memory
+    """Which keys are remembered between steps."""
+
+    positives: Positives
+    """Which keys are positives."""
+
+    negatives: tuple[Rule, ...]
+    """Rules that leave the negatives of the pool, applied left to right; empty: all of it."""
+
+    estimator: Estimator | TableChoice
+    """What compares positives with negatives."""
+
+    weight: Schedule = Constant(1.0)
+    """Share of this branch in the whole loss, by step."""
+
+    query: int = 0
+    """Number of the view that asks."""
+
+    keys: tuple[int, ...] = (1,)
+    """Numbers of the views that answer."""
+
+    pool: tuple[int, ...] = (1,)
+    """Numbers of the views whose keys are remembered (or, without memory, compared with)."""
+
+    def __post_init__(self) -> None:
+        if not self.pool:
+            raise UserError("a branch with no view in Branch.pool has nothing to compare with: name at least one view")
+        if min(self.query, *self.keys, *self.pool) < 0:
+            raise UserError("views are numbered from 0: Branch.query, keys and pool must not be negative")
+
+    @property
+    def views(self) -> int:
+        """How many views this branch needs."""
+        return 1 + max(self.query, *self.keys, *self.pool)
+
+    def contrast(
+        self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, estimator: Estimator | TableEstimator
+    ) -> Contrast:
+        """The loss of these queries against the pool. `estimator` is the branch's own, or what its choice built."""
+        positive = self.positives(query, keys, pool)
+        if isinstance(estimator, TableEstimator):
+            losses = estimator(positive, negatives_of(query, pool, self.negatives, step))
+        else:
+            rest = log_partition(query, pool, self.negatives, estimator.temperature, step)
+            losses = estimator(positive, rest)
+        return Contrast(_mean(losses, positive), positive)
+
+
+def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
+    """Mean over queries with a positive; DDP averages over processes, so each scales by their number over the joint count."""
+    counted = positive.keep.any(1)
+    share = processes.total(counted.sum()) / processes.count()
+    return torch.where(counted, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())

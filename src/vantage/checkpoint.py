@@ -1,0 +1,141 @@
+"""Save and resume, exactly; nothing is pickled.
+
+A checkpoint is a folder with `tensors.safetensors` and `facts.json`. It is written beside the others under another name, flushed to disk
+and renamed, so that a kill or a full disk at any moment leaves the older ones whole. `facts.json` carries the digest of the tensors: a
+truncated or altered file is refused.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from vantage.errors import UserError
+
+__all__ = ["latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
+
+_TENSORS, _FACTS = "tensors.safetensors", "facts.json"
+KEEP = 2
+"""Checkpoints kept: the newest and the one before."""
+
+
+def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
+    """Write the checkpoint of `step` under `run_folder`/checkpoint and drop all but the newest two.
+
+    Raises `UserError` if the disk is full or not writable; older checkpoints stay usable.
+    """
+    folder = run_folder / "checkpoint"
+    target, draft = folder / f"step-{step:09d}", folder / f".draft-{step:09d}"
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        save_file(whole, draft / _TENSORS)
+        text = json.dumps({**facts, "step": step, "sha256": _digest(draft / _TENSORS)}, indent=1, allow_nan=False)
+        (draft / _FACTS).write_text(text)
+        for name in (_TENSORS, _FACTS):
+            _flush(draft / name)
+        shutil.rmtree(target, ignore_errors=True)
+        draft.rename(target)
+        _flush(folder)
+    except (OSError, SafetensorError) as problem:
+        shutil.rmtree(draft, ignore_errors=True)
+        kept = latest(run_folder)
+        raise UserError(
+            f"the checkpoint of step {step} could not be written to {folder}: {problem}. "
+            + (f"{kept.name} is whole; free some space and resume from it" if kept else "Free some space and start again")
+        ) from problem
+    for old in _all(run_folder)[:-KEEP]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def latest(run_folder: Path) -> Path | None:
+    """The newest complete checkpoint of a run, or `None`."""
+    found = _all(run_folder)
+    return found[-1] if found else None
+
+
+def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors (on the CPU) and facts of a checkpoint. Executes nothing. Raises `UserError` if it is damaged."""
+    facts = _facts(checkpoint)
+    path = checkpoint / _TENSORS
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (OSError, SafetensorError) as problem:
+        raise _damaged(checkpoint, str(problem)) from problem
+    return tensors, facts
+
+
+def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
+    """Load the tensors whose names start with `prefix` into a module, strictly. Raises `UserError` where they do not fit."""
+    _facts(checkpoint)
+    try:
+        with safe_open(checkpoint / _TENSORS, framework="pt") as file:
+            names = [name for name in file.keys() if name.startswith(prefix)]
+            network.load_state_dict({name.removeprefix(prefix): file.get_tensor(name) for name in names})
+    except (OSError, SafetensorError) as problem:
+        raise _damaged(checkpoint, str(problem)) from problem
+    except RuntimeError as problem:
+        raise UserError(f"{checkpoint} holds another architecture than its settings say: {problem}") from problem
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """An optimizer's state as named tensors and plain facts."""
+    state = optimizer.state_dict()
+    tensors, numbers = {}, {}
+    for index, slots in state["state"].items():
+        for name, value in slots.items():
+            (tensors if isinstance(value, Tensor) else numbers)[f"optimizer.{index}.{name}"] = value
+    return tensors, {"groups": state["param_groups"], "numbers": numbers}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """The inverse of `optimizer_state`."""
+    slots: dict[int, dict[str, Any]] = {}
+    mine = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
+    for path, value in {**mine, **facts["numbers"]}.items():
+        _, index, name = path.split(".", 2)
+        slots.setdefault(int(index), {})[name] = value
+    groups = [{**old, **new} for old, new in zip(optimizer.state_dict()["param_groups"], facts["groups"], strict=True)]
+    optimizer.load_state_dict({"state": slots, "param_groups": groups})
+
+
+def _all(run_folder: Path) -> list[Path]:
+    return sorted(path for path in (run_folder / "checkpoint").glob("step-*") if (path / _FACTS).is_file())
+
+
+def _facts(checkpoint: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads((checkpoint / _FACTS).read_text())
+        intact = facts["sha256"] == _digest(checkpoint / _TENSORS)
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise _damaged(checkpoint, str(problem)) from problem
+    if not intact:
+        raise _damaged(checkpoint, f"{_TENSORS} is not what was written")
+    return facts
+
+
+def _damaged(checkpoint: Path, problem: str) -> UserError:
+    return UserError(f"the checkpoint {checkpoint} is damaged ({problem}): delete this folder to fall back to the one before")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

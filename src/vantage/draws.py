@@ -1,0 +1,69 @@
+"""Random numbers that are a function of what they are for, not of when they were asked.
+
+A draw for a query depends on its seed (made from the run's seed, the step and the image's number) and on nothing
+else, so tiles of a table, processes and devices draw alike, and a resumed run needs no generator.
+
+The generator is the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) on 64-bit integers that wrap around.
+
+b: queries   k: draws for each
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+__all__ = ["bits", "integers", "mix", "query_seeds", "uniforms"]
+
+_STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, the golden ratio of 2**64, as a signed number
+_FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
+_SECOND = -7723592293110705685  # 0x94D049BB133111EB
+_WORD = (1 << 64) - 1
+
+
+def mix(*numbers: int) -> int:
+    """One well-mixed seed in [0, 2⁶³) of several integers; their order matters."""
+    state = 0
+    for number in numbers:
+        state = (state + (number & _WORD) + 0x9E3779B97F4A7C15) & _WORD
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _WORD
+        state ^= state >> 31
+    return state >> 1
+
+
+def _shift(number: Int[Tensor, "*s"], by: int) -> Int[Tensor, "*s"]:
+    """Logical shift to the right; torch's own repeats the sign."""
+    return (number >> by) & ((1 << (64 - by)) - 1)
+
+
+def _scramble(number: Int[Tensor, "*s"]) -> Int[Tensor, "*s"]:
+    number = (number ^ _shift(number, 30)) * _FIRST
+    number = (number ^ _shift(number, 27)) * _SECOND
+    return number ^ _shift(number, 31)
+
+
+def query_seeds(seed: int, step: int, image: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """A seed for each query of a step.
+
+    Equal (seed, step, image) give equal seeds; in particular two branches of one step draw the same for an image.
+    """
+    return _scramble(image * _STEP + mix(seed, step))
+
+
+def bits(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Int[Tensor, "b k"]:
+    """`count` random 64-bit integers for each seed; another `salt` gives others."""
+    counter = torch.arange(1, count + 1, device=seed.device) + (salt << 40)
+    return _scramble(seed[:, None] + counter * _STEP)
+
+
+def uniforms(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Float[Tensor, "b k"]:
+    """`count` numbers in [0, 1) for each seed, in float64 with 53 random bits."""
+    return _shift(bits(seed, count, salt), 11).double() * 2.0**-53
+
+
+def integers(seed: Int[Tensor, "b"], count: int, below: int, salt: int = 0) -> Int[Tensor, "b k"]:
+    """`count` integers in [0, below) for each seed, with replacement.
+
+    Their bias is below `below` / 2⁶³: nothing that could be seen.
+    """
+    return _shift(bits(seed, count, salt), 1).remainder(below)

@@ -1,0 +1,28 @@
+"""Who encodes the views: backbones, heads, the reach of BatchNorm, and the roles of networks."""
+
+from vantage.encoders.backbones import Backbone, ResNet, Timm
+from vantage.encoders.encoder import Encoder, EncoderNetwork
+from vantage.encoders.heads import MLP, Head, Linear, NormalisedMLP
+from vantage.encoders.normalisation import BatchNorm, Normalisation, SplitBatchNorm, SyncBatchNorm
+from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
+
+__all__ = [
+    "MLP",
+    "Backbone",
+    "BatchNorm",
+    "Encoder",
+    "EncoderNetwork",
+    "Head",
+    "Linear",
+    "Momentum",
+    "Normalisation",
+    "NormalisedMLP",
+    "PerView",
+    "ResNet",
+    "Role",
+    "RoleNetworks",
+    "Shared",
+    "SplitBatchNorm",
+    "SyncBatchNorm",
+    "Timm",
+]

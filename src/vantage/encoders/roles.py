@@ -1,0 +1,232 @@
+"""Who answers: which network encodes queries, and which encodes keys.
+
+A role is a frozen choice; what it builds holds the networks. Queries stay on their process; keys come back gathered
+from all of them, in the order of ranks.
+
+b: images here   w: processes   d: width
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vantage import processes
+from vantage.encoders.encoder import Encoder, EncoderNetwork
+from vantage.encoders.normalisation import SplitBatchNorm1d, SplitBatchNorm2d
+from vantage.errors import UserError
+from vantage.schedules import Constant, Schedule
+
+__all__ = ["Momentum", "PerView", "Role", "RoleNetworks", "Shared"]
+
+
+class RoleNetworks(nn.Module, ABC):
+    """The networks of a role. Views are given by number; each is encoded once per network that answers for it."""
+
+    width: int
+
+    @property
+    @abstractmethod
+    def kept(self) -> nn.ModuleList:
+        """The trained networks, what a run is for: one, or one per view."""
+
+    @abstractmethod
+    def queries(self, views: Mapping[int, Tensor]) -> dict[int, Float[Tensor, "b d"]]:
+        """Unit vectors of the views that ask, with gradient."""
+
+    @abstractmethod
+    def keys(
+        self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int
+    ) -> dict[int, Float[Tensor, "w_b d"]]:
+        """Unit vectors of the views that answer or are remembered, of all processes.
+
+        `queries` holds what `queries` returned for this step; `shuffle` seeds the order of shuffle-BN, equal on all processes.
+        """
+
+    def before_step(self, step: int) -> None:
+        """What moves once before the forward passes of an optimizer step."""
+
+    def after_step(self, step: int) -> None:
+        """What moves once after an optimizer step."""
+
+
+@runtime_checkable
+class Role(Protocol):
+    """The frozen choice of who answers."""
+
+    def build(self) -> RoleNetworks:
+        """The networks, initialised from torch's default generator."""
+        ...
+
+
+def _encode(network: nn.Module, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
+    """Encode views in as few passes as their sizes allow.
+
+    Views of one size go image by image, not view by view, so that a consecutive share of the joint batch
+    holds all views of its images: batch statistics of g groups then equal those of g processes.
+    """
+    vectors: dict[int, Tensor] = {}
+    for shape in dict.fromkeys(view.shape for view in views.values()):
+        numbers = [number for number, view in views.items() if view.shape == shape]
+        if len(numbers) == 1:
+            vectors[numbers[0]] = network(views[numbers[0]])
+            continue
+        joint = torch.stack([views[number] for number in numbers], 1).flatten(0, 1)
+        if views[numbers[0]].is_contiguous(memory_format=torch.channels_last):
+            joint = joint.contiguous(memory_format=torch.channels_last)
+        vectors |= dict(zip(numbers, network(joint).unflatten(0, (-1, len(numbers))).unbind(1), strict=True))
+    return vectors
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One network for queries and keys; keys learn too (SimCLR, IR, PIRL)."""
+
+    encoder: Encoder
+    """The network."""
+
+    def build(self) -> "SharedNetworks":
+        """One network."""
+        return SharedNetworks(self.encoder.build())
+
+
+class SharedNetworks(RoleNetworks):
+    """One network."""
+
+    def __init__(self, network: EncoderNetwork) -> None:
+        super().__init__()
+        self.network, self.width = network, network.width
+
+    @property
+    def kept(self) -> nn.ModuleList:
+        """The network."""
+        return nn.ModuleList([self.network])
+
+    def queries(self, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Unit vectors, with gradient."""
+        return _encode(self.network, views)
+
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+        """The vectors that the views have as queries, where they ask too; all with gradient."""
+        rest = {number: view for number, view in views.items() if number not in queries}
+        encoded = {**queries, **_encode(self.network, rest)}
+        return {number: processes.gather(encoded[number]) for number in views}
+
+
+@dataclass(frozen=True)
+class PerView:
+    """One network for each view, for queries and keys (CMC)."""
+
+    encoders: tuple[Encoder, ...]
+    """The network of each view, in order."""
+
+    def __post_init__(self) -> None:
+        if not self.encoders:
+            raise UserError("PerView() has no encoders: give one for each view")
+
+    def build(self) -> "PerViewNetworks":
+        """A network per view."""
+        return PerViewNetworks([encoder.build() for encoder in self.encoders])
+
+
+class PerViewNetworks(RoleNetworks):
+    """A network per view, whose vectors have one width."""
+
+    def __init__(self, networks: list[EncoderNetwork]) -> None:
+        super().__init__()
+        widths = [network.width for network in networks]
+        if len(set(widths)) > 1:
+            raise UserError(f"views are compared, but their vectors have widths {widths}: give all heads one width")
+        self.networks, self.width = nn.ModuleList(networks), widths[0]
+
+    @property
+    def kept(self) -> nn.ModuleList:
+        """The networks, by view."""
+        return self.networks
+
+    def queries(self, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Unit vectors, with gradient."""
+        return {number: self.networks[number](view) for number, view in views.items()}
+
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+        """The vectors that the views have as queries, where they ask too; all with gradient."""
+        rest = {number: view for number, view in views.items() if number not in queries}
+        encoded = {**queries, **self.queries(rest)}
+        return {number: processes.gather(encoded[number]) for number in views}
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """A slow copy of the network answers; it follows by an exponential mean and gets no gradient (MoCo, arXiv 1911.05722).
+
+    Only parameters follow; batch statistics are the slow network's own, in training mode. Keys go through shuffle-BN:
+    a random order over all processes, so that no key shares batch statistics with its own query. On one process that
+    means something only with `SplitBatchNorm`, whose groups then play the processes.
+    """
+
+    encoder: Encoder
+    """The network; its copy starts equal."""
+
+    momentum: Schedule = Constant(0.999)
+    """Weight on the slow network's own parameters, by step."""
+
+    after_step: bool = False
+    """Whether it follows after the optimizer step, not before the next keys (the MoCo release). What it encodes with is the same; only
+    what a checkpoint holds differs."""
+
+    def build(self) -> "MomentumNetworks":
+        """The network and its copy."""
+        return MomentumNetworks(self.encoder.build(), self.momentum, self.after_step)
+
+
+class MomentumNetworks(RoleNetworks):
+    """A network and its slow copy."""
+
+    def __init__(self, network: EncoderNetwork, momentum: Schedule, after_step: bool) -> None:
+        super().__init__()
+        self.network, self.width = network, network.width
+        self.slow = copy.deepcopy(network).requires_grad_(False)
+        self.momentum, self.follows_after_step = momentum, after_step
+        self.grouped = any(isinstance(layer, SplitBatchNorm1d | SplitBatchNorm2d) for layer in network.modules())
+
+    @property
+    def kept(self) -> nn.ModuleList:
+        """The trained network, not its copy."""
+        return nn.ModuleList([self.network])
+
+    def queries(self, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Unit vectors of the trained network, with gradient."""
+        return _encode(self.network, views)
+
+    @torch.no_grad()
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+        """Unit vectors of the slow network, without gradient."""
+        if processes.count() == 1 and not self.grouped:
+            return _encode(self.slow, views)
+        images = len(next(iter(views.values()))) * processes.count()
+        order = torch.randperm(images, generator=torch.Generator().manual_seed(shuffle))
+        back = order.argsort()
+        device = next(self.slow.parameters()).device
+        order, back = order.to(device), back.to(device)
+        mixed = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
+        return {n: processes.gather(vector)[back] for n, vector in _encode(self.slow, mixed).items()}
+
+    def before_step(self, step: int) -> None:
+        """The slow network follows, before it encodes keys."""
+        if not self.follows_after_step:
+            self._follow(step)
+
+    def after_step(self, step: int) -> None:
+        """The slow network follows, if that was chosen."""
+        if self.follows_after_step:
+            self._follow(step)
+
+    @torch.no_grad()
+    def _follow(self, step: int) -> None:
+        slow, fast = list(self.slow.parameters()), list(self.network.parameters())
+        torch._foreach_lerp_(slow, fast, 1.0 - self.momentum(step))

@@ -1,0 +1,141 @@
+"""Everything that changes during a run, and one training step.
+
+b: images here   w: processes   v: views   d: width
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vantage import draws, processes
+from vantage.branch import Branch, Contrast
+from vantage.encoders.roles import Role
+from vantage.errors import UserError
+from vantage.estimators import Estimator, TableChoice, TableEstimator
+from vantage.memory import Store
+from vantage.records import Keys
+
+__all__ = ["Fresh", "Learner", "Step"]
+
+
+class Fresh(NamedTuple):
+    """This step's keys, gathered from all processes and without gradient, kept until the stores are written."""
+
+    vectors: dict[int, Float[Tensor, "w_b d"]]
+    """Unit vectors by view."""
+
+    image: Int[Tensor, "w_b"]
+    """Numbers of their images."""
+
+    def keys(self, views: tuple[int, ...]) -> Keys:
+        """The keys of these views, one view after the other."""
+        vector = torch.cat([self.vectors[view] for view in views]) if len(views) > 1 else self.vectors[views[0]]
+        return Keys(vector, self.image.repeat(len(views)))
+
+
+class Step(NamedTuple):
+    """What one forward pass gives: plain tensors, so that any wrapper may hand them on."""
+
+    loss: Float[Tensor, ""]
+    """Weighted sum over the branches."""
+
+    fresh: Fresh
+    """The keys to remember after the step."""
+
+    query: Float[Tensor, "b d"]
+    """Vectors of the first branch's queries, without gradient, for monitoring."""
+
+    positive: Float[Tensor, "b"]
+    """Their mean cosine with their positives."""
+
+
+class Learner(nn.Module):
+    """The encoders, a store for each branch, and the estimators that keep state: its `state_dict` is the run's.
+
+    >>> import torch, vantage
+    >>> run = vantage.moco_v2(size=32)
+    >>> learner = vantage.Learner(run.encoders, run.branches, images=1000, seed=0)
+    >>> views = [torch.randn(4, 3, 32, 32), torch.randn(4, 3, 32, 32)]
+    >>> step = learner(views, torch.arange(4), step=0)
+    >>> step.loss.shape
+    torch.Size([])
+    """
+
+    def __init__(self, role: Role, branches: tuple[Branch, ...], images: int, seed: int) -> None:
+        """Builds from torch's default generator: seed it first. Raises `UserError` for parts that do not fit each other."""
+        super().__init__()
+        if not branches:
+            raise UserError("a run without branches has nothing to learn: give at least one Branch")
+        self.branches = branches
+        self.networks = role.build()
+        stores = [branch.memory.build(images, self.networks.width) for branch in branches]
+        self.stores = nn.ModuleList(stores)
+        built = {str(n): b.estimator.build(images) for n, b in enumerate(branches) if isinstance(b.estimator, TableChoice)}
+        self.estimators = nn.ModuleDict(built)
+        self.seed = seed
+        self.asking = sorted({branch.query for branch in branches})
+        self.answering = sorted({view for branch in branches for view in (*branch.keys, *branch.pool)})
+
+    @property
+    def views(self) -> int:
+        """How many views of each image the branches need."""
+        return max(branch.views for branch in self.branches)
+
+    def forward(self, views: list[Float[Tensor, "b _c _h _w"]], image: Int[Tensor, "b"], step: int) -> Step:
+        """Loss of a batch. `image` holds the images' numbers in the data set; `step` counts optimizer steps from 0.
+
+        Raises `UserError` if there are fewer views than the branches name.
+        """
+        if len(views) < self.views:
+            raise UserError(
+                f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
+            )
+        queries = self.networks.queries({n: views[n] for n in self.asking})
+        shuffle = draws.mix(self.seed, step, 1)
+        vectors = self.networks.keys({n: views[n] for n in self.answering}, queries, shuffle)
+        fresh = Fresh(vectors, processes.gather(image))
+        with torch.autocast(image.device.type, enabled=False):
+            contrasts = [self._contrast(n, queries, image, fresh, step) for n in range(len(self.branches))]
+            weighted = [b.weight(step) * c.loss for b, c in zip(self.branches, contrasts, strict=True)]
+        kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image)
+        first = contrasts[0].positive
+        cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
+        return Step(torch.stack(weighted).sum(), kept, queries[self.branches[0].query].detach(), cosine)
+
+    def _contrast(
+        self, number: int, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int
+    ) -> Contrast:
+        branch = self.branches[number]
+        query = Keys(queries[branch.query], image, seed=draws.query_seeds(self.seed, step, image))
+        keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
+        pool = self.store(number).read(fresh.keys(branch.pool))
+        return branch.contrast(query, keys, pool, step, self.estimator(number))
+
+    def store(self, branch: int) -> Store:
+        """The store of a branch, by its number."""
+        store = self.stores[branch]
+        assert isinstance(store, Store)
+        return store
+
+    def estimator(self, branch: int) -> Estimator | TableEstimator:
+        """The estimator of a branch: its own value, or what its choice built."""
+        choice = self.branches[branch].estimator
+        if isinstance(choice, TableChoice):
+            built = self.estimators[str(branch)]
+            assert isinstance(built, TableEstimator)
+            return built
+        return choice
+
+    def before_step(self, step: int) -> None:
+        """Once before the forward passes of an optimizer step: a slow encoder may follow."""
+        self.networks.before_step(step)
+
+    @torch.no_grad()
+    def after_step(self, fresh: list[Fresh], step: int) -> None:
+        """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores are written."""
+        self.networks.after_step(step)
+        for number, branch in enumerate(self.branches):
+            for part in fresh:
+                self.store(number).write(part.keys(branch.pool))

@@ -1,0 +1,79 @@
+"""One key for every image of the data set.
+
+m: images   b: images of a step   d: width
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vantage.errors import UserError
+from vantage.memory.store import Store
+from vantage.records import Keys
+
+__all__ = ["Bank", "BankStore"]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """One unit vector per image, an exponential mean of its features over the epochs (IR, arXiv 1805.01978).
+
+    M ← normalise(momentum·M + (1 − momentum)·f). `momentum` weighs the *old* row everywhere in Vantage: 0.5 in IR, CMC and PIRL, 0 in Ring's
+    release, and 1 − ω where a release weighs the new feature by ω (InterCLR). Rows start uniform in the cube, then normalised.
+    """
+
+    momentum: float = 0.5
+    """Weight on the old row, 0 (replace) to 1 (never change)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum <= 1:
+            raise UserError(f"bank momentum {self.momentum} must lie in [0, 1]: it is the weight on the old row")
+
+    def build(self, images: int, width: int) -> "BankStore":
+        """A bank of random unit vectors, drawn from torch's default generator."""
+        return BankStore(images, width, self.momentum)
+
+
+class BankStore(Store):
+    """Row i belongs to image i; saved."""
+
+    vector: Tensor
+    image: Tensor
+
+    def __init__(self, images: int, width: int, momentum: float) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("vector", normalize(torch.rand(images, width) * 2 - 1, dim=1))
+        self.register_buffer("image", torch.arange(images))
+
+    def read(self, fresh: Keys) -> Keys:
+        """Every row as earlier steps left it. Not a copy: write only after the loss has been computed."""
+        return Keys(self.vector, self.image)
+
+    @torch.no_grad()
+    def write(self, fresh: Keys) -> None:
+        """Move the rows of these images. Several keys of one image count as their mean.
+
+        Raises `UserError` for an image number that the bank does not have.
+        """
+        if len(fresh) == 0:
+            return
+        if int(fresh.image.max()) >= len(self.vector) or int(fresh.image.min()) < 0:
+            raise UserError(
+                f"image {int(fresh.image.max())} was to be written to a bank of {len(self.vector)} images: "
+                "build the learner for the data set it trains on"
+            )
+        image, vector = _one_per_image(fresh.image, fresh.vector.to(self.vector.dtype))
+        self.vector[image] = normalize(torch.lerp(vector, self.vector[image], self.momentum), dim=1)
+
+
+def _one_per_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"]]:
+    """Repeated images merged: writing one row twice in one call would leave either value."""
+    unique, place, times = image.unique(return_inverse=True, return_counts=True)
+    if len(unique) == len(image):
+        return image, vector
+    mean = vector.new_zeros(len(unique), vector.shape[1]).index_add_(0, place, vector)
+    return unique, mean / times[:, None]

@@ -1,0 +1,103 @@
+"""Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
+
+To add a sampler, write one frozen dataclass here and add one instance to the contract list in `tests/test_negatives.py`.
+
+b: queries   n: keys scored   m: keys in the pool   k: keys drawn
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.errors import UserError
+from vantage.records import Keys, Scores
+
+__all__ = ["OtherImages", "PairRule", "Rule", "Sample"]
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Maps scores to fewer scores. Rows stay apart, nothing dropped comes back, no gradient passes through the choice."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs that stay negatives at this step."""
+        ...
+
+
+class PairRule(ABC):
+    """A rule that judges each pair by what is known of its two images, whatever the cosines and the other keys.
+
+    Such rules give the same result on chunks of the pool, so `log_partition` can stream them.
+    """
+
+    @abstractmethod
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs that stay negatives at this step."""
+
+
+@dataclass(frozen=True)
+class OtherImages(PairRule):
+    """Drop keys of the query's own image.
+
+    In a batch this masks the query itself and its positives (SimCLR: 2N − 2 negatives stay); in a bank, the own row; in a
+    queue, keys of the same image from an earlier epoch, false negatives that are common when the queue is not much
+    shorter than the data set.
+    """
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs of different images."""
+        return scores.only(scores.of(pool.image) != query.image[:, None])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Draw negatives uniformly from those that are left.
+
+    Banks draw with replacement and do not exclude the own row (Wu et al., arXiv 1805.01978: an alias table over equal
+    weights); `(OtherImages(), Sample(k))` excludes it. The draws are a function of the query's seed (`vantage.draws`).
+    """
+
+    count: int
+    """Negatives for each query."""
+
+    replacement: bool = True
+    """Whether a key may be drawn twice; without, a query with fewer than `count` keys keeps them all."""
+
+    salt: int = 0
+    """Another number draws others for the same image and step."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserError(f"Sample(count={self.count}) draws nothing: give a count of at least 1")
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The drawn pairs, as columns of their own."""
+        if not self.replacement:
+            return scores.narrow(self._distinct(scores.keep, query))
+        if scores.all_kept:
+            return scores.narrow(self.columns(query, scores.keep.shape[1]))
+        return scores.narrow(self._kept_columns(scores.keep, query))
+
+    def columns(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
+        """Draws with replacement from `keys` columns of which none is dropped; needs no cosines."""
+        return draws.integers(query.seeds, self.count, keys, self.salt)
+
+    def fit(self, images: int, batch: int) -> "Sample":
+        """At most a tenth of the images, as 4,096 of 50,000 or 65,536 of 1.28 million, but no fewer than 256 unless there are fewer images."""
+        return replace(self, count=min(self.count, max(images // 10, min(images, 256))))
+
+    def _kept_columns(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:
+        upto = keep.cumsum(1)
+        kept = upto[:, -1:]
+        # The r-th kept column is the first whose running count reaches r; a row with none gives dropped columns.
+        nth = (draws.uniforms(query.seeds, self.count, self.salt) * kept).long() + 1
+        return torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
+
+    def _distinct(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:
+        order = draws.uniforms(query.seeds, keep.shape[1], self.salt).masked_fill_(~keep, -1.0)
+        return order.topk(min(self.count, keep.shape[1]), dim=1, sorted=False).indices

@@ -1,0 +1,60 @@
+"""Which keys are positives of a query.
+
+b: queries   m: keys in the pool   p: positives of each query   d: width
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.records import Keys, Scores
+
+__all__ = ["OtherViews", "Positives", "Remembered"]
+
+
+@runtime_checkable
+class Positives(Protocol):
+    """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from the pool."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Cosines of each query with its positives."""
+        ...
+
+
+def _paired(
+    query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]
+) -> Scores:
+    return Scores(torch.einsum("bd,bpd->bp", query.vector, vector), key, keep)
+
+
+@dataclass(frozen=True)
+class OtherViews:
+    """The other views of the query's image, encoded at this step: one column per answering view (MoCo, SimCLR, JCL).
+
+    `key` counts the answering views, since these keys are not in the pool.
+    """
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Raises `UserError` if the branch names no answering view."""
+        if not keys:
+            raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
+        vector = torch.stack([key.vector for key in keys], dim=1)
+        column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
+        return _paired(query, vector, column, torch.ones_like(column, dtype=torch.bool))
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What the bank remembers of the query's own image (IR, CMC, PIRL): row i of the bank for image i."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Raises `UserError` if the memory does not keep one row per image."""
+        row = query.image.clamp(max=len(pool) - 1)
+        if not bool((pool.image[row] == query.image).all()):
+            raise UserError("Remembered looks an image up by its number, but the memory is no bank: use Bank()")
+        ones = torch.ones(len(query), 1, dtype=torch.bool, device=row.device)
+        return _paired(query, pool.vector[row][:, None], row[:, None], ones)

@@ -1,0 +1,59 @@
+"""The few things that differ when a run has several processes. On one process each does nothing.
+
+w: processes   b: rows here
+"""
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Shaped
+from torch import Tensor
+
+__all__ = ["count", "gather", "own_rows", "rank", "total"]
+
+
+def count() -> int:
+    """How many processes train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Which of them this is, from 0."""
+    return dist.get_rank() if count() > 1 else 0
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows: Tensor) -> Tensor:
+        parts = [torch.empty_like(rows) for _ in range(count())]
+        dist.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        # Summed, since every process compares its queries with these rows; averaging is left to the parameters' gradients.
+        gradient = gradient.contiguous()
+        dist.all_reduce(gradient)
+        return own_rows(gradient)
+
+
+def gather(rows: Shaped[Tensor, "b *s"]) -> Shaped[Tensor, "w_b *s"]:
+    """The rows of all processes, in the order of their ranks.
+
+    The gradient is the sum over processes of what each sends back, so that after the usual mean of parameter
+    gradients two processes equal one with the joined batch. Every process must hold equally many rows.
+    """
+    return _Gather.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
+
+
+def own_rows(rows: Shaped[Tensor, "w_b *s"]) -> Shaped[Tensor, "b *s"]:
+    """This process's part of gathered rows."""
+    return rows.chunk(count())[rank()]
+
+
+def total(number: Tensor) -> Tensor:
+    """Sum over processes, without gradient."""
+    if count() == 1:
+        return number
+    number = number.detach().clone()
+    dist.all_reduce(number)
+    return number

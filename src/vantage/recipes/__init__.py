@@ -1,0 +1,26 @@
+"""The published methods, a module per paper, each a composition of parts.
+
+A recipe is a function of the image size that returns a `Run` with the paper's values; below 97 pixels it is a documented
+variant for small images. `Run.fit` adapts it to a data set; a variant is `dataclasses.replace`.
+"""
+
+from vantage.recipes.instance_discrimination import (
+    instance_discrimination,
+    instance_discrimination_full,
+    instance_discrimination_nce,
+)
+from vantage.recipes.moco import moco_v1, moco_v2
+from vantage.recipes.simclr import simclr
+
+__all__ = [
+    "RECIPES",
+    "instance_discrimination",
+    "instance_discrimination_full",
+    "instance_discrimination_nce",
+    "moco_v1",
+    "moco_v2",
+    "simclr",
+]
+
+RECIPES = (simclr, moco_v1, moco_v2, instance_discrimination, instance_discrimination_nce, instance_discrimination_full)
+"""Every recipe, for the command line and the tests."""

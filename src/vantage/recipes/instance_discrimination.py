@@ -1,0 +1,56 @@
+"""Instance discrimination (IR, NPID): each image against what a bank remembers of all."""
+
+from dataclasses import replace
+
+from vantage.branch import Branch
+from vantage.encoders import Encoder, Linear, Shared
+from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
+from vantage.memory import Bank
+from vantage.negatives import OtherImages, Rule, Sample
+from vantage.optimizers import SGD
+from vantage.positives import Remembered
+from vantage.recipes.backbones import SMALL, resnet
+from vantage.run import Run
+from vantage.schedules import StepDecay
+from vantage.views import npid
+
+__all__ = ["instance_discrimination", "instance_discrimination_full", "instance_discrimination_nce"]
+
+
+def instance_discrimination(size: int = 224) -> Run:
+    """Wu et al., arXiv 1805.01978, with cross-entropy over the own row and 65,536 random rows (4,096 for small images).
+
+    One view; the positive is the image's own row of a bank of momentum .5. Negatives are drawn with replacement and the own row is not
+    excluded, as in the release. Cross-entropy is what the later release and PyContrast use; `instance_discrimination_nce` is the
+    paper's objective. Up to 96 pixels: ResNet-18, τ .1, batch 128, weight decay 5e-4 (the release's CIFAR script).
+    """
+    count = 4_096 if size <= SMALL else 65_536
+    return _run("instance_discrimination", size, (Sample(count),), InfoNCE(_temperature(size)))
+
+
+def instance_discrimination_nce(size: int = 224) -> Run:
+    """Wu et al., arXiv 1805.01978, with noise-contrastive estimation over 4,096 random rows, as the paper trains."""
+    return _run("instance_discrimination_nce", size, (Sample(4_096),), NCE(_temperature(size)))
+
+
+def instance_discrimination_full(size: int = 224) -> Run:
+    """Wu et al., arXiv 1805.01978, Eq. 2: the full softmax over all other rows of the bank."""
+    return _run("instance_discrimination_full", size, (OtherImages(),), InfoNCE(_temperature(size)))
+
+
+def _temperature(size: int) -> float:
+    return 0.1 if size <= SMALL else 0.07
+
+
+def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator | TableChoice) -> Run:
+    small = size <= SMALL
+    branch = Branch(Bank(0.5), Remembered(), negatives, estimator, keys=(), pool=(0,))
+    run = Run(
+        recipe=name,
+        views=npid(size, count=1),
+        encoders=Shared(Encoder(resnet(size), Linear(128))),
+        branches=(branch,),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        rate=StepDecay(0.03, at_epochs=(120, 160)),
+    )
+    return replace(run, batch=128) if small else run

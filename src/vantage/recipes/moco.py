@@ -1,0 +1,51 @@
+"""MoCo: a slow network answers, a queue remembers."""
+
+from vantage.branch import Branch
+from vantage.encoders import MLP, Encoder, Linear, Momentum, SplitBatchNorm
+from vantage.estimators import InfoNCE
+from vantage.memory import Queue
+from vantage.optimizers import SGD
+from vantage.positives import OtherViews
+from vantage.recipes.backbones import SMALL, resnet
+from vantage.run import Run
+from vantage.schedules import Constant, CosineByEpoch, StepDecay
+from vantage.views import moco_v2 as moco_v2_views
+from vantage.views import npid
+
+__all__ = ["moco_v1", "moco_v2"]
+
+
+def moco_v1(size: int = 224) -> Run:
+    """MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120 and 160.
+
+    Up to 96 pixels: `moco_v2`'s small-image values, with MoCo's head, views and steps.
+    """
+    small = size <= SMALL
+    encoder = Encoder(resnet(size), Linear(128), SplitBatchNorm(8))
+    return Run(
+        recipe="moco_v1",
+        views=npid(size, count=2),
+        encoders=Momentum(encoder, Constant(0.99 if small else 0.999)),
+        branches=(Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(0.07)),),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        rate=StepDecay(0.03, at_epochs=(120, 160)),
+    )
+
+
+def moco_v2(size: int = 224) -> Run:
+    """MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalisation, τ .2, blur, a cosine that moves by epoch.
+
+    Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as the MoCo authors' own CIFAR-10
+    demonstration chose (it trained at batch 512 and rate .06, which is this rate by the linear rule).
+    """
+    small = size <= SMALL
+    hidden = 512 if small else 2048
+    encoder = Encoder(resnet(size), MLP(hidden, 128), SplitBatchNorm(8))
+    return Run(
+        recipe="moco_v2",
+        views=moco_v2_views(size),
+        encoders=Momentum(encoder, Constant(0.99 if small else 0.999)),
+        branches=(Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(0.1 if small else 0.2)),),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        rate=CosineByEpoch(0.03),
+    )

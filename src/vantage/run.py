@@ -1,0 +1,187 @@
+"""The one configuration of a run, its checks, and how it fits itself to a data set."""
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from vantage.branch import Branch
+from vantage.encoders import Role
+from vantage.errors import UserError
+from vantage.optimizers import Optimizer
+from vantage.schedules import RateSchedule
+from vantage.views import ViewMaker
+
+__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences"]
+
+Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the images come from and how they are loaded."""
+
+    place: str = ""
+    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: train without them (stops above 1 %), or stop at once."""
+
+    workers: int = 2
+    """Processes that decode, for sets that are streamed."""
+
+    resident_bytes: int = 2 * GIB
+    """Sets that fit in so many bytes at the view's size are decoded once and kept on the device; 0 streams always."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a run computes on."""
+
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Kind of device."""
+
+    devices: int = 1
+    """Devices of each machine."""
+
+    nodes: int = 1
+    """Machines."""
+
+    precision: Precision = "bf16-mixed"
+    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used and said."""
+
+    compile: bool = False
+    """Whether the networks go through torch.compile: minutes at the start, then some per cent faster."""
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """What a run tells and keeps on its way."""
+
+    log_every: int = 10
+    """Steps between looks at the loss."""
+
+    checkpoint_minutes: float = 10.0
+    """Longest time between checkpoints, in minutes; one is written after every epoch too."""
+
+    knn_every: int = 0
+    """Epochs between kNN accuracies on every tenth labelled training image against the others; 0: never."""
+
+
+@runtime_checkable
+class Fits(Protocol):
+    """A part whose settings depend on how many images there are."""
+
+    def fit(self, images: int, batch: int) -> Any:
+        """The same part for a data set of `images` images in batches of `batch`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole training run. Variants by `dataclasses.replace`; recipes are functions that return one."""
+
+    recipe: str
+    """Name of the method."""
+
+    views: ViewMaker
+    """How views are made."""
+
+    encoders: Role
+    """Who encodes them."""
+
+    branches: tuple[Branch, ...]
+    """The contrasts, summed by weight."""
+
+    optimizer: Optimizer
+    """What moves the parameters."""
+
+    rate: RateSchedule
+    """Learning rate by step, for the whole batch."""
+
+    epochs: int = 200
+    """Passes over the data set."""
+
+    batch: int = 256
+    """Images of an optimizer step, over all processes and accumulated parts."""
+
+    accumulate: int = 1
+    """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they see fewer negatives;
+    a queue or bank is read as it was before the whole batch."""
+
+    seed: int = 0
+    """All randomness is a function of it and of the step."""
+
+    data: Data = field(default_factory=Data)
+    """Where the images come from."""
+
+    hardware: Hardware = field(default_factory=Hardware)
+    """What the run computes on."""
+
+    monitoring: Monitoring = field(default_factory=Monitoring)
+    """What it tells and keeps on its way."""
+
+    def __post_init__(self) -> None:
+        needed = max((branch.views for branch in self.branches), default=0)
+        if needed == 0:
+            raise UserError("a run without branches has nothing to learn: give at least one Branch")
+        if self.views.count < needed:
+            raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
+        for name, value in (("epochs", self.epochs), ("batch", self.batch), ("accumulate", self.accumulate)):
+            if value < 1:
+                raise UserError(f"{name} is {value}: give at least 1")
+        parts = self.accumulate * self.hardware.devices * self.hardware.nodes
+        if self.batch % parts:
+            raise UserError(
+                f"a batch of {self.batch} images does not divide into {parts} equal parts "
+                f"({self.accumulate} accumulated × {self.hardware.devices} devices × {self.hardware.nodes} machines): "
+                f"use a batch of {max(1, self.batch // parts) * parts}"
+            )
+
+    def fit(self, images: int) -> "Run":
+        """This run for a data set of `images` images.
+
+        * batch: halved until an epoch has at least 8 steps, the learning rate with it (linear rule);
+        * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
+        * memories and rules by rules of their own (`Queue.fit`, `Sample.fit`).
+
+        Raises `UserError` for fewer images than the smallest batch, 8.
+        """
+        batch = self.batch
+        while batch % 2 == 0 and batch > 8 and batch * 8 > images and (batch // 2) % self._parts == 0:
+            batch //= 2
+        if batch > images:
+            raise UserError(
+                f"found {images} image(s), but the smallest batch of this recipe is {batch}: give at least {batch} images"
+            )
+        longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
+        branches = tuple(_fitted(branch, images, batch) for branch in self.branches)
+        return replace(self, branches=branches).resized(batch, round(self.epochs * longer))
+
+    def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
+        """This run with another batch, the learning rate following in proportion, or with other epochs, its course stretched."""
+        batch, epochs = batch or self.batch, epochs or self.epochs
+        rate = self.rate.scaled(batch / self.batch).stretched(self.epochs, epochs)
+        return replace(self, batch=batch, epochs=epochs, rate=rate)
+
+    @property
+    def _parts(self) -> int:
+        return self.accumulate * self.hardware.devices * self.hardware.nodes
+
+
+def _fitted(branch: Branch, images: int, batch: int) -> Branch:
+    def fit(part: Any) -> Any:
+        return part.fit(images, batch) if isinstance(part, Fits) else part
+
+    return replace(branch, memory=fit(branch.memory), negatives=tuple(fit(rule) for rule in branch.negatives))
+
+
+def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two values of dataclasses and tuples differ: (path, before, after) for each leaf."""
+    if type(before) is type(after) and is_dataclass(before):
+        names = [f.name for f in fields(before)]
+        pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
+    elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]
+    else:
+        return [] if before == after else [(path, before, after)]
+    return [found for name, a, b in pairs for found in differences(a, b, f"{path}.{name}" if path else name)]
