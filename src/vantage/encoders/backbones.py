@@ -1,0 +1,173 @@
+"""Backbones: images to pooled features.
+
+b: images   c: channels   h: height   w: width of an image   d: width of the features
+
+A backbone is a frozen choice; `build` gives a module from images (b, c, h, w) to features (b, d) that says its `width`.
+The modules are torchvision's and timm's own, less their classifiers, so their `state_dict` loads back there as it is.
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from torch import nn
+from torchvision.models import resnet
+
+from vantage.errors import UserError
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """A frozen choice of network from images to pooled features."""
+
+    def build(self) -> nn.Module:
+        """A freshly initialised module: images (b, c, h, w) to features (b, d), with `.width` = d."""
+        ...
+
+
+@dataclass(frozen=True)
+class ResNet:
+    """torchvision's residual networks (arXiv 1512.03385), without the classifier.
+
+    Feature widths are 512 for depths 18 and 34, 2048 for the deeper. Beyond the plain ones: ResNeXt-50 32x4d is
+    `ResNet(50, groups=32, width_per_group=4)`, ResNeXt-101 32x8d `ResNet(101, groups=32, width_per_group=8)`, and the
+    wide networks 50-2 and 101-2 have `width_per_group=128`.
+
+    The ordinary stem (7x7, stride 2, then a max-pool) shrinks an image fourfold: 32 px would reach the last stage as
+    one pixel, 64 px as four. For 32 px take `small=True`. For 64 px take `small=True, stem_stride=2`, which costs what
+    32 px cost at stride 1, or stride 1 for four times the time. Raises `UserError` for combinations that do not exist.
+    """
+
+    depth: Literal[18, 34, 50, 101, 152] = 18
+    """Number of layers."""
+    small: bool = False
+    """Stem for small images: a 3x3 convolution with padding 1, and no max-pool."""
+    stem_stride: Literal[1, 2] = 1
+    """Stride of the small stem: 1 for 32 px, 2 for 64 px."""
+    groups: int = 1
+    """Groups of the 3x3 convolutions (ResNeXt: 32); depth 50 and more."""
+    width_per_group: int = 64
+    """Channels a group of the 3x3 convolutions of the first stage (wide networks: 128); depth 50 and more."""
+    zero_init_residual: bool = False
+    """Start each block as the identity: the scale of its last BatchNorm begins at 0 (SimCLR does)."""
+    in_channels: int = 3
+    """Channels of the images (CMC: 1 for luminance, 2 for colour)."""
+
+    def __post_init__(self) -> None:
+        if self.depth not in LAYERS:
+            raise UserError(f"ResNet: depth is {self.depth}; choose one of {', '.join(map(str, LAYERS))}")
+        if self.depth < 50 and (self.groups, self.width_per_group) != (1, 64):
+            raise UserError(
+                f"ResNet: depth {self.depth} was asked for with groups {self.groups} and width_per_group"
+                f" {self.width_per_group}, but its blocks have one group of 64; take depth 50 or more"
+            )
+        if self.stem_stride != 1 and not self.small:
+            raise UserError(f"ResNet: stem_stride {self.stem_stride} is of the small stem only; say small=True as well")
+        for field in ("groups", "width_per_group", "in_channels"):
+            if getattr(self, field) < 1:
+                raise UserError(f"ResNet: {field} is {getattr(self, field)}; it must be 1 or more")
+
+    def build(self) -> "ResNetFeatures":
+        """torchvision's network with the stem asked for and no classifier."""
+        return ResNetFeatures(self)
+
+
+LAYERS: dict[int, tuple[int, int, int, int]] = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+}
+"""Blocks in each stage, by depth."""
+
+
+class ResNetFeatures(resnet.ResNet):
+    """torchvision's ResNet giving pooled features: parameters and buffers keep torchvision's names, less `fc`."""
+
+    fc: nn.Module
+    maxpool: nn.Module
+    width: int
+
+    def __init__(self, choice: ResNet) -> None:
+        """The network of `choice`, freshly initialised as torchvision does."""
+        super().__init__(
+            resnet.BasicBlock if choice.depth < 50 else resnet.Bottleneck,
+            list(LAYERS[choice.depth]),
+            num_classes=1,
+            zero_init_residual=choice.zero_init_residual,
+            groups=choice.groups,
+            width_per_group=choice.width_per_group,
+        )
+        self.width = 512 if choice.depth < 50 else 2048
+        self.fc = nn.Identity()
+        if choice.small:
+            self.conv1 = _stem(choice.in_channels, size=3, stride=choice.stem_stride)
+            self.maxpool = nn.Identity()
+        elif choice.in_channels != 3:
+            self.conv1 = _stem(choice.in_channels, size=7, stride=2)
+
+
+def _stem(channels: int, size: int, stride: int) -> nn.Conv2d:
+    stem = nn.Conv2d(channels, 64, kernel_size=size, stride=stride, padding=size // 2, bias=False)
+    nn.init.kaiming_normal_(stem.weight, mode="fan_out", nonlinearity="relu")
+    return stem
+
+
+@dataclass(frozen=True)
+class Timm:
+    """Any model of timm by name, freshly initialised, without the classifier; needs the extra `timm`.
+
+    Raises `UserError` at `build` where timm is not installed, the name is unknown, or the model refuses the settings.
+    """
+
+    name: str
+    """Name as in `timm.list_models()`, such as convnext_tiny or vit_small_patch16_224."""
+    in_channels: int = 3
+    """Channels of the images."""
+    image_size: int | None = None
+    """Side of the images in pixels, for models that fix it (vision transformers); none keeps the model's own."""
+
+    def build(self) -> nn.Module:
+        """timm's own module with its pooling and no classes."""
+        try:
+            import timm
+        except ImportError as missing:
+            raise UserError(
+                f"the backbone {self.name} was asked for from timm, which is not installed:"
+                " pip install 'vantage-ssl[timm]'"
+            ) from missing
+        # Names with a source, such as hf-hub:..., would reach for the network.
+        if ":" in self.name or "/" in self.name or not timm.is_model(self.name):
+            raise UserError(f"timm has no model called {self.name!r}; {_suggestion(self.name, timm.list_models())}")
+        settings: dict[str, Any] = {"in_chans": self.in_channels}
+        if self.image_size is not None:
+            settings["img_size"] = self.image_size
+        try:
+            model = timm.create_model(self.name, pretrained=False, num_classes=0, **settings)
+        except (TypeError, ValueError, RuntimeError, AssertionError) as refusal:
+            raise UserError(
+                f"timm refuses {self.name} with in_channels {self.in_channels}, image_size {self.image_size}:"
+                f" {refusal}; leave out image_size, which only models with a fixed size take, or choose another"
+            ) from refusal
+        # Some networks have a layer after the pooling, and then are wider than their last stage.
+        width = getattr(model, "head_hidden_size", None) or getattr(model, "num_features", None)
+        setattr(model, "width", width)  # noqa: B010
+        width_of(model)
+        return model
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.split(".")[0], known, n=3, cutoff=0.6)
+    return f"perhaps you meant {' or '.join(near)}" if near else "timm.list_models() names them all"
+
+
+def width_of(backbone: nn.Module) -> int:
+    """Width of the features of a built backbone; raises `UserError` where it does not say."""
+    width = getattr(backbone, "width", None)
+    if not isinstance(width, int) or width < 1:
+        raise UserError(
+            f"the backbone {type(backbone).__name__} has width {width!r};"
+            " its build() must give a module whose .width is the number of features an image"
+        )
+    return width

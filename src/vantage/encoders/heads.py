@@ -1,0 +1,100 @@
+"""Heads: features to the vectors that are compared.
+
+b: images   f: width of the features   d: width of the vectors
+
+A head is a frozen choice; `build(features)` gives a module from (b, f) to (b, d). What it gives is not yet of unit
+length: `Encoder` normalises. After training the head is thrown away.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from torch import nn
+
+from vantage.errors import UserError
+
+
+@runtime_checkable
+class Head(Protocol):
+    """A frozen choice of network from features to the vectors that are compared."""
+
+    @property
+    def width(self) -> int:
+        """Width d of the vectors."""
+        ...
+
+    def build(self, features: int) -> nn.Module:
+        """A freshly initialised module from (b, `features`) to (b, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """One linear layer with bias: instance discrimination, CMC and MoCo v1 (arXiv 1805.01978, 1911.05722)."""
+
+    width: int = 128
+    """Width of the vectors."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "width", self.width)
+
+    def build(self, features: int) -> nn.Module:
+        """Linear(features, width)."""
+        return nn.Linear(features, self.width)
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Linear, ReLU, linear, both with bias and without BatchNorm: MoCo v2 (arXiv 2003.04297), SimCLR in VISSL.
+
+    MoCo v2 makes the hidden layer as wide as the features: 2048 for ResNet-50, 512 for ResNet-18.
+    """
+
+    hidden: int = 2048
+    """Width of the hidden layer."""
+    width: int = 128
+    """Width of the vectors."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "hidden", self.hidden)
+        _positive(self, "width", self.width)
+
+    def build(self, features: int) -> nn.Module:
+        """Linear(features, hidden), ReLU, Linear(hidden, width)."""
+        return nn.Sequential(nn.Linear(features, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.width))
+
+
+@dataclass(frozen=True)
+class NormalisedMLP:
+    """Linear, BatchNorm, ReLU, linear, BatchNorm: SimCLR (arXiv 2002.05709), in the form mmselfsup trains.
+
+    Neither linear layer has a bias, since the BatchNorm after it would take the bias away again; both BatchNorms have a
+    scale and a shift. Their statistics follow the encoder's choice of normalisation.
+    """
+
+    hidden: int = 2048
+    """Width of the hidden layer."""
+    width: int = 128
+    """Width of the vectors."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "hidden", self.hidden)
+        _positive(self, "width", self.width)
+
+    def build(self, features: int) -> nn.Module:
+        """Linear(features, hidden), BatchNorm, ReLU, Linear(hidden, width), BatchNorm."""
+        return nn.Sequential(
+            OrderedDict(
+                fc1=nn.Linear(features, self.hidden, bias=False),
+                bn1=nn.BatchNorm1d(self.hidden),
+                relu=nn.ReLU(),
+                fc2=nn.Linear(self.hidden, self.width, bias=False),
+                bn2=nn.BatchNorm1d(self.width),
+            )
+        )
+
+
+def _positive(head: object, field: str, value: int) -> None:
+    if value < 1:
+        raise UserError(f"{type(head).__name__}: {field} is {value}; it must be 1 or more")

@@ -1,0 +1,74 @@
+"""Heads: their layers, biases and shapes."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from vantage.encoders.heads import MLP, Head, Linear, NormalisedMLP
+from vantage.errors import UserError
+
+HEADS = [Linear(width=16), MLP(hidden=24, width=16), NormalisedMLP(hidden=24, width=16)]
+heads = pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
+
+
+def layers(module: nn.Module) -> list[str]:
+    leaves = [leaf for leaf in module.modules() if not list(leaf.children())]
+    return [f"{type(leaf).__name__}{' with bias' * (getattr(leaf, 'bias', None) is not None)}" for leaf in leaves]
+
+
+@heads
+def test_features_become_vectors_of_the_width(head: Head) -> None:
+    module = head.build(40)
+    vectors = module(torch.randn(6, 40))
+    assert vectors.shape == (6, 16) and head.width == 16
+    vectors.sum().backward()
+    assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+@heads
+def test_heads_are_values(head: Head) -> None:
+    assert isinstance(head, Head)
+    assert eval(repr(head)) == head
+
+
+def test_the_layers_are_those_of_the_papers() -> None:
+    assert layers(Linear().build(8)) == ["Linear with bias"]
+    assert layers(MLP().build(8)) == ["Linear with bias", "ReLU", "Linear with bias"]
+    assert layers(NormalisedMLP().build(8)) == [
+        "Linear",
+        "BatchNorm1d with bias",
+        "ReLU",
+        "Linear",
+        "BatchNorm1d with bias",
+    ]
+
+
+def test_mocos_head_has_its_published_shapes() -> None:
+    shapes = [tuple(parameter.shape) for parameter in MLP().build(2048).parameters()]
+    assert shapes == [(2048, 2048), (2048,), (128, 2048), (128,)]
+
+
+def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
+    head = NormalisedMLP(hidden=24, width=16).build(40).double()
+    features = torch.randn(6, 40, dtype=torch.float64)
+    without = head(features)
+    for name in ("fc1", "fc2"):
+        layer = head.get_submodule(name)
+        assert isinstance(layer, nn.Linear)
+        layer.bias = nn.Parameter(torch.randn(layer.out_features, dtype=torch.float64))
+    torch.testing.assert_close(head(features), without, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: Linear(width=0), "Linear: width"),
+        (lambda: MLP(hidden=-1), "MLP: hidden"),
+        (lambda: NormalisedMLP(width=0), "NormalisedMLP: width"),
+    ],
+)
+def test_widths_below_one_are_refused(make: Callable[[], Head], named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        make()
