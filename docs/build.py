@@ -2,8 +2,8 @@
 
     python docs/build.py [--out FOLDER]
 
-It stops with exit status 1 and a list when a public name has no docstring, or when a public module or name is on no page.
-Public is what has no leading underscore, down to the methods of classes and the fields of dataclasses.
+It ends with exit status 1 and a list when a public name has no docstring, or when a public module or name is on no
+page. Public is what has no leading underscore, down to the methods of classes and the fields of dataclasses.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import inspect
 import sys
 import types
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import pdoc.doc
@@ -59,7 +60,9 @@ def undocumented(name: str) -> list[str]:
             missing.append(f"{name}.{member_name} (exported, but not there)")
         elif isinstance(member, pdoc.doc.Class):
             missing.extend(f"{name}.{lacking}" for lacking in _undocumented_in_class(member))
-        elif not isinstance(member, pdoc.doc.Module) and not member.docstring.strip():
+        elif isinstance(member, pdoc.doc.Variable) and not _described(member):
+            missing.append(f"{name}.{member_name}")
+        elif isinstance(member, pdoc.doc.Function) and not member.docstring.strip():
             missing.append(f"{name}.{member_name}")
     return missing
 
@@ -99,17 +102,32 @@ def _undocumented_in_class(document: pdoc.doc.Class) -> Iterator[str]:
         yield document.qualname
     fields = {field.name for field in dataclasses.fields(owner)} if dataclasses.is_dataclass(owner) else set()
     for member in document.own_members:
+        is_property = isinstance(inspect.getattr_static(owner, member.name, None), property | cached_property)
         if member.name.startswith("_"):
             continue
-        written = member.docstring if member.name in fields else _own_docstring(owner, member)
+        elif member.name in fields or is_property or isinstance(member, pdoc.doc.Class):
+            written = member.docstring
+        elif isinstance(member, pdoc.doc.Function):
+            written = _own_docstring(owner, member)
+        else:  # an attribute that a constructor sets
+            continue
         if not written.strip():
             yield member.fullname.removeprefix(document.modulename + ".")
 
 
-def _own_docstring(owner: type, member: pdoc.doc.Doc) -> str:
-    """What the package says of a member: torch's word for an inherited `forward` describes none of ours."""
-    if not isinstance(member, pdoc.doc.Function):
-        return member.docstring
+def _described(variable: pdoc.doc.Variable) -> bool:
+    """Whether a constant has a docstring, here or in the module of the package that it was imported from."""
+    value = getattr(importlib.import_module(variable.modulename), variable.name, None)
+    modules = [
+        module for name, module in sys.modules.items() if name.split(".")[0] == variable.modulename.split(".")[0]
+    ]
+    same = (module for module in modules if vars(module).get(variable.name, module) is value)
+    found = (pdoc.doc.Module(module).get(variable.name) for module in same)
+    return any(document is not None and document.docstring.strip() for document in found)
+
+
+def _own_docstring(owner: type, member: pdoc.doc.Function) -> str:
+    """What the package says of a method: torch's word for an inherited `forward` describes none of ours."""
     for base in owner.__mro__:
         if base.__module__.split(".")[0] == owner.__module__.split(".")[0]:
             attribute = inspect.getattr_static(base, member.name, None)

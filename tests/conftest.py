@@ -1,4 +1,4 @@
-"""What every test file shares. Nothing of the package is imported here: the shape checks are installed at its import."""
+"""What every test file shares. Nothing of the package is imported here: pytest installs the shape checks first."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import torch
 # Many tiny tensors: a second thread costs more than it gives, and the suite may run in several processes.
 torch.set_num_threads(1)
 
-# The same examples on every run, so a red build is red again at the next try; `--hypothesis-profile thorough` looks further.
+# The same examples on every run, so that red stays red at the next try; `--hypothesis-profile thorough` looks further.
 hypothesis.settings.register_profile("vantage", deadline=None, max_examples=25, derandomize=True, database=None)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=500, database=None)
 hypothesis.settings.load_profile("vantage")

@@ -48,8 +48,8 @@ class Photographs:
     """Patches of 16 photographs; the class of a patch is the photograph that it was cut from.
 
     Every photograph is scaled and cut to 480 x 320 pixels and divided into 24 blocks. The patches of 6 blocks are the
-    test split and those of the other 18 are the train split. No patch crosses a block, and 4 pixels along every border of
-    a block belong to no patch, so that no pixel is in both splits. Patches of one block may overlap.
+    test split and those of the other 18 are the train split. No patch crosses a block, and 4 pixels along every border
+    of a block belong to no patch, so that no pixel is in both splits. Patches of one block may overlap.
 
     Raises `DataError` when a photograph is not in the installed package.
     """
@@ -122,8 +122,8 @@ def _read(package: str, path: str) -> UInt8[Tensor, "3 h w"]:
     file = files(package).joinpath(path)
     if not file.is_file():
         raise DataError(
-            f"the demonstration asked for the photograph {path} of the package {package}, but the installed version does "
-            "not hold it. Install scikit-image 0.24 or later and scikit-learn 1.5 or later"
+            f"the demonstration asked for the photograph {path} of the package {package}, but the installed "
+            "version does not hold it. Install scikit-image 0.24 or later and scikit-learn 1.5 or later"
         )
     with file.open("rb") as opened, Image.open(opened) as image:
         size = (_COLUMNS * _BLOCK, _ROWS * _BLOCK)

@@ -1,0 +1,226 @@
+"""What is written stays true: documents run, public names are described, and the house rules hold in every file.
+
+The house's budget is 250 lines a file and 40 a function; past 300 and 60 the build fails.
+"""
+
+import ast
+import doctest
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+import types
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SOURCE = REPOSITORY / "src"
+FILES = sorted((SOURCE / "vantage").rglob("*.py"))
+PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").glob("*.md"))
+MOST_LINES_OF_A_FILE = 300
+MOST_LINES_OF_A_FUNCTION = 60
+RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+def dotted(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def short(file: Path) -> str:
+    return str(file.relative_to(REPOSITORY))
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def long_functions(text: str) -> list[str]:
+    """Functions of a source text that are longer than the house allows."""
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    lengths = ((node.name, (node.end_lineno or node.lineno) - node.lineno + 1) for node in functions)
+    return [f"{name} has {length} lines" for name, length in lengths if length > MOST_LINES_OF_A_FUNCTION]
+
+
+def dangers(text: str) -> list[str]:
+    """What in a source text could run code that it was given as data."""
+    found = []
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        found += [f"line {node.lineno}: {name}" for name in modules if name.split(".")[0] in RUNS_CODE_ON_LOADING]
+    for name, call in calls(tree):
+        settings = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        unsafe_load = name == "torch.load" and settings.get("weights_only") != "True"
+        if name in ("eval", "exec") or unsafe_load or settings.get("allow_pickle", "False") != "False":
+            found.append(f"line {call.lineno}: {ast.unparse(call)}")
+    return found
+
+
+def python_blocks(page: Path) -> list[tuple[int, str]]:
+    """The Python examples of a page with the line each starts on."""
+    text = page.read_text(encoding="utf-8")
+    matches = re.finditer(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [(text[: match.start()].count("\n") + 2, match.group(1)) for match in matches]
+
+
+def readme_test_command() -> str:
+    lines = (REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    (command,) = (line for line in lines if line.startswith("python3 -m venv") and "pytest" in line)
+    return command
+
+
+@pytest.fixture(scope="module")
+def build() -> types.ModuleType:
+    """The script that makes the documentation."""
+    spec = importlib.util.spec_from_file_location("build_documentation", REPOSITORY / "docs" / "build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("file", FILES, ids=short)
+def test_a_module_imports_and_its_examples_run(file: Path) -> None:
+    if file.stem == "__main__":
+        pytest.skip("it is the program")
+    module = importlib.import_module(dotted(file))
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).failed == 0
+
+
+@pytest.mark.parametrize("file", FILES, ids=short)
+def test_every_public_name_is_documented(file: Path, build: types.ModuleType) -> None:
+    if dotted(file) in build.public_modules():
+        assert build.undocumented(dotted(file)) == []
+
+
+def test_the_check_of_docstrings_finds_what_is_missing(
+    build: types.ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "carelessly_written.py").write_text(
+        '"""A module."""\n'
+        "from dataclasses import dataclass\n"
+        "from torch import nn\n"
+        "def bare(): ...\n"
+        "def _private(): ...\n"
+        "@dataclass\n"
+        "class Part:\n"
+        '    """A part."""\n'
+        "    count: int\n"
+        "    size: int = 1\n"
+        '    """Pixels."""\n'
+        "    def method(self): ...\n"
+        "@dataclass\n"
+        "class Bare:\n"
+        "    _hidden: int = 0\n"
+        "class Network(nn.Module):\n"
+        '    """A network."""\n'
+        "    def forward(self): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    missing = [name.removeprefix("carelessly_written.") for name in build.undocumented("carelessly_written")]
+    assert sorted(missing) == ["Bare", "Network.forward", "Part.count", "Part.method", "bare"]
+
+
+def test_every_public_module_and_name_is_on_a_page(build: types.ModuleType, tmp_path: Path) -> None:
+    assert build.render(tmp_path) == []
+    (tmp_path / "vantage" / "records.html").unlink()
+    assert list(build.absent_from_pages(tmp_path)) == ["vantage.records"]
+    for page in ("README", "architecture"):
+        assert (tmp_path / f"{page}.html").is_file()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=short)
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line, code in python_blocks(page):
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), {"__name__": "example"})
+
+
+def test_the_readme_has_a_recipe_that_runs() -> None:
+    assert python_blocks(REPOSITORY / "README.md")
+
+
+@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CHANGELOG.md"], ids=short)
+def test_links_between_files_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_continuous_integration_runs_the_command_of_the_readme() -> None:
+    shown = subprocess.run(
+        ["bash", str(REPOSITORY / ".ci" / "run"), "--show-test-command"], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.strip() == readme_test_command()
+
+
+@pytest.mark.parametrize("file", FILES, ids=short)
+def test_files_and_functions_keep_to_the_budget(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES_OF_A_FILE
+    assert long_functions(text) == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=short)
+def test_nothing_runs_code_that_came_as_data(file: Path) -> None:
+    assert dangers(file.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import torch\ntorch.load('x')",
+        "import torch\ntorch.load('x', weights_only=False)",
+        "import numpy as np\nnp.load('x', allow_pickle=True)",
+        "eval('1')",
+        "exec('x = 1')",
+    ],
+)
+def test_the_check_for_code_in_data_finds_it(text: str) -> None:
+    assert len(dangers(text)) == 1
+
+
+def test_the_check_for_code_in_data_lets_the_harmless_through() -> None:
+    assert (
+        dangers("import torch\ntorch.load('x', weights_only=True)\nnetwork.eval()\nnp.load('x', allow_pickle=False)")
+        == []
+    )
+
+
+def test_the_check_of_lengths_counts_lines() -> None:
+    body = "    pass\n"
+    assert long_functions("def fits():\n" + body * (MOST_LINES_OF_A_FUNCTION - 1)) == []
+    assert long_functions("def long():\n" + body * MOST_LINES_OF_A_FUNCTION) == ["long has 61 lines"]
+
+
+def test_no_file_name_is_a_drawer_for_everything() -> None:
+    drawers = {"utils", "util", "common", "helpers", "misc", "base"}
+    assert [short(file) for file in FILES if drawers & set(file.relative_to(SOURCE).with_suffix("").parts)] == []
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_whole_package(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(tmp_path),
+        str(REPOSITORY),
+    ]
+    subprocess.run(command, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert {str(file.relative_to(SOURCE)) for file in FILES} | {"vantage/py.typed"} <= packed
+    assert any(name.endswith("licenses/LICENSE") for name in packed)
