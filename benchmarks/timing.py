@@ -1,0 +1,130 @@
+"""How every benchmark here is timed and written down.
+
+Absolute times drift on shared machines, ratios within a run do not: every round runs each case once in turn (A B C A B C),
+and what is quoted is the median of the per-round ratios. With one thread the clock is the process's CPU time, otherwise wall
+time. Peak memory is measured in a fresh process, because a heap once grown hides the next case.
+"""
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("torch", "torchvision", "numpy", "pillow", "lightly", "kornia", "scikit-learn", "timm")
+
+
+def interleave(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of every case in every round, after one round that is not counted."""
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(rounds + 1):
+        for name, case in cases.items():
+            _synchronise()
+            start = clock()
+            case()
+            _synchronise()
+            if turn:
+                seconds[name].append(clock() - start)
+    return seconds
+
+
+def speedup(seconds: Mapping[str, Sequence[float]], case: str, base: str) -> float:
+    """How many times faster `case` is than `base`: the median of the ratios within each round."""
+    return statistics.median(slow / fast for slow, fast in zip(seconds[base], seconds[case], strict=True))
+
+
+def peak_memory(command: Sequence[str]) -> float:
+    """Largest resident memory, in MiB, of the Python program `command` (its arguments, without the interpreter).
+
+    Measure a program that does nothing but import as well, and subtract. Raises `CalledProcessError` when it fails.
+    """
+    measured = (
+        "import resource, runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__'); "
+        "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    program = [sys.executable, "-c", measured, *command]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    last = next(line for line in reversed(done.stdout.splitlines()) if line.startswith("peak "))
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is bytes there, KiB elsewhere
+    return int(last.split()[1]) * unit / 2**20
+
+
+def write_results(name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write `rows` to results/<name>.json with the date, the commit, the hardware and the versions, and return the path."""
+    document = {
+        "name": name,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
+        "hardware": hardware(),
+        "versions": versions(),
+        "command": " ".join(
+            [Path(sys.executable).name, *(os.path.relpath(part) if os.path.exists(part) else part for part in sys.argv)]
+        ),
+        "rows": [dict(row) for row in rows],
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(document, indent=1) + "\n")
+    return path
+
+
+def hardware() -> dict[str, Any]:
+    """What the benchmark ran on, and how busy it was."""
+    found: dict[str, Any] = {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+        "load_1_minute": round(os.getloadavg()[0], 2),
+        "system": platform.platform(terse=True),
+    }
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Python's version and those of the packages that matter, as far as they are installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str:
+    """The commit that is checked out, with "+changes" where files differ from it, or "unknown" outside a checkout."""
+    folder = Path(__file__).parent
+    try:
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _synchronise() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()

@@ -1,0 +1,206 @@
+"""Colour jitter, grayscale and normalisation of whole batches, with parameters per image.
+
+b: images   m: images in a part of the batch   h, w: height and width in pixels   p: pixels (h x w)   k: steps in a row
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.views.operation import check_probability, chosen, coin, uniform
+
+LUMA = (0.2989, 0.587, 0.114)
+"""Shares of red, green and blue in the grey value, as torchvision has them (ITU-R BT.601)."""
+
+BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
+"""How `JitterDraw.order` numbers the four changes."""
+
+
+class JitterDraw(NamedTuple):
+    """Parameters of colour jitter."""
+
+    on: Bool[Tensor, "b"]
+    """Whether the image is changed at all."""
+    factor: Float[Tensor, "b 3"]
+    """Factors of brightness, contrast and saturation; 1 changes nothing."""
+    turn: Float[Tensor, "b"]
+    """Rotation of the hue, in turns."""
+    order: Int64[Tensor, "b 4"]
+    """The four changes (0 brightness, 1 contrast, 2 saturation, 3 hue) in the order they are made."""
+
+
+@dataclass(frozen=True)
+class ColourJitter:
+    """Brightness, contrast, saturation and hue changed at random, the four in a random order per image, as in torchvision.
+
+    The order matters because every change is cut to [0, 1]. The hue is turned exactly, in HSV.
+    """
+
+    brightness: float
+    """Factor from 1 - brightness (at least 0) to 1 + brightness."""
+    contrast: float
+    """Factor from 1 - contrast (at least 0) to 1 + contrast."""
+    saturation: float
+    """Factor from 1 - saturation (at least 0) to 1 + saturation."""
+    hue: float
+    """Turn from -hue to +hue; 0.5 reaches every hue."""
+    probability: float = 1.0
+    """Share of the images that are changed."""
+
+    def __post_init__(self) -> None:
+        check_probability("colour jitter's probability", self.probability)
+        for name in ("brightness", "contrast", "saturation"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"colour jitter's {name} must be at least 0, found {getattr(self, name)}")
+        if not 0 <= self.hue <= 0.5:
+            raise UserError(f"colour jitter's hue must be from 0 to 0.5 turns, found {self.hue}")
+
+    def draw(self, count: int, generator: torch.Generator) -> JitterDraw:
+        """Parameters of `count` images, drawn for the unchanged ones too."""
+        on = coin(count, self.probability, generator)
+        widths = (self.brightness, self.contrast, self.saturation)
+        factor = [uniform(count, (max(0.0, 1 - width), 1 + width), generator) for width in widths]
+        turn = uniform(count, (-self.hue, self.hue), generator)
+        order = torch.rand(count, 4, generator=generator).argsort(1)
+        return JitterDraw(on, torch.stack(factor, 1), turn, order)
+
+    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: JitterDraw) -> Float[Tensor, "b 3 h w"]:
+        """The images in [0, 1], changed as `drawn` says."""
+        # Sorted by when the hue is turned, each turn is one slice; the three other changes are then steps for all.
+        when = (drawn.order == HUE).to(torch.uint8).argmax(1)
+        which = torch.where(drawn.on, when, 4).argsort(stable=True)
+        ends = torch.bincount(torch.where(drawn.on, when, 4), minlength=5).cumsum(0).tolist()[:4]
+        which = which[: ends[3]]
+        if len(which) == 0:
+            return images
+        matrix, shift = (part.to(images.device, non_blocking=True) for part in _colour_steps(drawn, which))
+        turn = drawn.turn[which].to(images.device, non_blocking=True)
+        where = which.to(images.device, non_blocking=True)
+        part = images.index_select(0, where)
+        start = 0
+        for step, stop in enumerate(ends):
+            if self.hue > 0 and stop > start:
+                turn_hue(part[start:stop], turn[start:stop], out=part[start:stop])
+            start = stop
+            if step < 3:
+                part = _mix(part, matrix[step], shift[step])
+        return images.index_copy(0, where, part)
+
+
+@dataclass(frozen=True)
+class Grayscale:
+    """Some images without colour: their grey value in all three channels."""
+
+    probability: float = 0.2
+    """Share of the images that lose their colour."""
+
+    def __post_init__(self) -> None:
+        check_probability("grayscale's probability", self.probability)
+
+    def draw(self, count: int, generator: torch.Generator) -> Bool[Tensor, "{count}"]:
+        """Which of `count` images lose their colour."""
+        return coin(count, self.probability, generator)
+
+    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
+        """The images, grey where `drawn` is true."""
+        which = chosen(drawn, images.device)
+        return images.index_copy(0, which, grey(images.index_select(0, which)).expand(-1, 3, -1, -1))
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """Each channel less its mean, over its standard deviation."""
+
+    mean: tuple[float, float, float]
+    """Means of red, green and blue, where pixels are from 0 to 1."""
+    std: tuple[float, float, float]
+    """Standard deviations of red, green and blue, where pixels are from 0 to 1."""
+
+    def __post_init__(self) -> None:
+        if min(self.std) <= 0:
+            raise UserError(f"standard deviations must be above 0, found {self.std}")
+
+    def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "{count} 0"]:
+        """Nothing is random here."""
+        return torch.empty(count, 0)
+
+    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b 3 h w"]:
+        """The images, normalised."""
+        factor, shift = _affine(self.mean, self.std, images.device)
+        return torch.addcmul(shift, images, factor)
+
+
+def grey(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1 h w"]:
+    """Grey values."""
+    red, green, blue = LUMA
+    mixed = images[:, 0:1] * red
+    return mixed.add_(images[:, 1:2], alpha=green).add_(images[:, 2:3], alpha=blue)
+
+
+def turn_hue(
+    images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"], out: Float[Tensor, "b 3 h w"] | None = None
+) -> Float[Tensor, "b 3 h w"]:
+    """Images in [0, 1] with their hue turned exactly, value and saturation kept; `out` may be the images themselves.
+
+    In units of a sixth of a turn, let H from -3 to 3 be the hue (0 red, 2 green, -2 blue), V the largest and C the range
+    of the channels. |H| C = (V - red) + |green - blue| + 2 min(C - |green - blue|, V - red), with the sign of
+    green - blue, and back red = V - C cut(|H| - 1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|), where
+    cut holds to [0, 1]. So no pixel needs a case distinction: masks and remainders are what makes HSV slow on a CPU.
+    """
+    red, green, blue = images.unbind(1)
+    value = torch.maximum(torch.maximum(red, green), blue)
+    chroma = value - torch.minimum(torch.minimum(red, green), blue)
+    side = green - blue
+    spread = side.abs()
+    below = value - red
+    hue = torch.minimum(chroma - spread, below).mul_(2).add_(below).add_(spread).copysign_(side)
+    six = chroma * 6
+    hue.div_(six.clamp_min(1e-12)).add_(turn.view(-1, 1, 1))
+    hue.sub_(hue.round())  # from here on in turns, from -1/2 to 1/2
+    out = torch.empty_like(images) if out is None else out
+    low = torch.add(value, chroma, alpha=-2)
+    torch.addcmul(value.add_(chroma), six, hue.abs().clamp_(1 / 6, 1 / 3), value=-1, out=out[:, 0])
+    torch.addcmul(low, six, hue.add(1 / 6).abs_().clamp_(1 / 6, 1 / 3), out=out[:, 1])
+    torch.addcmul(low, six, hue.sub_(1 / 6).abs_().clamp_(1 / 6, 1 / 3), out=out[:, 2])
+    return out
+
+
+def _colour_steps(
+    drawn: JitterDraw, which: Int64[Tensor, "m"]
+) -> tuple[Float[Tensor, "3 m 3 3"], Float[Tensor, "3 m 1 3"]]:
+    """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of mean colours.
+
+    All three are f x + (1 - f) y with y black, the mean grey, or the pixel's own grey.
+    """
+    order, factor = drawn.order[which], drawn.factor[which]
+    change = order[order != HUE].view(-1, 3)
+    scale = factor.gather(1, change).T
+    luma = torch.tensor(LUMA)
+    own = ((1 - scale) * (change == SATURATION).T)[..., None, None] * luma
+    matrix = own + scale[..., None, None] * torch.eye(3)
+    shift = ((1 - scale) * (change == CONTRAST).T)[..., None, None] * luma
+    return matrix, shift
+
+
+def _mix(
+    images: Float[Tensor, "m 3 h w"], matrix: Float[Tensor, "m 3 3"], shift: Float[Tensor, "m 1 3"]
+) -> Float[Tensor, "m 3 h w"]:
+    """matrix @ pixel + shift @ mean colour of the image, cut to [0, 1]."""
+    pixels = images.flatten(2)
+    offset = torch.matmul(shift, pixels.mean(2, keepdim=True))
+    return torch.baddbmm(offset, matrix, pixels).clamp_(0, 1).view_as(images)
+
+
+@lru_cache(maxsize=64)
+def _affine(
+    mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
+) -> tuple[Float[Tensor, "3 1 1"], Float[Tensor, "3 1 1"]]:
+    """Normalisation as a factor and a shift, kept on the device so that no step waits for a copy."""
+    deviation = torch.tensor(std, dtype=torch.float64)
+    shift = -torch.tensor(mean, dtype=torch.float64) / deviation
+    return (1 / deviation).float().to(device).view(3, 1, 1), shift.float().to(device).view(3, 1, 1)

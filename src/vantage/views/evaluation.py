@@ -1,0 +1,75 @@
+"""The view without chance that features are taken from: resize, central crop, normalise.
+
+b: images   h, w: size of an image in pixels   s: size of the crop in pixels
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+from torchvision.transforms.v2 import functional
+
+from vantage.errors import UserError
+from vantage.views.augmentation import perform
+from vantage.views.geometry import interpolation, resample
+from vantage.views.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Shorter side resized, centre cropped, normalised.
+
+    `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ by
+    at most one grey level of 255, because `crop` rounds to whole ones; where the size does not change they are equal.
+    """
+
+    size: int
+    """Side of the crop, in pixels."""
+    resize: int
+    """What the shorter side of the image becomes before the crop, in pixels."""
+    statistics: Statistics
+    """Mean and standard deviation that the pixels are normalised with."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= self.resize:
+            raise UserError(
+                f"a central crop of {self.size} pixels after resizing the shorter side to {self.resize}: the crop must be "
+                "at least 1 pixel and no larger than the resized image"
+            )
+
+    def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
+        """The resized centre of one image of any size, as torchvision's antialiased resize of a uint8 tensor gives it."""
+        high, wide, top, left = self._place(image.shape[-2], image.shape[-1])
+        resized = functional.resize(image, [high, wide], antialias=True)
+        return resized[:, top : top + self.size, left : left + self.size].contiguous()
+
+    def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b 3 s s"]:
+        """The crops as normalised floats, on their device."""
+        return perform(crops, (self.statistics.normalise(),), torch.Generator())
+
+    def batch(self, images: UInt8[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 {self.size} {self.size}"]:
+        """Both at once, for images of one size on their device."""
+        height, width = images.shape[-2:]
+        if height == width == self.resize == self.size:
+            return self.finish(images)
+        high, wide, top, left = self._place(height, width)
+        rows = self._line(height, high, top, images.device)
+        columns = self._line(width, wide, left, images.device).mT.contiguous()
+        normalise = self.statistics.normalise()
+        with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
+            crops = resample(images * (1 / 255), rows, columns)
+            return normalise.apply(crops, torch.empty(len(crops), 0))
+
+    def _place(self, height: int, width: int) -> tuple[int, int, int, int]:
+        """Height and width after the resize, and first row and column of the crop, rounded as torchvision does."""
+        shorter, longer = min(height, width), max(height, width)
+        long = int(self.resize * longer / shorter)
+        high, wide = (self.resize, long) if height <= width else (long, self.resize)
+        return high, wide, round((high - self.size) / 2), round((wide - self.size) / 2)
+
+    def _line(self, source: int, target: int, start: int, device: torch.device) -> Float[Tensor, "1 s n"]:
+        whole = interpolation(
+            torch.zeros(1, device=device), torch.full((1,), float(source), device=device), source, target
+        )
+        return whole[:, start : start + self.size]

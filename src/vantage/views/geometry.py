@@ -1,0 +1,179 @@
+"""Random resized crops and flips of whole batches, one crop per image, as two small matrix products.
+
+b: images   c: channels   h, w: size of the images in pixels   s: size of the crop in pixels   t: tries
+
+A crop resized bilinearly is linear in the pixels and separable, so it is rows @ image @ columns with an interpolation
+matrix per image. The matrices equal torchvision's resized crop of tensors, antialiasing included; sampling grids would read
+past the crop's edge. Lowering the precision of float32 matrix products (`torch.set_float32_matmul_precision`) lowers theirs.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int, Int64, UInt8
+from torch import Tensor
+from torchvision.transforms.v2 import functional
+
+from vantage.errors import UserError
+from vantage.views.operation import check_probability, check_range, chosen, coin
+
+TRIES = 10
+"""How often a box is drawn before the central one is taken, as in torchvision."""
+
+
+class CropDraw(NamedTuple):
+    """What decides a crop of an image of any size."""
+
+    area: Float64[Tensor, "b t"]
+    """Share of the image's area, per try."""
+    aspect: Float64[Tensor, "b t"]
+    """Width over height, per try."""
+    down: Float64[Tensor, "b"]
+    """Place of the crop from top (0) to bottom (1, never reached)."""
+    right: Float64[Tensor, "b"]
+    """Place of the crop from left (0) to right (1, never reached)."""
+
+
+class Boxes(NamedTuple):
+    """Rectangles, in whole pixels."""
+
+    top: Int64[Tensor, "b"]
+    """First row."""
+    left: Int64[Tensor, "b"]
+    """First column."""
+    height: Int64[Tensor, "b"]
+    """Number of rows."""
+    width: Int64[Tensor, "b"]
+    """Number of columns."""
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop:
+    """A random part of each image, resized to a square (Szegedy et al. 2014, arXiv 1409.4842; boxes as in torchvision)."""
+
+    size: int
+    """Side of the crop, in pixels."""
+    scale: tuple[float, float] = (0.08, 1.0)
+    """Least and largest share of the image's area, each in (0, 1]."""
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    """Least and largest width over height."""
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UserError(f"a crop's size must be at least 1 pixel, found {self.size}")
+        check_range("a crop's scale (shares of the image's area)", self.scale, 0.0, 1.0)
+        check_range("a crop's ratio (width over height)", self.ratio, 0.0)
+
+    def draw(self, count: int, generator: torch.Generator) -> CropDraw:
+        """Parameters of `count` crops; they do not depend on the images' sizes."""
+        raw = torch.rand(count, 2 * TRIES + 2, dtype=torch.float64, generator=generator)
+        low, high = self.scale
+        area = raw[:, :TRIES] * (high - low) + low
+        low, high = math.log(self.ratio[0]), math.log(self.ratio[1])
+        aspect = torch.exp(raw[:, TRIES:-2] * (high - low) + low)
+        return CropDraw(area, aspect, raw[:, -2], raw[:, -1])
+
+    def boxes(self, drawn: CropDraw, height: int, width: int) -> Boxes:
+        """The rectangles that `drawn` means in images of `height` x `width` pixels: the first try that fits, else the centre."""
+        pixels = drawn.area * (height * width)
+        wide = (pixels * drawn.aspect).sqrt_().round_()
+        high = (pixels / drawn.aspect).sqrt_().round_()
+        fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)
+        first = fits.to(torch.uint8).argmax(1, keepdim=True)
+        none = ~fits.gather(1, first).squeeze(1)
+        wide, high = wide.gather(1, first).squeeze(1), high.gather(1, first).squeeze(1)
+        # A position of exactly 1 cannot be drawn, but rounding of the product could reach one pixel too far.
+        top = torch.minimum((drawn.down * (height - high + 1)).floor_(), height - high)
+        left = torch.minimum((drawn.right * (width - wide + 1)).floor_(), width - wide)
+        found = [part.to(torch.int64) for part in (top, left, high, wide)]
+        central = self._central(height, width)
+        return Boxes(*(part.masked_fill_(none, value) for part, value in zip(found, central, strict=True)))
+
+    def _central(self, height: int, width: int) -> tuple[int, int, int, int]:
+        low, high = self.ratio
+        if width / height < low:
+            box_height, box_width = min(height, max(1, round(width / low))), width
+        elif width / height > high:
+            box_height, box_width = height, min(width, max(1, round(height * high)))
+        else:
+            box_height, box_width = height, width
+        return (height - box_height) // 2, (width - box_width) // 2, box_height, box_width
+
+    def apply(self, images: Float[Tensor, "b c h w"], drawn: CropDraw) -> Float[Tensor, "b c {self.size} {self.size}"]:
+        """The crops, as torchvision's antialiased resized crop of float tensors gives them."""
+        height, width = images.shape[-2:]
+        box = self.boxes(drawn, height, width)
+        top, left, high, wide = torch.stack(box).to(images.device, images.dtype, non_blocking=True)
+        return resample(
+            images,
+            interpolation(top, high, height, self.size),
+            interpolation(left, wide, width, self.size).mT.contiguous(),
+        )
+
+    def crop_one(self, image: UInt8[Tensor, "c h w"], generator: torch.Generator) -> UInt8[Tensor, "c s s"]:
+        """One crop of one image of any size: exactly torchvision's antialiased resized crop of a uint8 tensor."""
+        drawn = self.draw(1, generator)
+        top, left, high, wide = (int(part) for part in self.boxes(drawn, image.shape[-2], image.shape[-1]))
+        return functional.resized_crop(image, top, left, high, wide, [self.size, self.size], antialias=True)
+
+
+@dataclass(frozen=True)
+class Flip:
+    """The mirror image, left for right, of some images."""
+
+    probability: float = 0.5
+    """Share of the images that are mirrored."""
+
+    def __post_init__(self) -> None:
+        check_probability("a flip's probability", self.probability)
+
+    def draw(self, count: int, generator: torch.Generator) -> Bool[Tensor, "{count}"]:
+        """Which of `count` images are mirrored."""
+        return coin(count, self.probability, generator)
+
+    def apply(self, images: Float[Tensor, "b c h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
+        """The images, mirrored where `drawn` is true."""
+        which = chosen(drawn, images.device)
+        return images.index_copy(0, which, images.index_select(0, which).flip(3))
+
+
+def interpolation(
+    offset: Float[Tensor, "b"], length: Float[Tensor, "b"], source: int, target: int
+) -> Float[Tensor, "b {target} {source}"]:
+    """Matrices that resize the `length` pixels from `offset` on, of a line of `source` pixels, to `target` pixels.
+
+    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and brought to sum 1.
+    """
+    scale = length / target
+    steps = torch.arange(target, device=offset.device, dtype=offset.dtype) + 0.5
+    pixels = torch.arange(source, device=offset.device, dtype=offset.dtype)
+    centre = offset.unsqueeze(1) + steps * scale.unsqueeze(1) - 0.5
+    if source <= target:  # nothing can shrink: two taps, whose weights sum to 1 when the centre stays inside
+        first, last = offset.unsqueeze(1), (offset + length - 1).unsqueeze(1)
+        centre = torch.minimum(torch.maximum(centre, first), last)
+        return torch.sub(1, (centre.unsqueeze(2) - pixels).abs_()).clamp_min_(0)
+    reach = scale.clamp_min(1)[:, None, None]
+    weight = torch.sub(1, (centre.unsqueeze(2) - pixels).abs_().div_(reach)).clamp_min_(0)
+    inside = (pixels >= offset.unsqueeze(1)) & (pixels < (offset + length).unsqueeze(1))
+    weight.mul_(inside.unsqueeze(1))
+    return weight.div_(weight.sum(2, keepdim=True))
+
+
+def resample(
+    images: Float[Tensor, "b c h w"], rows: Float[Tensor, "#b y h"], columns: Float[Tensor, "#b w x"]
+) -> Float[Tensor, "b c y x"]:
+    """rows @ image @ columns, for every image and channel."""
+    count, channels, height, width = images.shape
+    wide = torch.matmul(images.reshape(count, channels * height, width), columns)
+    return torch.matmul(rows.unsqueeze(1), wide.view(count, channels, height, columns.shape[2]))
+
+
+def reflection(size: int, radius: int) -> Int[Tensor, "n"]:
+    """Where the pixels from -radius to size + radius - 1 lie when the line is mirrored at its end pixels, as often as needed."""
+    if size == 1:
+        return torch.zeros(1 + 2 * radius, dtype=torch.int64)
+    period = 2 * (size - 1)
+    place = torch.arange(-radius, size + radius).remainder(period)
+    return torch.minimum(place, period - place)

@@ -1,0 +1,67 @@
+"""What an operation on images is: parameters drawn per image, then a deterministic core.
+
+b: images   c: channels   h, w: height and width in pixels
+"""
+
+import math
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage.errors import UserError
+
+
+@runtime_checkable
+class Operation(Protocol):
+    """One step of making a view: a frozen dataclass whose fields are its settings.
+
+    `draw` is the only place that is random, and it draws on the CPU, so equal generators give equal views on every
+    device. `apply` never changes its input and treats each image by itself.
+    """
+
+    def draw(self, count: int, generator: torch.Generator) -> Any:
+        """Parameters of `count` images: a CPU tensor, or a NamedTuple of CPU tensors, whose first axis is the image."""
+        ...
+
+    def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b c _ _"]:
+        """The images, in [0, 1] until they are normalised, changed as `drawn` says."""
+        ...
+
+
+def uniform(count: int, between: tuple[float, float], generator: torch.Generator) -> Float[Tensor, "{count}"]:
+    """`count` numbers between the two ends, on the CPU."""
+    return torch.empty(count).uniform_(*between, generator=generator)
+
+
+def coin(count: int, probability: float, generator: torch.Generator) -> Bool[Tensor, "{count}"]:
+    """`count` throws that are true with the given probability."""
+    return torch.rand(count, generator=generator) < probability
+
+
+def chosen(on: Bool[Tensor, "b"], device: torch.device) -> Int[Tensor, "m"]:
+    """The numbers of the images where `on` (on the CPU) is true, on `device`, without waiting for it."""
+    return on.nonzero().squeeze(1).to(device, non_blocking=True)
+
+
+def rows(drawn: Any, start: int, stop: int) -> Any:
+    """The parameters of the images from `start` to `stop`, in the form that `drawn` has."""
+    if isinstance(drawn, Tensor):
+        return drawn[start:stop]
+    return type(drawn)(*(field[start:stop] for field in drawn))
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse a probability outside [0, 1] with a `UserError`."""
+    if not 0 <= value <= 1:
+        raise UserError(f"{name} must be a probability from 0 to 1, found {value}")
+
+
+def check_range(name: str, between: tuple[float, float], least: float, most: float = math.inf) -> None:
+    """Refuse, with a `UserError`, a range that is empty, not above `least`, or beyond `most`."""
+    low, high = between
+    if not (least < low <= high <= most):
+        raise UserError(
+            f"{name} must be two rising numbers above {least:g} and at most {most:g}, found ({low}, {high})"
+        )

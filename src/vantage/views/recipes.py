@@ -1,0 +1,92 @@
+"""The views of the published methods. Operations stand in the order of the methods' own code.
+
+Everywhere: `size` is the side of a view in pixels, `count` the number of views of each image, and `statistics` what pixels
+are normalised with. At 224 pixels the recipes are the papers'. For small images two things follow the size, by these rules:
+
+* the blur's sigma is a length in pixels of a 224-pixel view, so it scales with size / 224; up to 32 pixels there is no blur,
+  as in SimCLR's experiments on CIFAR-10 (arXiv 2002.05709, B.9);
+* up to 64 pixels no crop takes less than 0.2 of the image, as instance discrimination's code on CIFAR-10: 0.08 of a 32-pixel
+  image would be 9 pixels square.
+
+Statistics do not follow the size: give `CIFAR10` or `STL10` for those sets; Tiny ImageNet is ImageNet.
+"""
+
+from vantage.errors import UserError
+from vantage.views.augmentation import Augmentation, Views
+from vantage.views.colour import ColourJitter, Grayscale
+from vantage.views.evaluation import Evaluation
+from vantage.views.filters import GaussianBlur
+from vantage.views.geometry import Flip, RandomResizedCrop
+from vantage.views.operation import Operation
+from vantage.views.statistics import IMAGENET, Statistics
+
+PAPER_SIZE = 224
+"""Side, in pixels, of the views the papers' numbers are for."""
+
+
+def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
+    """Views of instance discrimination (arXiv 1805.01978), MoCo v1 and local aggregation: grayscale comes *before* jitter.
+
+    Instance discrimination makes one view of each image (`count` 1), MoCo v1 two. Its CIFAR-10 code jitters before
+    grayscale and does not flip; here the order and the flip stay at every size.
+    """
+    operations = (Grayscale(0.2), ColourJitter(0.4, 0.4, 0.4, 0.4), Flip(0.5))
+    return _repeat(size, 0.2, operations, count, statistics)
+
+
+def pycontrast_a(
+    size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, smallest_area: float = 0.2
+) -> Views:
+    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: as `npid`, jitter before grayscale.
+
+    `smallest_area` is the least share of the image a crop takes: the code has 0.2 with a queue and 0.08 with a bank.
+    """
+    operations = (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
+    return _repeat(size, smallest_area, operations, count, statistics)
+
+
+def moco_v2(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
+    """Views of MoCo v2 (arXiv 2003.04297); JCL uses them too."""
+    operations = (ColourJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), Flip(0.5))
+    return _repeat(size, 0.2, operations, count, statistics)
+
+
+def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
+    """Views of SimCLR (arXiv 2002.05709); `strength` scales all of the colour jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
+    if not 0 <= strength <= 2.5:
+        raise UserError(f"simclr's strength must be from 0 to 2.5 (where the hue is wholly random), found {strength}")
+    jitter = ColourJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
+    return _repeat(size, 0.08, (Flip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
+
+
+def linear_training(
+    size: int = 224, scale: tuple[float, float] = (0.08, 1.0), statistics: Statistics = IMAGENET
+) -> Augmentation:
+    """The view a linear classifier is trained on: crop and flip. MoCo's protocol has the scale (0.08, 1), PyContrast's (0.2, 1)."""
+    return Augmentation(RandomResizedCrop(size, scale), (Flip(0.5), statistics.normalise()))
+
+
+def evaluation(size: int = 224, resize: int = 256, statistics: Statistics = IMAGENET) -> Evaluation:
+    """The view features are taken from: the shorter side becomes `resize` pixels, then the centre of `size` is cut out.
+
+    For small images give both the same number, so that nothing is cut away.
+    """
+    return Evaluation(size, resize, statistics)
+
+
+def _repeat(
+    size: int, smallest_area: float, operations: tuple[Operation, ...], count: int, statistics: Statistics
+) -> Views:
+    """The same view, drawn `count` times."""
+    if count < 1:
+        raise UserError(f"the number of views of each image must be at least 1, found {count}")
+    least = max(smallest_area, 0.2) if size <= 64 else smallest_area
+    crop = RandomResizedCrop(size, (least, 1.0))
+    return Views((Augmentation(crop, (*operations, statistics.normalise())),) * count)
+
+
+def _blur(size: int) -> tuple[GaussianBlur, ...]:
+    """The blur that suits the size, or none."""
+    if size <= 32:
+        return ()
+    return (GaussianBlur((0.1 * size / PAPER_SIZE, 2.0 * size / PAPER_SIZE), 0.5),)

@@ -1,0 +1,166 @@
+"""Whole views: the contract of every operation, both routes, generators, sizes, devices."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vantage.errors import UserError
+from vantage.views import (
+    IMAGENET,
+    Augmentation,
+    ColourJitter,
+    Flip,
+    GaussianBlur,
+    Grayscale,
+    Operation,
+    RandomResizedCrop,
+    ViewMaker,
+    Views,
+    augmentation,
+    moco_v2,
+    npid,
+    pycontrast_a,
+    simclr,
+)
+from vantage.views.operation import rows
+
+OPERATIONS = [
+    RandomResizedCrop(16),
+    Flip(),
+    ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8),
+    Grayscale(0.4),
+    GaussianBlur(),
+    IMAGENET.normalise(),
+]
+RECIPES = [npid, pycontrast_a, moco_v2, simclr]
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def pictures(count: int, height: int, width: int, seed: int = 0) -> torch.Tensor:
+    return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8, generator=generator(seed))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: type(operation).__name__)
+class TestOperations:
+    def test_satisfies_the_protocol(self, operation) -> None:
+        assert isinstance(operation, Operation)
+        assert rows(operation.draw(5, generator()), 1, 3) is not None
+
+    def test_draws_one_row_per_image_on_the_cpu(self, operation) -> None:
+        drawn = operation.draw(5, generator())
+        for field in drawn if isinstance(drawn, tuple) else (drawn,):
+            assert len(field) == 5 and field.device.type == "cpu"
+
+    def test_changing_one_image_leaves_the_others_bit_equal(self, operation) -> None:
+        images = torch.rand(12, 3, 20, 20)
+        other = images.clone()
+        other[5] = torch.rand(3, 20, 20)
+        drawn = operation.draw(12, generator(1))
+        got, changed = operation.apply(images, drawn), operation.apply(other, drawn)
+        keep = torch.arange(12) != 5
+        assert torch.equal(got[keep], changed[keep]) and not torch.equal(got[5], changed[5])
+
+    def test_a_row_means_the_same_alone_as_in_a_batch(self, operation) -> None:
+        images = torch.rand(6, 3, 20, 20)
+        drawn = operation.draw(6, generator(2))
+        alone = torch.cat([operation.apply(images[i : i + 1], rows(drawn, i, i + 1)) for i in range(6)])
+        torch.testing.assert_close(operation.apply(images, drawn), alone, atol=1e-5, rtol=1e-5)
+
+    def test_does_not_change_its_input(self, operation) -> None:
+        images = torch.rand(6, 3, 20, 20)
+        before = images.clone()
+        operation.apply(images, operation.draw(6, generator(3)))
+        assert torch.equal(images, before)
+
+    def test_equal_generators_draw_equally(self, operation) -> None:
+        first, second = operation.draw(7, generator(4)), operation.draw(7, generator(4))
+        for ours, theirs in zip(first, second, strict=True):
+            assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+@pytest.mark.parametrize("size", [32, 64])
+def test_views_have_the_right_shape_type_and_range(recipe, size: int) -> None:
+    views = recipe(size)
+    assert isinstance(views, ViewMaker)
+    made = views.batch(pictures(9, size + 8, size), generator())
+    assert len(made) == views.count == 2 and not torch.equal(made[0], made[1])
+    for view in made:
+        assert view.shape == (9, 3, size, size) and view.dtype == torch.float32 and not view.requires_grad
+        pixels = view * torch.tensor(IMAGENET.std).view(3, 1, 1) + torch.tensor(IMAGENET.mean).view(3, 1, 1)
+        assert pixels.min() >= -1e-5 and pixels.max() <= 1 + 1e-5
+
+
+@given(height=st.integers(1, 40), width=st.integers(1, 40), size=st.integers(1, 40), count=st.integers(0, 5))
+def test_any_image_makes_a_view(height: int, width: int, size: int, count: int) -> None:
+    operations = (*OPERATIONS[1:],)
+    view = Augmentation(RandomResizedCrop(size), operations)
+    images = pictures(count, height, width)
+    got = view.batch(images, generator())
+    assert got.shape == (count, 3, size, size) and got.isfinite().all()
+    crops = [view.crop_one(image, generator(i)) for i, image in enumerate(images)]
+    if crops:
+        assert view.finish(torch.stack(crops), generator()).shape == got.shape
+
+
+def test_equal_generators_make_equal_views_and_others_do_not() -> None:
+    images, views = pictures(40, 32, 32), simclr(32)
+    first, again, other = (torch.stack(views.batch(images, generator(seed))) for seed in (1, 1, 2))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+def test_the_size_of_a_piece_changes_nothing(monkeypatch) -> None:
+    images, views = pictures(40, 32, 32), moco_v2(48)
+    whole = torch.stack(views.batch(images, generator(1)))
+    monkeypatch.setattr(augmentation, "PIECE", 4 * 3 * 32 * 32 * 7)
+    torch.testing.assert_close(torch.stack(views.batch(images, generator(1))), whole, atol=1e-5, rtol=0)
+
+
+def test_views_made_under_autocast_keep_their_precision() -> None:
+    images, views = pictures(8, 32, 32), simclr(32)
+    expected = torch.stack(views.batch(images, generator(1)))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(torch.stack(views.batch(images, generator(1))), expected)
+
+
+def test_crop_then_finish_is_the_batch_route_to_a_grey_level() -> None:
+    view = Augmentation(RandomResizedCrop(24), (Flip(), IMAGENET.normalise()))
+    images = pictures(6, 50, 40)
+    source, crop = generator(3), view.crop
+    drawn = crop.draw(6, source)
+    batch = view.batch(images, generator(3))
+    boxes = torch.stack(crop.boxes(drawn, 50, 40), 1).tolist()
+    from torchvision.transforms.v2.functional import resized_crop
+
+    crops = torch.stack([resized_crop(i, *box, [24, 24], antialias=True) for i, box in zip(images, boxes, strict=True)])
+    finished = view.finish(crops, source)  # the generator stands where the batch route's crop left it
+    assert (finished - batch).abs().max() <= 1.05 / 255 / min(IMAGENET.std)
+
+
+def test_crops_of_views_are_drawn_one_after_the_other() -> None:
+    views = moco_v2(48, count=3)
+    crops = views.crop(pictures(1, 100, 80)[0], generator(1))
+    assert len(crops) == 3 and not torch.equal(crops[0], crops[1])
+    finished = views.finish(tuple(crop[None] for crop in crops), generator(2))
+    assert [view.shape for view in finished] == [(1, 3, 48, 48)] * 3
+
+
+def test_wrong_numbers_of_views_are_refused() -> None:
+    with pytest.raises(UserError, match="at least one"):
+        Views(())
+    with pytest.raises(UserError, match="2 views"):
+        moco_v2(32).finish((pictures(2, 32, 32),), generator())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+@pytest.mark.parametrize("size", [32, 224])
+def test_gpu_and_cpu_make_the_same_views(recipe, size: int) -> None:
+    images, views = pictures(32, size, size), recipe(size)
+    cpu = torch.stack(views.batch(images, generator(1)))
+    gpu = torch.stack(views.batch(images.cuda(), generator(1)))
+    torch.testing.assert_close(gpu.cpu(), cpu, atol=2e-4, rtol=0)

@@ -1,0 +1,132 @@
+"""Colour operations against torchvision's functional ones; the law of the parameters against torchvision's sampler."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare, ks_2samp
+from torchvision.transforms import v2
+from torchvision.transforms.v2 import functional
+
+from vantage.errors import UserError
+from vantage.views import CIFAR10, IMAGENET, STL10, ColourJitter, Grayscale, Normalise
+from vantage.views.colour import HUE, JitterDraw, grey, turn_hue
+
+CHANGES = (
+    functional.adjust_brightness,
+    functional.adjust_contrast,
+    functional.adjust_saturation,
+    functional.adjust_hue,
+)
+JITTER = ColourJitter(0.8, 0.8, 0.8, 0.5, 0.7)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def torchvision_jitter(image: torch.Tensor, drawn: JitterDraw, row: int) -> torch.Tensor:
+    if not drawn.on[row]:
+        return image
+    amounts = [*drawn.factor[row].tolist(), float(drawn.turn[row])]
+    for change in drawn.order[row].tolist():
+        image = CHANGES[change](image, amounts[change])
+    return image
+
+
+@given(height=st.integers(1, 40), width=st.integers(1, 40), seed=st.integers(0, 999))
+def test_jitter_equals_torchvision_with_the_same_parameters(height: int, width: int, seed: int) -> None:
+    images = torch.rand(8, 3, height, width, generator=generator(seed))
+    before = images.clone()
+    drawn = JITTER.draw(8, generator(seed))
+    got = JITTER.apply(images, drawn)
+    expected = torch.stack([torchvision_jitter(image, drawn, row) for row, image in enumerate(images)])
+    # A change of hue after others can magnify rounding in nearly grey pixels, never past this.
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)
+    assert torch.equal(images, before)
+
+
+def test_every_order_equals_torchvision() -> None:
+    orders = torch.tensor(list(itertools.permutations(range(4))))
+    images = torch.rand(24, 3, 9, 7)
+    drawn = ColourJitter(0.8, 0.8, 0.8, 0.5).draw(24, generator())._replace(order=orders)
+    got = JITTER.apply(images, drawn)
+    expected = torch.stack([torchvision_jitter(image, drawn, row) for row, image in enumerate(images)])
+    torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)
+    assert got.min() >= -1e-6 and got.max() <= 1 + 1e-6
+
+
+def test_the_hue_of_every_kind_of_colour_equals_torchvision() -> None:
+    levels = torch.tensor([0.0, 0.2, 0.5, 0.8, 1.0])
+    colours = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, 5, 25)  # greys, ties, pure and dark ones
+    turns = torch.linspace(-0.5, 0.5, 41)
+    got = turn_hue(colours.expand(41, -1, -1, -1).contiguous(), turns)
+    expected = torch.cat([functional.adjust_hue(colours, float(turn)) for turn in turns])
+    torch.testing.assert_close(got, expected, atol=2e-6, rtol=0)
+
+
+def test_hue_may_write_over_its_input() -> None:
+    images, turns = torch.rand(3, 3, 4, 4), torch.tensor([-0.3, 0.0, 0.4])
+    expected = turn_hue(images, turns)
+    assert torch.equal(turn_hue(images, turns, out=images), expected)
+
+
+def test_a_hue_setting_of_zero_leaves_the_hue() -> None:
+    still = ColourJitter(0.0, 0.0, 0.0, 0.0)
+    images = torch.rand(5, 3, 6, 6)
+    torch.testing.assert_close(still.apply(images, still.draw(5, generator())), images)
+
+
+def test_jitter_parameters_are_distributed_as_torchvisions() -> None:
+    count = 3000
+    theirs = v2.ColorJitter(0.4, 0.3, 1.5, 0.1)
+    expected = [theirs.make_params([]) for _ in range(count)]
+    drawn = ColourJitter(0.4, 0.3, 1.5, 0.1, 0.8).draw(count, generator(3))
+    names = ("brightness_factor", "contrast_factor", "saturation_factor")
+    for column, name in enumerate(names):
+        result = ks_2samp(drawn.factor[:, column].numpy(), [params[name] for params in expected])
+        assert result.pvalue > 1e-3, name
+    assert ks_2samp(drawn.turn.numpy(), [params["hue_factor"] for params in expected]).pvalue > 1e-3
+    assert abs(drawn.on.float().mean() - 0.8) < 0.03
+    code = (drawn.order * torch.tensor([64, 16, 4, 1])).sum(1)
+    seen = torch.unique(code, return_counts=True)[1]
+    assert len(seen) == 24 and chisquare(seen.numpy()).pvalue > 1e-3
+    assert torch.equal(drawn.order.sort(1).values, torch.arange(4).expand(count, 4)) and HUE == 3
+
+
+def test_grayscale_equals_torchvision_on_the_chosen() -> None:
+    images = torch.rand(3, 3, 5, 4)
+    got = Grayscale().apply(images, torch.tensor([True, False, True]))
+    expected = functional.rgb_to_grayscale(images, num_output_channels=3)
+    torch.testing.assert_close(got[::2], expected[::2], atol=1e-6, rtol=0)
+    assert torch.equal(got[1], images[1]) and grey(images).shape == (3, 1, 5, 4)
+    assert abs(Grayscale(0.2).draw(20_000, generator()).float().mean() - 0.2) < 0.01
+
+
+@pytest.mark.parametrize("statistics", [IMAGENET, CIFAR10, STL10])
+def test_normalise_equals_torchvision(statistics) -> None:
+    images = torch.rand(2, 3, 5, 4)
+    operation = statistics.normalise()
+    assert operation == Normalise(statistics.mean, statistics.std)
+    got = operation.apply(images, operation.draw(2, generator()))
+    expected = functional.normalize(images, list(statistics.mean), list(statistics.std))
+    torch.testing.assert_close(got, expected, atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [((-0.1, 0, 0, 0), "brightness"), ((0, -1, 0, 0), "contrast"), ((0, 0, float("nan"), 0), "saturation"),
+     ((0, 0, 0, 0.6), "hue"), ((0, 0, 0, 0, 1.1), "probability")],
+)  # fmt: skip
+def test_impossible_jitter_is_refused(settings: tuple, word: str) -> None:
+    with pytest.raises(UserError, match=word):
+        ColourJitter(*map(float, settings))
+
+
+def test_impossible_grayscale_and_normalise_are_refused() -> None:
+    with pytest.raises(UserError, match="probability"):
+        Grayscale(-0.1)
+    with pytest.raises(UserError, match="above 0"):
+        Normalise((0.5, 0.5, 0.5), (0.1, 0.0, 0.1))
