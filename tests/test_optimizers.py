@@ -213,8 +213,8 @@ class Count(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("choice", [SGD(), LARS(), LARS(spare=NoParameters())])
-def test_a_step_takes_as_many_calls_for_a_hundred_tensors_as_for_two(choice: Optimizer) -> None:
+@pytest.mark.parametrize("choice", [LARS(), LARS(spare=NoParameters())])
+def test_a_step_of_lars_takes_as_many_calls_for_a_hundred_tensors_as_for_two(choice: Optimizer) -> None:
     counts = []
     for layers in (1, 50):
         network = nn.ModuleList([nn.Linear(3, 3) for _ in range(layers)])
@@ -222,7 +222,8 @@ def test_a_step_takes_as_many_calls_for_a_hundred_tensors_as_for_two(choice: Opt
         for _ in range(2):
             for parameter in network.parameters():
                 parameter.grad = torch.ones_like(parameter)
-            with Count() as counter:
+            counter = Count()
+            with counter:
                 optimizer.step()
         counts.append(counter.calls)
     assert counts[0] == counts[1] > 0

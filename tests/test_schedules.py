@@ -139,6 +139,30 @@ def test_they_are_schedules_and_values() -> None:
         assert eval(repr(rate)) == rate
 
 
+@pytest.mark.parametrize("schedule", RATES, ids=lambda schedule: type(schedule).__name__)
+def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: RateSchedule) -> None:
+    for step in range(50):
+        assert schedule.scaled(2.5)(step, 5, 10) == pytest.approx(2.5 * schedule(step, 5, 10), rel=1e-12)
+
+
+def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None:
+    assert StepDecay(0.03).stretched(200, to=100) == StepDecay(0.03, at_epochs=(60, 80))
+    assert CosineByStep(0.3, warmup_epochs=10).stretched(100, to=200) == CosineByStep(0.3, warmup_epochs=20)
+    assert CosineByEpoch(0.3).stretched(200, to=7) == CosineByEpoch(0.3)
+    with_both = StepDecay(0.3, at_epochs=(6, 8), warmup_epochs=3)
+    long = with_both.stretched(10, to=40)
+    assert [long(4 * step + 3, 5, 40) for step in range(50)] == pytest.approx(
+        [with_both(step, 5, 10) for step in range(50)]
+    )
+
+
+@given(epochs=st.integers(20, 300), to=st.integers(1, 300))
+def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> None:
+    stretched = StepDecay(0.03, at_epochs=(epochs // 2, epochs // 2 + 1, epochs - 2)).stretched(epochs, to)
+    assert len(stretched.at_epochs) == 3
+    assert stretched(0, 3, to) > 0
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [

@@ -2,8 +2,8 @@
 
 Each choice is a frozen value with `build(module, lr)`. Only parameters that take a gradient are given to the optimizer,
 so a slow encoder inside the module is left alone. The training loop writes the learning rate of each step into every
-parameter group (`group["lr"]`). Optimizers work on lists of tensors at once (`foreach`): on a GPU a few launches in
-place of some per parameter.
+parameter group (`group["lr"]`). On a GPU all work on lists of tensors at once, a few launches in place of some per
+parameter; on a CPU torch's own two go tensor by tensor, which is faster there.
 """
 # torch documents its operations on lists of tensors, but does not export them to type checkers.
 # pyright: reportPrivateImportUsage=false
@@ -80,9 +80,7 @@ class SGD:
         """torch's SGD; raises `UserError` where `module` has nothing to train."""
         decayed, spared = _split(module, self.spare)
         groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
-        return torch.optim.SGD(
-            _filled(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay, foreach=True
-        )
+        return torch.optim.SGD(_filled(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class AdamW:
         groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
         moments = (self.first_moment, self.second_moment)
         return torch.optim.AdamW(
-            _filled(groups), lr=lr, betas=moments, eps=self.epsilon, weight_decay=self.weight_decay, foreach=True
+            _filled(groups), lr=lr, betas=moments, eps=self.epsilon, weight_decay=self.weight_decay
         )
 
 
