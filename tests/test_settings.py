@@ -1,0 +1,260 @@
+"""Settings come back equal, and nothing that a file names is imported or called unless it is a part."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from vantage import settings
+from vantage.branch import Branch
+from vantage.errors import UserError
+from vantage.recipes import RECIPES, moco_v2
+from vantage.run import Data, Run, differences
+from vantage.schedules import Constant, Steps
+
+
+@dataclass(frozen=True)
+class OwnRule:
+    """A rule that a user wrote: it keeps every pair."""
+
+    strength: float = 1.0
+
+    def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> Any:
+        return scores
+
+
+@dataclass
+class Thawed:
+    """A dataclass that is no part, since it is not frozen."""
+
+    value: float = 1.0
+
+    def __call__(self, step: int) -> float:
+        return self.value
+
+
+class Plain(Constant):
+    """A subclass of a part that is no dataclass itself."""
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / settings.FILE).read_text())
+
+
+def tamper(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    content = stored(folder)
+    change(content["run"])
+    (folder / settings.FILE).write_text(json.dumps(content))
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    settings.write(moco_v2(32), tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("size", [224, 32])
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_every_recipe_comes_back_equal(recipe: Callable[[int], Run], size: int, tmp_path: Path) -> None:
+    for run in (recipe(size), recipe(size).fit(1_300)):
+        settings.write(run, tmp_path)
+        back = settings.read(tmp_path)
+        assert back == run
+        assert differences(run, back) == []
+        assert repr(back) == repr(run)
+
+
+@hypothesis.given(
+    strategies.floats(min_value=5e-324, max_value=1.7e308),
+    strategies.floats(allow_nan=False),
+    strategies.text(),
+    strategies.lists(strategies.integers(0, 10**30), max_size=4, unique=True),
+)
+def test_numbers_and_text_come_back_exactly(temperature: float, weight: float, place: str, at: list[int]) -> None:
+    branch = moco_v2(32).branches[0]
+    jumps = Steps(weight if math.isfinite(weight) else 1.0, 0.5, tuple(sorted(at)))
+    branch = replace(branch, estimator=replace(branch.estimator, temperature=temperature), weight=jumps)
+    back = settings.decode(json.loads(json.dumps(settings.encode(branch))), Branch)
+    assert back == branch and repr(back) == repr(branch)
+    data = Data(place=place)
+    assert settings.decode(json.loads(json.dumps(settings.encode(data))), Data) == data
+    number = settings.decode(json.loads(json.dumps(settings.encode(weight))), float)
+    assert number == weight and math.copysign(1, number) == math.copysign(1, weight)
+
+
+def test_the_python_form_is_the_same_run_but_is_not_read(run_folder: Path) -> None:
+    text = (run_folder / settings.PYTHON_FORM).read_text()
+    assert max(map(len, text.splitlines())) <= 100
+    content = stored(run_folder)["run"]
+    names: dict[str, Any] = {}
+    for part in parts_in(content):
+        module, _, name = part.partition(":")
+        exec(f"from {module} import {name}", names)
+    assert eval(text.split("\n", 1)[1], names) == moco_v2(32)
+    (run_folder / settings.PYTHON_FORM).write_text("raise SystemExit('executed')")
+    assert settings.read(run_folder) == moco_v2(32)
+
+
+def parts_in(data: Any) -> list[str]:
+    if isinstance(data, dict):
+        return [data["part"], *(part for item in data.values() for part in parts_in(item))]
+    return [part for item in data for part in parts_in(item)] if isinstance(data, list) else []
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "os:system",
+        "subprocess:Popen",
+        "builtins:eval",
+        "vantage_evil:Part",
+        "vantage.recipes:moco_v2",
+        "vantage.settings:read",
+        "vantage.run:Any",
+        "vantage.run:Branch",
+        "vantage.run:replace",
+        "vantage.run:Run.fit",
+        "vantage.schedules:Schedule",
+        "vantage.learner:Learner",
+        "vantage.__init__:Run",
+        "vantage:Run",
+        "vantage.nowhere:Part",
+        "vantage.schedules:Nothing",
+        "vantage..os:system",
+        "../vantage:Run",
+        "",
+        7,
+        None,
+    ],
+)
+def test_a_name_that_is_no_part_of_vantage_is_refused(part: Any, run_folder: Path) -> None:
+    tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": part}))
+    with pytest.raises(UserError, match=r"settings\.json: branches\.0\.weight: "):
+        settings.read(run_folder)
+
+
+def test_reading_imports_nothing_outside_the_package(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": "planted:Part"}))
+    with pytest.raises(UserError, match=r"is not Vantage's own, so its module was not imported.*--import planted"):
+        settings.read(run_folder)
+    with pytest.raises(SystemExit, match="imported"):
+        settings.read(run_folder, allow=("planted",))
+
+
+def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Path) -> None:
+    run = moco_v2(32)
+    run = replace(run, branches=(replace(run.branches[0], negatives=(OwnRule(0.25),)),))
+    settings.write(run, tmp_path)
+    with pytest.raises(UserError, match=f"branches.0.negatives.0: .*--import {__name__}"):
+        settings.read(tmp_path)
+    assert settings.read(tmp_path, allow=(__name__,)) == run
+    with settings.allowing(__name__):
+        assert settings.read(tmp_path) == run
+    for other in ((), (__name__[:-1],)):
+        with pytest.raises(UserError, match="not imported"):
+            settings.read(tmp_path, allow=other)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda run: run.update(epochs="many"), r'epochs: expected int, found "many"'),
+        (lambda run: run.update(epochs=True), "epochs: expected int, found true"),
+        (lambda run: run.update(epochs=2.5), r"epochs: expected int, found 2\.5"),
+        (lambda run: run.update(branches={}), r"branches: expected tuple\[Branch, \.\.\.\], found {}"),
+        (lambda run: run.update(recipe=None), "recipe: expected str, found null"),
+        (
+            lambda run: run["hardware"].update(precision="8-bit"),
+            r'hardware\.precision: expected Literal\[.*found "8-bit"',
+        ),
+        (lambda run: run["hardware"].update(device=2), "hardware.device: .*did you mean devices?"),
+        (lambda run: run.update(zebra=2), "zebra: .*its fields are recipe, views"),
+        (lambda run: run.pop("recipe"), "recipe: Run needs this field"),
+        (lambda run: run.update(epochs=0), "epochs is 0: give at least 1"),
+        (lambda run: run["rate"].update(peak=-1.0), "rate: CosineByEpoch: peak is -1.0"),
+        (lambda run: run.update(rate=run["data"]), "rate: expected RateSchedule, found "),
+        (lambda run: run.update(data=run["hardware"]), "data: expected Data, found "),
+        (lambda run: run["branches"][0].update(estimator=3), "branches.0.estimator: expected .*Estimator.*, found 3"),
+        (
+            lambda run: run["branches"][0]["estimator"].update(temperature="hot"),
+            'branches.0.estimator.temperature: expected float, found "hot"',
+        ),
+        (
+            lambda run: run["views"]["views"][0]["crop"].update(scale=[0.1]),
+            r"views.views.0.crop.scale: expected tuple\[float, float\], found \[0.1\]",
+        ),
+        (lambda run: run.update(part="vantage.run:Data"), "recipe: Data has no field"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_path(
+    change: Callable[[dict[str, Any]], None], told: str, run_folder: Path
+) -> None:
+    tamper(run_folder, change)
+    with pytest.raises(UserError, match=told):
+        settings.read(run_folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": 99, "run": {}}', "[" * 100_000, "\udcff"])
+def test_a_damaged_file_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / settings.FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UserError, match=r"settings\.json"):
+        settings.read(tmp_path)
+
+
+def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"{tmp_path} holds no run"):
+        settings.read(tmp_path)
+
+
+def test_a_field_that_the_file_lacks_takes_its_default(run_folder: Path) -> None:
+    tamper(run_folder, lambda run: run["data"].pop("workers"))
+    assert settings.read(run_folder) == moco_v2(32)
+
+
+def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Local:
+        """A part that nothing could import."""
+
+        def __call__(self, step: int) -> float:
+            return 1.0
+
+    @dataclass(frozen=True)
+    class Holder:
+        """A part that holds what is no plain data."""
+
+        what: Any
+
+    branch = moco_v2(32).branches[0]
+    for weight in (Local(), Thawed(), Plain(1.0)):
+        run = replace(moco_v2(32), branches=(replace(branch, weight=weight),))
+        with pytest.raises(UserError, match=r"run\.branches\.0\.weight: .* cannot be saved"):
+            settings.write(run, tmp_path)
+    for what in ([1], {1: 2}, b"x", print, Path("x")):
+        with pytest.raises(UserError, match="cannot be saved"):
+            settings.encode(Holder(what))
+        with pytest.raises(UserError, match="cannot be saved"):
+            settings.encode(what)
+    assert not (tmp_path / settings.FILE).exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="could not be written to"):
+        settings.write(moco_v2(32), tmp_path / "file" / "run")
+
+
+def test_writing_again_replaces_the_whole_file_and_leaves_nothing_else(run_folder: Path) -> None:
+    settings.write(moco_v2(64), run_folder)
+    assert settings.read(run_folder) == moco_v2(64)
+    assert sorted(path.name for path in run_folder.iterdir()) == [settings.FILE, settings.PYTHON_FORM]
