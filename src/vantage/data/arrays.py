@@ -39,7 +39,7 @@ class Arrays:
                 if part:
                     raise DataError(f"{path}#{part}: an .npy file holds one array and has no parts. Leave out #{part}")
                 return cls(np.load(path, mmap_mode="r", allow_pickle=False), None, str(path))
-            with np.load(path, allow_pickle=False) as arrays:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 images, labels = _choose(list(arrays.keys()), path, part)
                 return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}")
         except DataError:

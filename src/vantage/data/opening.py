@@ -36,8 +36,8 @@ def open_source(
     * `torchvision:CIFAR10`: a set that torchvision can download
 
     A part of a place is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, wherever
-    it lies nearest to the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train` in
-    an `.npz`, the split `train` of a torchvision set. A name that holds a # itself is found as it is.
+    it lies nearest to the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train`
+    in an `.npz`, the split `train` of a torchvision set. A name that holds a # itself is found as it is.
 
     `cache` is where listings and indexes are kept (see `vantage.data.cache`), `data_root` where downloads go (the
     cache's folder `sets` unless stated), `max_pixels` the bound on a picture's size, `at_least` the fewest images that

@@ -3,10 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
-from torch import Tensor
-from torchvision.io import encode_jpeg
+from PIL import Image
 from torchvision.transforms.v2 import functional as F
 
 from vantage.data.cache import written_whole
@@ -55,7 +53,7 @@ def resize_short_side(
         if min(image.shape[1:]) > side:
             image = F.resize(image, [side], antialias=True)
         with written_whole(path) as file:
-            file.write(cast(Tensor, encode_jpeg(image, quality)).numpy().tobytes())
+            Image.fromarray(image.permute(1, 2, 0).numpy()).save(file, "JPEG", quality=quality)
         return True
 
     with ThreadPoolExecutor(max(1, workers)) as pool:

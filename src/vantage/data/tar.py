@@ -1,8 +1,8 @@
 """Images in a tar, read where they lie, without unpacking.
 
-The tar's headers are read once; the place of each image is kept in the cache, under a name made of the tar's path,
-size and time of change. A compressed tar has no places: it is decompressed once to a plain tar in the cache (CIFAR-10's 19 MB
-become 92 MB, in a second), which later runs find again.
+The tar's headers are read once; the place of each image is kept in the cache, under a name made of the tar's path, size
+and time of change. A compressed tar has no places: it is decompressed once to a plain tar in the cache (CIFAR-10's
+19 MB become 92 MB, in a second), which later runs find again.
 
 h, w: height and width in pixels
 """

@@ -1,0 +1,121 @@
+"""JPEG photographs to two uint8 crops of 224 pixels by two workers, against lightly's loader: photographs a second.
+
+    python benchmarks/loader.py --photos ../shared/data/imagenet-sample-200.tar
+
+The crops are all that our workers do; colour, blur and normalisation are done for whole batches on the training device, and
+are timed in `views.py`. lightly's workers do all of it. Times are wall time, with both loaders' workers alive throughout.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import UInt8
+from PIL import Image
+from timing import speedup, write_results
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import v2
+
+from vantage.data import Crops, Folder, StreamedImages, Subset, open_source
+from vantage.views import moco_v2
+
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class TorchvisionCrops:
+    """Two random resized crops by torchvision: what any uint8 crop costs at least."""
+
+    def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
+        torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
+        cut = v2.RandomResizedCrop(224, scale=(0.2, 1.0), antialias=True)
+        return cut(image), cut(image)
+
+
+class LightlyPhotos(Dataset[list[Tensor]]):
+    """The same files as lightly reads them: Pillow, then its MoCo v2 transform."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        from lightly.transforms import MoCoV2Transform
+
+        self.paths, self.transform = paths, MoCoV2Transform(input_size=224)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: int) -> list[Tensor]:
+        with Image.open(self.paths[number]) as picture:
+            return self.transform(picture.convert("RGB"))
+
+
+def main() -> None:
+    """Time the loaders in turn and write results/loader.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photos", type=Path, required=True, help="a folder or a tar of JPEG photographs")
+    parser.add_argument("--repeat", type=int, default=3, help="times that each photograph is read in a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        cases = make_cases(asked.photos, Path(folder), asked.repeat, asked.workers)
+        rates: dict[str, list[float]] = {name: [] for name in cases}
+        seconds: dict[str, list[float]] = {name: [] for name in cases}
+        for turn in range(asked.rounds + 1):
+            for name, case in cases.items():
+                start = time.perf_counter()
+                photos = case()
+                took = time.perf_counter() - start
+                if turn:
+                    seconds[name].append(took / photos)
+                    rates[name].append(photos / took)
+        rows = []
+        for name in cases:
+            row: dict[str, object] = {"loader": name, "workers": asked.workers}
+            row["photos_per_second"] = round(statistics.median(rates[name]), 1)
+            row["rounds"] = [round(rate, 1) for rate in rates[name]]
+            if "lightly" in cases:
+                row["times_lightly"] = round(speedup(seconds, name, "lightly"), 2)
+            rows.append(row)
+            print(row)
+        print(write_results("loader", rows))
+        del cases  # ends the workers before their files go
+
+
+def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[str, Callable[[], int]]:
+    """The loaders, each a function that reads every photograph `repeat` times and says how many that were."""
+    source = open_source(photos, cache=folder / "cache")
+    for number in range(len(source)):
+        name = source.name(number).rpartition("/")[2]
+        (folder / name).write_bytes(source.encoded(number))  # pyright: ignore[reportAttributeAccessIssue]
+    files = open_source(folder, cache=folder / "cache")
+    assert isinstance(files, Folder)
+    many = Subset(files, list(range(len(files))) * repeat)
+    crops: dict[str, Crops] = {"vantage": moco_v2(), "vantage, torchvision's crops": TorchvisionCrops()}
+    cases: dict[str, Callable[[], int]] = {}
+    for name, views in crops.items():
+        stream = StreamedImages(many, views, BATCH, seed=0, workers=workers)
+        cases[name] = lambda stream=stream: sum(len(batch.image) for batch in stream.batches(0))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dataset = LightlyPhotos([files.path(number % len(files)) for number in range(len(many))])
+    except ImportError as error:
+        print(f"lightly is not timed: {error}")
+        return cases
+    loader = DataLoader(
+        dataset, BATCH, shuffle=True, drop_last=True, num_workers=workers, persistent_workers=True, prefetch_factor=2
+    )
+    cases["lightly"] = lambda: sum(len(batch[0]) for batch in loader)
+    return cases
+
+
+if __name__ == "__main__":
+    main()

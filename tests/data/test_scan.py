@@ -1,0 +1,87 @@
+"""A scan finds what cannot be read, remembers it, and what to do about it is said in so many words."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vantage.data import Folder, Source, Subset, open_source, readable, scan
+from vantage.errors import DataError
+
+
+def folder(root: Path, count: int, bad: dict[int, bytes]) -> Path:
+    root.mkdir()
+    for number in range(count):
+        path = root / f"{number:04d}.jpg"
+        if number in bad:
+            path.write_bytes(bad[number])
+        else:
+            Image.new("RGB", (4, 4), (number % 256, 0, 0)).save(path)
+    return root
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
+    good = folder(tmp_path / "good", 1, {}) / "0000.jpg"
+    source = open_source(
+        folder(tmp_path / "a", 600, {0: b"", 299: b"text", 599: good.read_bytes()[:-40]}), cache=tmp_path / "c"
+    )
+    told: list[tuple[int, int]] = []
+    found = scan(source, workers, tmp_path / "c", progress=lambda done, of: told.append((done, of)))
+    assert [(b.number, b.name) for b in found.bad] == [(0, "0000.jpg"), (299, "0299.jpg"), (599, "0599.jpg")]
+    assert "empty" in found.bad[0].reason and "not a JPEG" in found.bad[1].reason and "damaged" in found.bad[2].reason
+    lines = found.listing.read_text().splitlines()
+    assert len(lines) == 3 and lines[0] == "0000.jpg\tthe file is empty"
+    assert found.summary() == f"3 of 600 images (0.50%) cannot be read; they are listed in {found.listing}"
+    assert told[-1] == (600, 600)
+    left = readable(source, found)
+    assert isinstance(left, Subset) and len(left) == 597 and left.name(0) == "0001.jpg"
+    with pytest.raises(DataError, match=r"3 of 600 .*0000.jpg: the file is empty.*--on-bad-image skip"):
+        readable(source, found, "stop")
+
+
+def test_too_many_are_no_accident(tmp_path: Path) -> None:
+    source = open_source(folder(tmp_path / "a", 100, {3: b"", 4: b""}), cache=tmp_path / "c")
+    found = scan(source, cache=tmp_path / "c")
+    with pytest.raises(DataError, match=r"2 of 100 images \(2.00%\).*more than the 1% that may be skipped"):
+        readable(source, found)
+    assert len(readable(source, found, limit=0.02)) == 98
+
+
+def test_a_clean_source_is_left_as_it_is(tmp_path: Path) -> None:
+    source = open_source(folder(tmp_path / "a", 5, {}), cache=tmp_path / "c")
+    found = scan(source, cache=tmp_path / "c")
+    assert found.summary() == "all 5 images can be read" and not found.listing.exists()
+    assert readable(source, found, "stop") is source
+
+
+def test_the_same_images_are_scanned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = folder(tmp_path / "a", 50, {3: b"", 7: b""})
+    source = open_source(root, cache=tmp_path / "c")
+    first = scan(source, cache=tmp_path / "c")
+    tried: list[int] = []
+    image = Folder.image
+    monkeypatch.setattr(Folder, "image", lambda self, number: tried.append(number) or image(self, number))
+    assert scan(source, cache=tmp_path / "c") == first and tried == [3, 7]
+    Image.new("RGB", (4, 4)).save(
+        root / "0003.jpg"
+    )  # mended; too small a change for a fingerprint to see or not, it is tried
+    assert [b.number for b in scan(source, cache=tmp_path / "c").bad] == [7]
+    (root / "0050.jpg").write_bytes(b"new and bad")
+    grown = scan(open_source(root, cache=tmp_path / "c"), cache=tmp_path / "c")
+    assert grown.images == 51 and [b.number for b in grown.bad] == [7, 50]
+
+
+def test_a_bound_on_size_is_part_of_what_was_scanned(tmp_path: Path) -> None:
+    root = folder(tmp_path / "a", 5, {})
+    assert not scan(open_source(root, cache=tmp_path / "c"), cache=tmp_path / "c").bad
+    small = open_source(root, cache=tmp_path / "c", max_pixels=15)
+    assert len(scan(small, cache=tmp_path / "c").bad) == 5
+
+
+def test_a_scan_of_other_images(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", images=np.zeros((3, 2, 2), np.uint8))
+    source: Source = open_source(tmp_path / "a.npz", cache=tmp_path)
+    with pytest.raises(DataError, match="Scan it again"):
+        readable(source, scan(Subset(source, [0]), cache=tmp_path))

@@ -1,0 +1,319 @@
+"""The same images kept in every way are the same source; what cannot be opened says what to do."""
+
+import io
+import os
+import pickle
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from PIL import Image
+
+from vantage.data import Folder, Parquet, Source, Subset, Tar, labels_of, open_source
+from vantage.data.torchvision_sets import TorchvisionSet, read_cifar
+from vantage.errors import DataError, UnreadableImage, UserError
+
+CLASSES = ("cat", "dog", "owl")
+IMAGES = np.random.default_rng(0).integers(0, 256, (9, 10, 12, 3), dtype=np.uint8)
+LABELS = np.arange(9) // 3
+
+
+def as_png(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """train/ and val/ with the same class folders, a text file, and hidden rubbish."""
+    root = tmp_path / "photos"
+    for part, chosen in (("train", range(9)), ("val", (0, 3, 6))):
+        for number in chosen:
+            folder = root / part / CLASSES[LABELS[number]]
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number:02d}.png").write_bytes(as_png(IMAGES[number]))
+    (root / "train" / "README.txt").write_text("not an image")
+    (root / "train" / "cat" / "._00.png").write_bytes(b"what some systems leave behind")
+    return root
+
+
+@pytest.fixture
+def places(tree: Path, tmp_path: Path) -> dict[str, str]:
+    """The training images, kept in every way."""
+    for name, mode in (("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.tar.bz2", "w:bz2"), ("a.tar.xz", "w:xz")):
+        with tarfile.open(tmp_path / name, mode) as tar:  # type: ignore[call-overload]
+            tar.add(tree, "photos")
+    np.savez(tmp_path / "a.npz", x_train=IMAGES, y_train=LABELS, x_test=IMAGES[:3], y_test=LABELS[:3])
+    np.savez(tmp_path / "words.npz", images=IMAGES.transpose(0, 3, 1, 2), labels=np.array([CLASSES[i] for i in LABELS]))
+    np.save(tmp_path / "a.npy", IMAGES)
+    cells = [{"bytes": as_png(image), "path": f"{n}.png"} for n, image in enumerate(IMAGES)]
+    features = b'{"info": {"features": {"label": {"names": ["cat", "dog", "owl"], "_type": "ClassLabel"}}}}'
+    table = pa.table({"image": cells, "label": LABELS}).replace_schema_metadata({b"huggingface": features})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    (tmp_path / "shards").mkdir()
+    pq.write_table(table.slice(0, 4), tmp_path / "shards" / "train-0-of-2.parquet", row_group_size=3)
+    pq.write_table(table.slice(4), tmp_path / "shards" / "train-1-of-2.parquet")
+    pq.write_table(table.slice(0, 3), tmp_path / "shards" / "test-0-of-1.parquet")
+    lines = [f"photos/train/{CLASSES[k]}/{n:02d}.png {CLASSES[k]}" for n, k in enumerate(LABELS)]
+    (tmp_path / "list.txt").write_text("# a comment\n\n" + "\n".join(lines))
+    kept = {
+        "a.tar": "#train",
+        "a.tar.gz": "#train",
+        "a.tar.bz2": "#photos/train",
+        "a.tar.xz": "#train",
+        "a.npz": "#train",
+    }
+    kept |= {"words.npz": "", "a.npy": "", "a.parquet": "", "shards": "#train", "list.txt": ""}
+    return {name: str(tmp_path / name) + part for name, part in kept.items()} | {"folder": f"{tree}#train"}
+
+
+KINDS = [
+    "folder",
+    "list.txt",
+    "a.tar",
+    "a.tar.gz",
+    "a.tar.bz2",
+    "a.tar.xz",
+    "a.npz",
+    "words.npz",
+    "a.npy",
+    "a.parquet",
+    "shards",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_hold_the_same_images(kind: str, places: dict[str, str], tmp_path: Path) -> None:
+    source = open_source(places[kind], cache=tmp_path / "cache")
+    assert isinstance(source, Source) and len(source) == 9
+    assert source.classes == {"a.npz": ("0", "1", "2"), "a.npy": ()}.get(kind, CLASSES)
+    for number in range(9):
+        assert torch.equal(source.image(number), torch.from_numpy(IMAGES[number]).permute(2, 0, 1))
+        assert source.label(number) == (None if kind == "a.npy" else LABELS[number])
+    assert len({source.name(number) for number in range(9)}) == 9
+    again = open_source(places[kind], cache=tmp_path / "cache")
+    assert (
+        source.fingerprint() == again.fingerprint() == open_source(places[kind], cache=tmp_path / "new").fingerprint()
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_goes_to_another_process(kind: str, places: dict[str, str], tmp_path: Path) -> None:
+    source = open_source(places[kind], cache=tmp_path / "cache")
+    source.image(0)  # so that files are open
+    copy = pickle.loads(pickle.dumps(source))  # between our own processes, never from a file
+    assert torch.equal(copy.image(8), source.image(8)) and copy.fingerprint() == source.fingerprint()
+
+
+def test_names(places: dict[str, str], tmp_path: Path) -> None:
+    def opened(kind: str) -> Source:
+        return open_source(places[kind], cache=tmp_path / "cache")
+
+    assert opened("folder").name(4) == "dog/04.png"
+    assert opened("list.txt").name(4) == "photos/train/dog/04.png"
+    assert opened("a.tar.gz").name(4) == "photos/train/dog/04.png"
+    assert opened("a.parquet").name(4) == opened("a.npz").name(4) == "row 4"
+
+
+def test_fingerprints_follow_contents_not_times_or_places(tree: Path, tmp_path: Path) -> None:
+    def print_of(root: Path) -> str:
+        return open_source(root, cache=tmp_path / "cache").fingerprint()
+
+    first = print_of(tree)
+    moved = tree.rename(tmp_path / "elsewhere")
+    os.utime(moved / "train" / "cat" / "00.png", (1, 1))
+    assert print_of(moved) == first
+    (moved / "train" / "cat" / "00.png").write_bytes(as_png(IMAGES[5]))
+    second = print_of(moved)
+    (moved / "train" / "cat" / "new.png").write_bytes(as_png(IMAGES[5]))
+    assert len({first, second, print_of(moved)}) == 3
+
+
+def test_a_part_of_a_tar_lies_nearest_to_the_top(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        for name in ("set/train/a/1.png", "set/train/a/train/2.png", "set/val/a/train/3.png", "set/val/b/train/3.png"):
+            member = tarfile.TarInfo(name)
+            member.size = len(as_png(IMAGES[0]))
+            tar.addfile(member, io.BytesIO(as_png(IMAGES[0])))
+    assert len(open_source(f"{tmp_path}/t.tar#train", cache=tmp_path / "cache")) == 2
+    with pytest.raises(DataError, match="its folders are set, set/train, set/val"):
+        open_source(f"{tmp_path}/t.tar#test", cache=tmp_path / "cache")
+    with tarfile.open(tmp_path / "two.tar", "w") as tar:
+        for name in ("old/train/1.png", "new/train/1.png"):
+            tar.addfile(tarfile.TarInfo(name))
+    with pytest.raises(DataError, match="could be new/train or old/train"):
+        open_source(f"{tmp_path}/two.tar#train", cache=tmp_path / "cache")
+    with pytest.raises(DataError, match="names no one folder of images"):
+        open_source(f"{tmp_path}/t.tar#b/a", cache=tmp_path / "cache")
+
+
+def test_a_tar_leaves_its_links_and_other_files_and_survives_a_second_look(tree: Path, tmp_path: Path) -> None:
+    (tree / "val" / "link.png").symlink_to(tree / "val" / "cat" / "00.png")
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        tar.add(tree, "photos")
+    for _ in range(2):
+        tar_source = open_source(tmp_path / "t.tar", cache=tmp_path / "cache")
+        assert isinstance(tar_source, Tar) and len(tar_source) == 12 and tar_source.ignored == 3
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.bz2", "a.tar.xz", "a.npz", "a.npy", "a.parquet"])
+@pytest.mark.parametrize("damage", ["cut", "empty", "text"])
+def test_damaged_containers(name: str, damage: str, places: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / name
+    whole = path.read_bytes()
+    path.write_bytes(
+        {"cut": whole[: len(whole) * 6 // 10], "empty": b"", "text": b"these are not the bytes you want\n" * 40}[damage]
+    )
+    with pytest.raises(DataError, match=f"{name}|no images"):
+        source = open_source(places[name], cache=tmp_path / "cache")
+        source.image(8)
+
+
+def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "bad.npz", images=np.array([{"a": 1}, {"b": 2}], dtype=object))
+    np.save(tmp_path / "bad.npy", np.array([{"a": 1}, {"b": 2}], dtype=object))
+    for name in ("bad.npz", "bad.npy"):
+        with pytest.raises(DataError, match="pickle"):
+            open_source(tmp_path / name, cache=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"images": np.zeros((2, 4, 4), np.float32)}, "must be uint8"),
+        ({"images": np.zeros((2, 4, 4, 7), np.uint8)}, r"shape \(2, 4, 4, 7\)"),
+        ({"images": np.zeros((0, 4, 4), np.uint8)}, "n at least 1"),
+        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(3, int)}, "there are 2 images"),
+        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(2)}, "one integer"),
+        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.array([0, 10**9])}, "Number the classes from 0"),
+        ({"pictures": np.zeros((2, 4, 4), np.uint8)}, "its arrays are pictures"),
+        ({"x_train": np.zeros((2, 4, 4), np.uint8)}, "Name a part: a.npz#train"),
+    ],
+)
+def test_arrays_that_are_no_images(arrays: dict[str, np.ndarray], message: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path / "a.npz", cache=tmp_path)
+
+
+def test_grey_arrays_and_missing_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=IMAGES[..., 0], y=np.where(LABELS == 1, -1, LABELS))
+    source = open_source(tmp_path / "a.npz", cache=tmp_path)
+    assert torch.equal(source.image(2), torch.from_numpy(IMAGES[2, ..., 0]).expand(3, -1, -1))
+    assert labels_of(source).tolist() == [0, 0, 0, -1, -1, -1, 2, 2, 2] and source.label(4) is None
+
+
+def test_parquet_without_images_and_with_empty_cells(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"found text \(string\)"):
+        open_source(tmp_path / "t.parquet", cache=tmp_path)
+    cells = [as_png(IMAGES[0]), None, b"rubbish"]
+    pq.write_table(pa.table({"image": pa.array(cells, pa.binary()), "label": ["b", None, "a"]}), tmp_path / "c.parquet")
+    source = open_source(tmp_path / "c.parquet", cache=tmp_path)
+    assert isinstance(source, Parquet) and source.classes == ("a", "b") and labels_of(source).tolist() == [1, -1, 0]
+    assert source.image(0).shape == (3, 10, 12)
+    for number, reason in ((1, "holds no bytes"), (2, "not a JPEG")):
+        with pytest.raises(UnreadableImage, match=f"row {number}: .*{reason}"):
+            source.image(number)
+
+
+def test_list_files(tree: Path, tmp_path: Path) -> None:
+    (tree / "my cat.png").write_bytes(as_png(IMAGES[0]))
+    lines = ["my cat.png", "my cat.png 10", "my cat.png\t9", f"{tree}/my cat.png 9", "gone.png 9"]
+    (tree / "list.txt").write_text("\n".join(lines))
+    source = open_source(tree / "list.txt", cache=tmp_path)
+    assert isinstance(source, Folder) and source.classes == ("9", "10")
+    assert labels_of(source).tolist() == [-1, 1, 0, 0, 0]
+    assert all(source.image(number).shape == (3, 10, 12) for number in range(4))
+    with pytest.raises(UnreadableImage, match="gone.png: No such file"):
+        source.image(4)
+    (tree / "list.txt").write_text("a.png 1\nwhat is this\n\na.pdf\n")
+    with pytest.raises(DataError, match="2 bad lines: line 2: 'what is this'; line 4: 'a.pdf'"):
+        open_source(tree / "list.txt", cache=tmp_path)
+
+
+def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "1.png").write_bytes(as_png(IMAGES[0]))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.doc").write_bytes(b"")
+    (tmp_path / "void.txt").write_text("")
+    cases = {
+        "empty": "no images in .*empty: found 0 other files",
+        "other": "found 1 other files",
+        "gone/deeper": f"does not exist .the part that does is {tmp_path}",
+        "one": "holds 1 image, and at least 2",
+        "one/1.png": "single image",
+        "other/a.doc": "of no kind we can read",
+        "one#train": "its folders are none",
+        "void.txt": "names no images",
+    }
+    for place, message in cases.items():
+        with pytest.raises(DataError, match=message) as caught:
+            open_source(tmp_path / place, cache=tmp_path / "cache")
+        assert isinstance(caught.value, UserError)
+    assert len(open_source(tmp_path / "one", cache=tmp_path / "cache", at_least=1)) == 1
+
+
+def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:
+    (tmp_path / "a#b").mkdir()
+    for number in range(2):
+        (tmp_path / "a#b" / f"{number}.png").write_bytes(as_png(IMAGES[number]))
+    assert len(open_source(tmp_path / "a#b", cache=tmp_path / "cache")) == 2
+
+
+def test_subsets(places: dict[str, str], tmp_path: Path) -> None:
+    source = open_source(places["folder"], cache=tmp_path / "cache")
+    some = Subset(source, [7, 0, 4])
+    assert isinstance(some, Source) and len(some) == 3 and some.classes == CLASSES
+    assert some.name(0) == "owl/07.png" and some.label(2) == 1 and torch.equal(some.image(1), source.image(0))
+    assert len({some.fingerprint(), source.fingerprint(), Subset(source, torch.tensor([0, 4, 7])).fingerprint()}) == 3
+    with pytest.raises(DataError, match="from 0 to 8"):
+        Subset(source, [9])
+
+
+def test_torchvision_names(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="choose one of CIFAR10, CIFAR100"):
+        open_source("torchvision:Cifar", cache=tmp_path)
+    with pytest.raises(DataError, match="its parts are train, test"):
+        open_source("torchvision:CIFAR10#valid", cache=tmp_path)
+
+
+def test_torchvision_mnist_from_files_on_disk(tmp_path: Path) -> None:
+    raw = tmp_path / "sets" / "MNIST" / "raw"
+    raw.mkdir(parents=True)
+    grey, labels = IMAGES[..., 0], LABELS.astype(np.uint8)
+    for part in ("train", "t10k"):
+        head = np.array([2051, *grey.shape], ">i4").tobytes()
+        (raw / f"{part}-images-idx3-ubyte").write_bytes(head + grey.tobytes())
+        (raw / f"{part}-labels-idx1-ubyte").write_bytes(np.array([2049, 9], ">i4").tobytes() + labels.tobytes())
+    source = open_source("torchvision:MNIST#test", cache=tmp_path)
+    assert isinstance(source, TorchvisionSet) and len(source) == 9 and len(source.classes) == 10
+    assert labels_of(source).tolist() == LABELS.tolist()
+    assert torch.equal(source.image(3), torch.from_numpy(grey[3]).expand(3, -1, -1))
+    assert source.fingerprint() == open_source("torchvision:MNIST#test", cache=tmp_path).fingerprint()
+
+
+@pytest.mark.parametrize(
+    "name, folder, label_bytes", [("CIFAR10", "cifar-10-batches-bin", 1), ("CIFAR100", "cifar-100-binary", 2)]
+)
+def test_cifar_from_binary_files_on_disk(name: str, folder: str, label_bytes: int, tmp_path: Path) -> None:
+    root = tmp_path / "sets" / folder
+    root.mkdir(parents=True)
+    images = np.random.default_rng(1).integers(0, 256, (4, 3, 32, 32), dtype=np.uint8)
+    rows = b"".join(bytes([9] * (label_bytes - 1) + [n % 3]) + image.tobytes() for n, image in enumerate(images))
+    files = {"CIFAR10": ["test_batch.bin"], "CIFAR100": ["test.bin"]}[name]
+    (root / files[0]).write_bytes(rows)
+    (root / {"CIFAR10": "batches.meta.txt", "CIFAR100": "fine_label_names.txt"}[name]).write_text("cat\ndog\nowl\n")
+    source = open_source(f"torchvision:{name}#test", cache=tmp_path)
+    assert source.classes == CLASSES and labels_of(source).tolist() == [0, 1, 2, 0]
+    assert torch.equal(source.image(1), torch.from_numpy(images[1]))
+    (root / files[0]).write_bytes(rows[:-1])
+    with pytest.raises(DataError, match="no multiple of"):
+        read_cifar((root / files[0],), label_bytes, CLASSES)
