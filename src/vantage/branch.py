@@ -86,7 +86,8 @@ class Branch:
 
 
 def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
-    """Mean over queries with a positive; DDP averages over processes, so each scales by their number over the joint count."""
+    """Mean over queries with a positive; DDP averages over processes, so each scales by their number over the joint
+    count."""
     counted = positive.keep.any(1)
     share = processes.total(counted.sum()) / processes.count()
     return torch.where(counted, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())

@@ -1,8 +1,8 @@
 """Save and resume, exactly; nothing is pickled.
 
-A checkpoint is a folder with `tensors.safetensors` and `facts.json`. It is written beside the others under another name, flushed to disk
-and renamed, so that a kill or a full disk at any moment leaves the older ones whole. `facts.json` carries the digest of the tensors: a
-truncated or altered file is refused.
+A checkpoint is a folder with `tensors.safetensors` and `facts.json`. It is written beside the others under another
+name, flushed to disk and renamed, so that a kill or a full disk at any moment leaves the older ones whole.
+`facts.json` carries the digest of the tensors: a truncated or altered file is refused.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from vantage.errors import UserError
 
-__all__ = ["latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
+__all__ = ["fill", "latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
 
 _TENSORS, _FACTS = "tensors.safetensors", "facts.json"
 KEEP = 2
@@ -50,7 +50,11 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
         kept = latest(run_folder)
         raise UserError(
             f"the checkpoint of step {step} could not be written to {folder}: {problem}. "
-            + (f"{kept.name} is whole; free some space and resume from it" if kept else "Free some space and start again")
+            + (
+                f"{kept.name} is whole; free some space and resume from it"
+                if kept
+                else "Free some space and start again"
+            )
         ) from problem
     for old in _all(run_folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
@@ -76,16 +80,27 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
-    """Load the tensors whose names start with `prefix` into a module, strictly. Raises `UserError` where they do not fit."""
+    """Load the tensors whose names start with `prefix` into a module, strictly. Raises `UserError` where they do not
+    fit."""
     _facts(checkpoint)
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
             names = [name for name in file.keys() if name.startswith(prefix)]
-            network.load_state_dict({name.removeprefix(prefix): file.get_tensor(name) for name in names})
+            state = {name.removeprefix(prefix): file.get_tensor(name) for name in names}
     except (OSError, SafetensorError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
+    fill(network, state, checkpoint)
+
+
+def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
+    """Load a state into a module, strictly. Raises `UserError` naming the checkpoint where names or shapes differ."""
+    try:
+        module.load_state_dict(state)
     except RuntimeError as problem:
-        raise UserError(f"{checkpoint} holds another architecture than its settings say: {problem}") from problem
+        first = " ".join(str(problem).split())[:300]
+        raise UserError(
+            f"{checkpoint} does not fit the settings of its run (another architecture or data set): {first}"
+        ) from problem
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -125,7 +140,9 @@ def _facts(checkpoint: Path) -> dict[str, Any]:
 
 
 def _damaged(checkpoint: Path, problem: str) -> UserError:
-    return UserError(f"the checkpoint {checkpoint} is damaged ({problem}): delete this folder to fall back to the one before")
+    return UserError(
+        f"the checkpoint {checkpoint} is damaged ({problem}): delete this folder to fall back to the one before"
+    )
 
 
 def _digest(path: Path) -> str:

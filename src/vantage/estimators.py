@@ -21,7 +21,8 @@ __all__ = ["Estimator", "InfoNCE", "NCE", "NCEState", "TableChoice", "TableEstim
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Compares positives with the negatives' log-sum-exp. Dropped pairs do not count; a query without positives gives 0."""
+    """Compares positives with the negatives' log-sum-exp. Dropped pairs do not count; a query without positives gives
+    0."""
 
     @property
     def temperature(self) -> float:
@@ -64,8 +65,8 @@ def _mean_of_kept(value: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor
 class InfoNCE:
     """Cross-entropy of picking the positive: log(exp((a − m)/τ) + Σ exp(b/τ)) − (a − m)/τ.
 
-    van den Oord et al., arXiv 1807.03748. The positive is in the denominator. With several positives, the mean over them. With a
-    margin m it is MarginNCE (InterCLR, Eq. 4): m > 0 asks more of the positive, m < 0 less.
+    van den Oord et al., arXiv 1807.03748. The positive is in the denominator. With several positives, the mean over
+    them. With a margin m it is MarginNCE (InterCLR, Eq. 4): m > 0 asks more of the positive, m < 0 less.
     """
 
     temperature: float = 0.2
@@ -87,8 +88,9 @@ class InfoNCE:
 class NCE:
     """Noise-contrastive estimation with a normaliser frozen after the first batch.
 
-    Wu et al., arXiv 1805.01978, Eqs. 5–8, in the form of its release: P = exp(s/τ)/Z with Z = n·mean exp(s/τ) over the columns of
-    the first batch; h = P/(P + K/n + 1e−7) for K negatives; loss −log h(positive) − Σ log(1 − h(negative)).
+    Wu et al., arXiv 1805.01978, Eqs. 5–8, in the form of its release: P = exp(s/τ)/Z with Z = n·mean exp(s/τ) over
+    the columns of the first batch; h = P/(P + K/n + 1e−7) for K negatives; loss −log h(positive) − Σ log(1 −
+    h(negative)).
     """
 
     temperature: float = 0.07

@@ -31,7 +31,8 @@ class Fresh(NamedTuple):
 
     def keys(self, views: tuple[int, ...]) -> Keys:
         """The keys of these views, one view after the other."""
-        vector = torch.cat([self.vectors[view] for view in views]) if len(views) > 1 else self.vectors[views[0]]
+        vectors = [self.vectors[view] for view in views]
+        vector = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
         return Keys(vector, self.image.repeat(len(views)))
 
 
@@ -64,7 +65,8 @@ class Learner(nn.Module):
     """
 
     def __init__(self, role: Role, branches: tuple[Branch, ...], images: int, seed: int) -> None:
-        """Builds from torch's default generator: seed it first. Raises `UserError` for parts that do not fit each other."""
+        """Builds from torch's default generator: seed it first. Raises `UserError` for parts that do not fit each
+        other."""
         super().__init__()
         if not branches:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
@@ -72,7 +74,9 @@ class Learner(nn.Module):
         self.networks = role.build()
         stores = [branch.memory.build(images, self.networks.width) for branch in branches]
         self.stores = nn.ModuleList(stores)
-        built = {str(n): b.estimator.build(images) for n, b in enumerate(branches) if isinstance(b.estimator, TableChoice)}
+        built = {
+            str(n): b.estimator.build(images) for n, b in enumerate(branches) if isinstance(b.estimator, TableChoice)
+        }
         self.estimators = nn.ModuleDict(built)
         self.seed = seed
         self.asking = sorted({branch.query for branch in branches})
@@ -104,9 +108,7 @@ class Learner(nn.Module):
         cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
         return Step(torch.stack(weighted).sum(), kept, queries[self.branches[0].query].detach(), cosine)
 
-    def _contrast(
-        self, number: int, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int
-    ) -> Contrast:
+    def _contrast(self, number: int, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int) -> Contrast:
         branch = self.branches[number]
         query = Keys(queries[branch.query], image, seed=draws.query_seeds(self.seed, step, image))
         keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
@@ -134,7 +136,8 @@ class Learner(nn.Module):
 
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
-        """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores are written."""
+        """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores
+        are written."""
         self.networks.after_step(step)
         for number, branch in enumerate(self.branches):
             for part in fresh:

@@ -41,7 +41,8 @@ class Monitor(nn.Module):
         positive: Float[Tensor, "b"],
         image: Int[Tensor, "b"],
     ) -> None:
-        """Count one batch: its loss, its queries' unit vectors, their mean cosine with their positives, their images' numbers."""
+        """Count one batch: its loss, its queries' unit vectors, their mean cosine with their positives, their images'
+        numbers."""
         query, positive = query.float(), positive.float()
         cosine = query @ query.T
         same = image[:, None] == image
@@ -58,10 +59,11 @@ class Monitor(nn.Module):
     def read(self) -> dict[str, float]:
         """The epoch's numbers, over all processes.
 
-        loss: mean; accuracy: share of queries closer to their positive than to any other query of the batch; alignment: mean squared
-        distance to the positive; uniformity: log mean exp(−2|x − y|²) (Wang & Isola, arXiv 2005.10242; −4 is uniform on the sphere, 0 a
-        point); rank: effective rank of the vectors (RankMe, arXiv 2210.02885); deviation: mean over dimensions of the vectors' standard
-        deviation times √d (1: spread over the sphere, 0: a point).
+        loss: mean; accuracy: share of queries closer to their positive than to any other query of the batch;
+        alignment: mean squared distance to the positive; uniformity: log mean exp(−2|x − y|²) (Wang & Isola, arXiv
+        2005.10242; −4 is uniform on the sphere, 0 a point); rank: effective rank of the vectors (RankMe, arXiv
+        2210.02885); deviation: mean over dimensions of the vectors' standard deviation times √d (1: spread over the
+        sphere, 0: a point).
         """
         sums, batches, total, outer = (processes.total(getattr(self, n)) for n in ("sums", "batches", "total", "outer"))
         mean = dict(zip(self.NAMES, (sums / batches[0]).tolist(), strict=True))
@@ -78,7 +80,8 @@ class Monitor(nn.Module):
 
 
 def effective_rank(outer: Float[Tensor, "d d"]) -> float:
-    """exp of the entropy of the singular values of X, given XᵀX (Roy & Vetterli 2007; RankMe, arXiv 2210.02885, Eq. 2)."""
+    """exp of the entropy of the singular values of X, given XᵀX (Roy & Vetterli 2007; RankMe, arXiv 2210.02885, Eq.
+    2)."""
     singular = torch.linalg.eigvalsh(outer.double().cpu()).clamp(min=0).sqrt()
     share = singular / singular.sum().clamp(min=1e-12) + 1e-7
     return float(torch.exp(-(share * share.log()).sum()))
@@ -88,8 +91,9 @@ def warning(told: dict[str, float], width: int) -> str | None:
     """Plain words if the vectors collapse, else `None`."""
     if told["deviation"] < 0.1:
         return (
-            f"the vectors of different images are nearly one point (deviation {told['deviation']:.3f}; 1 is well spread): the encoder is "
-            "collapsing. Lower the learning rate, check that the negatives are not the positives, or raise the temperature"
+            f"the vectors of different images are nearly one point (deviation {told['deviation']:.3f}; 1 is well "
+            "spread): the encoder is collapsing. Lower the learning rate, check that the negatives are not the "
+            "positives, or raise the temperature"
         )
     if told["rank"] < max(2.0, 0.03 * width):
         return (

@@ -1,6 +1,7 @@
 """Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
 
-To add a sampler, write one frozen dataclass here and add one instance to the contract list in `tests/test_negatives.py`.
+To add a sampler, write one frozen dataclass here and add one instance to the contract list in
+`tests/test_negatives.py`.
 
 b: queries   n: keys scored   m: keys in the pool   k: keys drawn
 """
@@ -22,7 +23,8 @@ __all__ = ["OtherImages", "PairRule", "Rule", "Sample"]
 
 @runtime_checkable
 class Rule(Protocol):
-    """Maps scores to fewer scores. Rows stay apart, nothing dropped comes back, no gradient passes through the choice."""
+    """Maps scores to fewer scores. Rows stay apart, nothing dropped comes back, no gradient passes through the
+    choice."""
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs that stay negatives at this step."""
@@ -44,8 +46,8 @@ class PairRule(ABC):
 class OtherImages(PairRule):
     """Drop keys of the query's own image.
 
-    In a batch this masks the query itself and its positives (SimCLR: 2N − 2 negatives stay); in a bank, the own row; in a
-    queue, keys of the same image from an earlier epoch, false negatives that are common when the queue is not much
+    In a batch this masks the query itself and its positives (SimCLR: 2N − 2 negatives stay); in a bank, the own row;
+    in a queue, keys of the same image from an earlier epoch, false negatives that are common when the queue is not much
     shorter than the data set.
     """
 
@@ -88,7 +90,8 @@ class Sample:
         return draws.integers(query.seeds, self.count, keys, self.salt)
 
     def fit(self, images: int, batch: int) -> "Sample":
-        """At most a tenth of the images, as 4,096 of 50,000 or 65,536 of 1.28 million, but no fewer than 256 unless there are fewer images."""
+        """At most a tenth of the images, as 4,096 of 50,000 or 65,536 of 1.28 million, but no fewer than 256 unless
+        there are fewer images."""
         return replace(self, count=min(self.count, max(images // 10, min(images, 256))))
 
     def _kept_columns(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:

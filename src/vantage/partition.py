@@ -1,8 +1,8 @@
 """The negatives' log-sum-exp, one number per query, with its gradient from the same pass.
 
 The gradient of log Σ exp(q·k/τ) to q is softmax(q·k/τ) k / τ: attention with values = keys. So a pass over the keys can
-accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. Ways to the same number, chosen by
-the kinds of the rules and tested equal:
+accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. Ways to the same
+number, chosen by the kinds of the rules and tested equal:
 
 * *table*: any rules; tiles of query rows, as many as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
@@ -172,7 +172,9 @@ class _Streaming(torch.autograd.Function):
         ctx.drop, ctx.temperature, ctx.chunk = drop, temperature, chunk
         learn = ctx.needs_input_grad[1]
         scaled = query / temperature
-        top = query.new_full((len(query), 1), torch.finfo(query.dtype).min)  # finite, so that a row of −inf gives no nan
+        top = query.new_full(
+            (len(query), 1), torch.finfo(query.dtype).min
+        )  # finite, so that a row of −inf gives no nan
         mass, pull = torch.zeros_like(top), torch.zeros_like(query)
         buffer = query.new_empty(len(query), min(chunk, len(keys)))
         for start in range(0, len(keys), chunk):

@@ -18,16 +18,15 @@ __all__ = ["OtherViews", "Positives", "Remembered"]
 
 @runtime_checkable
 class Positives(Protocol):
-    """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from the pool."""
+    """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from
+    the pool."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
         """Cosines of each query with its positives."""
         ...
 
 
-def _paired(
-    query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]
-) -> Scores:
+def _paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
     return Scores(torch.einsum("bd,bpd->bp", query.vector, vector), key, keep)
 
 

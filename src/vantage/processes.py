@@ -8,7 +8,7 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["count", "gather", "own_rows", "rank", "total"]
+__all__ = ["count", "device", "gather", "own_rows", "rank", "total"]
 
 
 def count() -> int:
@@ -21,6 +21,12 @@ def rank() -> int:
     return dist.get_rank() if count() > 1 else 0
 
 
+def device() -> torch.device:
+    """Where tensors must lie that processes exchange."""
+    on_gpu = count() > 1 and dist.get_backend() == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+
+
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows: Tensor) -> Tensor:
@@ -29,8 +35,8 @@ class _Gather(torch.autograd.Function):
         return torch.cat(parts)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        # Summed, since every process compares its queries with these rows; averaging is left to the parameters' gradients.
+    def backward(ctx, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        # Summed: every process compares its queries with these rows; DDP then averages parameter gradients.
         gradient = gradient.contiguous()
         dist.all_reduce(gradient)
         return own_rows(gradient)

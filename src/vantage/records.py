@@ -47,7 +47,9 @@ class Keys:
     def seeds(self) -> Int[Tensor, "m"]:
         """Random number of each query. Raises `UserError` where nobody gave one."""
         if self.seed is None:
-            raise UserError("these queries have no seeds, so nothing can be drawn for them: set Keys.seed (Learner does)")
+            raise UserError(
+                "these queries have no seeds, so nothing can be drawn for them: set Keys.seed (Learner does)"
+            )
         return self.seed
 
     def rows(self, index: slice | Int[Tensor, "r"] | Bool[Tensor, "m"]) -> "Keys":

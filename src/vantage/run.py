@@ -47,7 +47,8 @@ class Hardware:
     """Machines."""
 
     precision: Precision = "bf16-mixed"
-    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used and said."""
+    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used
+    and said."""
 
     compile: bool = False
     """Whether the networks go through torch.compile: minutes at the start, then some per cent faster."""
@@ -105,8 +106,8 @@ class Run:
     """Images of an optimizer step, over all processes and accumulated parts."""
 
     accumulate: int = 1
-    """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they see fewer negatives;
-    a queue or bank is read as it was before the whole batch."""
+    """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they see
+    fewer negatives; a queue or bank is read as it was before the whole batch."""
 
     seed: int = 0
     """All randomness is a function of it and of the step."""
@@ -151,14 +152,15 @@ class Run:
             batch //= 2
         if batch > images:
             raise UserError(
-                f"found {images} image(s), but the smallest batch of this recipe is {batch}: give at least {batch} images"
+                f"found {images} image(s), but the smallest batch of this recipe is {batch}: give at least as many images"
             )
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
         branches = tuple(_fitted(branch, images, batch) for branch in self.branches)
         return replace(self, branches=branches).resized(batch, round(self.epochs * longer))
 
     def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
-        """This run with another batch, the learning rate following in proportion, or with other epochs, its course stretched."""
+        """This run with another batch, the learning rate following in proportion, or with other epochs, its course
+        stretched."""
         batch, epochs = batch or self.batch, epochs or self.epochs
         rate = self.rate.scaled(batch / self.batch).stretched(self.epochs, epochs)
         return replace(self, batch=batch, epochs=epochs, rate=rate)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vantage import processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.normalisation import SplitBatchNorm1d, SplitBatchNorm2d
+from vantage.encoders.normalisation import GroupedStatistics
 from vantage.errors import UserError
 from vantage.schedules import Constant, Schedule
 
@@ -45,7 +45,8 @@ class RoleNetworks(nn.Module, ABC):
     ) -> dict[int, Float[Tensor, "w_b d"]]:
         """Unit vectors of the views that answer or are remembered, of all processes.
 
-        `queries` holds what `queries` returned for this step; `shuffle` seeds the order of shuffle-BN, equal on all processes.
+        `queries` holds what `queries` returned for this step; `shuffle` seeds the order of shuffle-BN, equal on all
+        processes.
         """
 
     def before_step(self, step: int) -> None:
@@ -162,7 +163,8 @@ class PerViewNetworks(RoleNetworks):
 
 @dataclass(frozen=True)
 class Momentum:
-    """A slow copy of the network answers; it follows by an exponential mean and gets no gradient (MoCo, arXiv 1911.05722).
+    """A slow copy of the network answers; it follows by an exponential mean and gets no gradient (MoCo, arXiv
+    1911.05722).
 
     Only parameters follow; batch statistics are the slow network's own, in training mode. Keys go through shuffle-BN:
     a random order over all processes, so that no key shares batch statistics with its own query. On one process that
@@ -176,8 +178,8 @@ class Momentum:
     """Weight on the slow network's own parameters, by step."""
 
     after_step: bool = False
-    """Whether it follows after the optimizer step, not before the next keys (the MoCo release). What it encodes with is the same; only
-    what a checkpoint holds differs."""
+    """Whether it follows after the optimizer step, not before the next keys (the MoCo release). What it encodes with
+    is the same; only what a checkpoint holds differs."""
 
     def build(self) -> "MomentumNetworks":
         """The network and its copy."""
@@ -192,7 +194,7 @@ class MomentumNetworks(RoleNetworks):
         self.network, self.width = network, network.width
         self.slow = copy.deepcopy(network).requires_grad_(False)
         self.momentum, self.follows_after_step = momentum, after_step
-        self.grouped = any(isinstance(layer, SplitBatchNorm1d | SplitBatchNorm2d) for layer in network.modules())
+        self.grouped = any(isinstance(layer, GroupedStatistics) for layer in network.modules())
 
     @property
     def kept(self) -> nn.ModuleList:
@@ -228,5 +230,6 @@ class MomentumNetworks(RoleNetworks):
 
     @torch.no_grad()
     def _follow(self, step: int) -> None:
-        slow, fast = list(self.slow.parameters()), list(self.network.parameters())
-        torch._foreach_lerp_(slow, fast, 1.0 - self.momentum(step))
+        slow: list[Tensor] = list(self.slow.parameters())
+        fast: list[Tensor] = list(self.network.parameters())
+        torch._foreach_lerp_(slow, fast, 1.0 - self.momentum(step))  # pyright: ignore[reportPrivateImportUsage]

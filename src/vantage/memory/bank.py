@@ -21,8 +21,9 @@ __all__ = ["Bank", "BankStore"]
 class Bank:
     """One unit vector per image, an exponential mean of its features over the epochs (IR, arXiv 1805.01978).
 
-    M ← normalise(momentum·M + (1 − momentum)·f). `momentum` weighs the *old* row everywhere in Vantage: 0.5 in IR, CMC and PIRL, 0 in Ring's
-    release, and 1 − ω where a release weighs the new feature by ω (InterCLR). Rows start uniform in the cube, then normalised.
+    M ← normalise(momentum·M + (1 − momentum)·f). `momentum` weighs the *old* row everywhere in Vantage: 0.5 in IR,
+    CMC and PIRL, 0 in Ring's release, and 1 − ω where a release weighs the new feature by ω (InterCLR). Rows start
+    uniform in the cube, then normalised.
     """
 
     momentum: float = 0.5
@@ -70,7 +71,9 @@ class BankStore(Store):
         self.vector[image] = normalize(torch.lerp(vector, self.vector[image], self.momentum), dim=1)
 
 
-def _one_per_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"]]:
+def _one_per_image(
+    image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]
+) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"]]:
     """Repeated images merged: writing one row twice in one call would leave either value."""
     unique, place, times = image.unique(return_inverse=True, return_counts=True)
     if len(unique) == len(image):

@@ -20,9 +20,9 @@ __all__ = ["Queue", "QueueStore"]
 class Queue:
     """The newest keys (MoCo, He et al., arXiv 1911.05722).
 
-    Starts with random unit vectors, which count as negatives until real keys have replaced them, as in the paper. Any batch fits any
-    length: writing wraps around, and of a batch longer than the queue the newest keys stay. The own image may be
-    among the keys; add the rule `OtherImages` to mask it.
+    Starts with random unit vectors, which count as negatives until real keys have replaced them, as in the paper. Any
+    batch fits any length: writing wraps around, and of a batch longer than the queue the newest keys stay. The own
+    image may be among the keys; add the rule `OtherImages` to mask it.
     """
 
     length: int = 65_536
@@ -33,8 +33,8 @@ class Queue:
             raise UserError(f"a queue of length {self.length} remembers nothing: give at least 1, or use InBatch()")
 
     def fit(self, images: int, batch: int) -> "Queue":
-        """At most a tenth of the images (65,536 of 1.28 million is a twentieth), so that few keys are of the query's own image;
-        but four batches where that is more, and never above half of the images."""
+        """At most a tenth of the images (65,536 of 1.28 million is a twentieth), so that few keys are of the query's
+        own image; but four batches where that is more, and never above half of the images."""
         room = max(1, images // 2)
         return Queue(min(self.length, max(images // 10, min(4 * batch, room))))
 

@@ -1,7 +1,7 @@
 """What every memory offers: a frozen choice, and the store built from it, whose state is saved buffers.
 
-Stores are read with this step's fresh keys, gathered from all processes, before the loss, and written after the optimizer
-step; so no key meets itself, and every process holds the same content.
+Stores are read with this step's fresh keys, gathered from all processes, before the loss, and written after the
+optimizer step; so no key meets itself, and every process holds the same content.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """The published methods, a module per paper, each a composition of parts.
 
-A recipe is a function of the image size that returns a `Run` with the paper's values; below 97 pixels it is a documented
-variant for small images. `Run.fit` adapts it to a data set; a variant is `dataclasses.replace`.
+A recipe is a function of the image size that returns a `Run` with the paper's values; below 97 pixels it is a
+documented variant for small images. `Run.fit` adapts it to a data set; a variant is `dataclasses.replace`.
 """
 
 from vantage.recipes.instance_discrimination import (

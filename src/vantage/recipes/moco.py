@@ -16,7 +16,8 @@ __all__ = ["moco_v1", "moco_v2"]
 
 
 def moco_v1(size: int = 224) -> Run:
-    """MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120 and 160.
+    """MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120
+    and 160.
 
     Up to 96 pixels: `moco_v2`'s small-image values, with MoCo's head, views and steps.
     """
@@ -33,10 +34,11 @@ def moco_v1(size: int = 224) -> Run:
 
 
 def moco_v2(size: int = 224) -> Run:
-    """MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalisation, τ .2, blur, a cosine that moves by epoch.
+    """MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalisation, τ .2, blur, a cosine that moves by
+    epoch.
 
-    Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as the MoCo authors' own CIFAR-10
-    demonstration chose (it trained at batch 512 and rate .06, which is this rate by the linear rule).
+    Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as the MoCo authors' own
+    CIFAR-10 demonstration chose (it trained at batch 512 and rate .06, which is this rate by the linear rule).
     """
     small = size <= SMALL
     hidden = 512 if small else 2048

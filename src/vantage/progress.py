@@ -1,0 +1,128 @@
+"""What a person sees while a run works: a bar in a terminal, plain lines elsewhere, nothing when quiet."""
+
+import sys
+import time
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+__all__ = ["BarTeller", "PlainTeller", "QuietTeller", "Teller", "teller"]
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class Teller(Protocol):
+    """Tells of long work."""
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """Work of `total` parts begins, of which `done` were done before."""
+        ...
+
+    def advance(self, done: int, note: str = "") -> None:
+        """So many parts are done now; `note` says how it goes."""
+        ...
+
+    def line(self, text: str) -> None:
+        """One line that stays."""
+        ...
+
+    def stop(self) -> None:
+        """The work is over."""
+        ...
+
+
+def teller(quiet: bool = False) -> Teller:
+    """A bar in a terminal, plain lines when the output goes elsewhere, warnings only when quiet."""
+    if quiet:
+        return QuietTeller()
+    return BarTeller() if sys.stderr.isatty() else PlainTeller()
+
+
+class QuietTeller:
+    """Says nothing."""
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """Nothing."""
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Nothing."""
+
+    def line(self, text: str) -> None:
+        """Nothing."""
+
+    def stop(self) -> None:
+        """Nothing."""
+
+
+class PlainTeller:
+    """A line now and then, for logs: parts done, time left, how it goes."""
+
+    def __init__(self) -> None:
+        self.what, self.total, self.first = "", 0, 0
+        self.begun = self.told = time.monotonic()
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """Work begins."""
+        self.what, self.total, self.first = what, total, done
+        self.begun = self.told = time.monotonic()
+
+    def advance(self, done: int, note: str = "") -> None:
+        """At most a line every 30 seconds."""
+        now = time.monotonic()
+        if now - self.told < _SECONDS_BETWEEN_LINES or done <= self.first:
+            return
+        self.told = now
+        left = (self.total - done) * (now - self.begun) / (done - self.first)
+        self.line(f"{self.what}: {done:,} of {self.total:,}, {_duration(left)} left{', ' if note else ''}{note}")
+
+    def line(self, text: str) -> None:
+        """To standard error, so that results may be piped."""
+        print(text, file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        """Nothing to clear away."""
+
+
+class BarTeller:
+    """A bar with the time left."""
+
+    def __init__(self) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+        )
+        self.console = Console(stderr=True)
+        self.bar = Progress(*columns, console=self.console, transient=True)
+        self.task = None
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        """Work begins; a bar before it is taken away."""
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+        self.task = self.bar.add_task(what, total=total, completed=done, note="")
+        self.bar.start()
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Move the bar."""
+        if self.task is not None:
+            self.bar.update(self.task, completed=done, note=note)
+
+    def line(self, text: str) -> None:
+        """Above the bar."""
+        self.console.print(text, highlight=False, markup=False)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,135 @@
+"""What a run computes with: the engine, the learner, the optimizer and the images; and one step of it."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from torch import Tensor
+
+from vantage import checkpoint, draws, processes
+from vantage.data import Batch, Source
+from vantage.encoders import EncoderNetwork
+from vantage.errors import UserError
+from vantage.feed import open_feed
+from vantage.learner import Fresh, Learner
+from vantage.monitor import Monitor
+from vantage.progress import Teller
+from vantage.run import Run
+from vantage.trial import trial
+
+__all__ = ["Session", "launch"]
+
+_VIEWS, _NETWORKS = 2, 3  # what a seed is for
+
+
+class Session:
+    """What a run computes with; built alike at the start and on resuming."""
+
+    def __init__(self, run: Run, fabric: Fabric, source: Source) -> None:
+        self.run, self.fabric = run, fabric
+        torch.manual_seed(run.seed)
+        trial(run)
+        torch.manual_seed(run.seed)
+        self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
+        self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        optimizer = run.optimizer.build(self.learner)
+        if run.hardware.compile:
+            for network in self.learner.modules():
+                if isinstance(network, EncoderNetwork):
+                    network.compile()
+        self.model, self.optimizer = fabric.setup(self.learner, optimizer)
+        self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
+        self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device)
+        self.generator = torch.Generator()
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step."""
+        return self.run.rate(step, self.feed.steps, self.run.epochs)
+
+    def step(self, batch: Batch, step: int) -> Tensor:
+        """One optimizer step; its loss, not waited for."""
+        run, rank = self.run, processes.rank()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(step)
+        self.generator.manual_seed(draws.mix(run.seed, step, rank, _VIEWS))
+        torch.manual_seed(draws.mix(run.seed, step, rank, _NETWORKS))
+        self.learner.before_step(step)
+        losses, fresh = [], []
+        for number, part in enumerate(_parts(batch, run.accumulate)):
+            last = number == run.accumulate - 1
+            with nullcontext() if last else self._unsynchronised():
+                made = self.model(self.feed.views_of(part, self.generator), part.image, step)
+                self.fabric.backward(made.loss / run.accumulate)
+            losses.append(made.loss.detach())
+            fresh.append(Fresh(*made.fresh))
+            self.monitor.add(made.loss.detach(), made.query, made.positive, part.image)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.learner.after_step(fresh, step)
+        return torch.stack(losses).mean()
+
+    def _unsynchronised(self) -> AbstractContextManager[Any]:
+        return self.fabric.no_backward_sync(self.model)
+
+    def save(self, folder: Path, step: int, clock: float) -> None:
+        """Write a checkpoint; `clock` counts the seconds trained so far."""
+        tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+        tensors |= {f"monitor.{name}": value for name, value in self.monitor.state_dict().items()}
+        slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
+        scaler = self.fabric.strategy.precision.state_dict()
+        if processes.rank() == 0:
+            checkpoint.save(folder, step, tensors | slots, {"optimizer": facts, "scaler": scaler, "seconds": clock})
+        self.fabric.barrier()
+
+    def restore(self, found: Path) -> tuple[int, float]:
+        """Load a checkpoint; gives its step and the seconds trained so far. Raises `UserError` where it does not
+        fit."""
+        tensors, facts = checkpoint.load(found)
+        for name, module in (("learner", self.learner), ("monitor", self.monitor)):
+            prefix = f"{name}."
+            checkpoint.fill(
+                module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, found
+            )
+        checkpoint.restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
+        self.fabric.strategy.precision.load_state_dict(facts["scaler"])
+        return int(facts["step"]), float(facts["seconds"])
+
+
+def _parts(batch: Batch, count: int) -> list[Batch]:
+    if count == 1:
+        return [batch]
+    pixels = zip(*(view.chunk(count) for view in batch.pixels), strict=True)
+    return [Batch(image, views) for image, views in zip(batch.image.chunk(count), pixels, strict=True)]
+
+
+def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
+    """An engine for the hardware asked for, launched; the precision becomes 32-true where bf16 would be slow."""
+    chosen = run.hardware
+    many = chosen.devices * chosen.nodes > 1
+    strategy = DDPStrategy(broadcast_buffers=False) if many else "auto"
+    on_cuda = chosen.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    if chosen.precision == "bf16-mixed" and not _has_bf16(on_cuda):
+        teller.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
+        chosen = replace(chosen, precision="32-true")
+    try:
+        fabric = Fabric(
+            accelerator=chosen.accelerator,
+            strategy=strategy,
+            devices=chosen.devices,
+            num_nodes=chosen.nodes,
+            precision=chosen.precision,
+        )
+    except (ValueError, RuntimeError) as problem:
+        raise UserError(f"the hardware asked for ({chosen}) cannot be had: {problem}") from problem
+    fabric.launch()
+    return fabric, replace(run, hardware=chosen)
+
+
+def _has_bf16(on_cuda: bool) -> bool:
+    if on_cuda:
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

@@ -1,0 +1,181 @@
+"""The training loop, top to bottom.
+
+Nothing random is kept: step s of a run draws the same views, orders and negatives whenever it is made, so a resumed
+run needs only its tensors and its step.
+"""
+
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vantage import checkpoint, processes, settings
+from vantage.data import Source
+from vantage.errors import UserError
+from vantage.feed import open_images
+from vantage.monitor import warning
+from vantage.progress import QuietTeller, Teller
+from vantage.record import Metrics, provenance, write_json
+from vantage.run import Run, differences
+from vantage.session import Session, launch
+from vantage.signals import Signals, anywhere
+
+__all__ = ["Outcome", "refuse_conflicts", "resume", "train"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    folder: Path
+    """The run's folder."""
+
+    step: int
+    """Optimizer steps taken."""
+
+    finished: bool
+    """Whether all epochs were done; otherwise a signal stopped the run and `resume` goes on."""
+
+
+def train(run: Run, folder: Path | str, teller: Teller | None = None) -> Outcome:
+    """Train a run from its start and keep everything in `folder`.
+
+    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. SIGINT and SIGTERM save a
+    checkpoint and end the run early. Raises `UserError` if the folder already holds a run, the images cannot be used,
+    or the loss is no longer finite.
+    """
+    folder = Path(folder)
+    if (folder / "settings.json").exists():
+        raise UserError(
+            f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
+        )
+    return _go(run, folder, None, teller or QuietTeller())
+
+
+def resume(folder: Path | str, run: Run | None = None, teller: Teller | None = None) -> Outcome:
+    """Continue a run from its newest checkpoint, or from the start where it has none yet.
+
+    `run` may differ from the stored settings in `hardware`, `monitoring` and `data` only; the rest must be equal,
+    else `UserError`.
+    """
+    folder = Path(folder)
+    return _go(run or settings.read(folder), folder, checkpoint.latest(folder), teller or QuietTeller())
+
+
+def _go(run: Run, folder: Path, found: Path | None, teller: Teller) -> Outcome:
+    fabric, run = launch(run, teller)
+    source, told = open_images(run.data, progress=None)
+    teller.line(told)
+    if processes.rank() == 0:
+        _introduce(run, folder, source, resumed=found is not None)
+    session = Session(run, fabric, source)
+    step, clock = session.restore(found) if found else (0, 0.0)
+    with Signals() as stopping:
+        step = _loop(session, folder, step, clock, teller, stopping)
+    teller.stop()
+    return Outcome(folder, step, finished=step == run.epochs * session.feed.steps)
+
+
+def _loop(session: Session, folder: Path, step: int, clock: float, teller: Teller, stopping: Signals) -> int:
+    run, steps = session.run, session.feed.steps
+    begun, saved = time.monotonic() - clock, time.monotonic()
+    metrics = Metrics(folder, step) if processes.rank() == 0 else None
+    teller.start(run.recipe, run.epochs * steps, step)
+    watch = _Watch(session, folder)
+    for epoch in range(step // steps, run.epochs):
+        first, start = step, time.monotonic()
+        for batch in session.feed.batches(epoch, step % steps):
+            watch.add(step, session.step(batch.to(session.fabric.device), step))
+            step += 1
+            if step % run.monitoring.log_every and step % steps:
+                continue
+            loss = watch.check()
+            speed = run.batch * (step - first) / (time.monotonic() - start)
+            teller.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {speed:,.0f} images/s")
+            stop = stopping.anywhere()
+            late = time.monotonic() - saved > 60 * run.monitoring.checkpoint_minutes
+            if step % steps and (stop or anywhere(late)):
+                session.save(folder, step, time.monotonic() - begun)
+                saved = time.monotonic()
+            if stop and step % steps:
+                return step
+        _end_epoch(session, metrics, epoch, step, time.monotonic() - begun, teller)
+        session.save(folder, step, time.monotonic() - begun)
+        saved = time.monotonic()
+        if stopping.anywhere():
+            break
+    if metrics is not None:
+        metrics.close()
+    return step
+
+
+def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, teller: Teller) -> None:
+    told = session.monitor.read()
+    session.monitor.reset()
+    row = {"epoch": epoch + 1, "step": step, **told, "rate": session.rate(step - 1), "seconds": round(clock, 3)}
+    if metrics is not None:
+        metrics.write(row)
+    teller.line(
+        f"epoch {epoch + 1}: loss {told['loss']:.4f}, accuracy {told['accuracy']:.1%}, "
+        f"alignment {told['alignment']:.3f}, uniformity {told['uniformity']:.2f}, rank {told['rank']:.1f}"
+    )
+    if collapse := warning(told, session.learner.networks.width):
+        teller.line(f"warning: {collapse}")
+
+
+def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
+    """Write the settings and where the run comes from, or check that a resumed run is still the same."""
+    told = provenance(source.fingerprint(), len(source))
+    path = folder / "provenance.json"
+    if not resumed and not (folder / "settings.json").exists():
+        settings.write(run, folder)
+        write_json(path, [told])
+        return
+    refuse_conflicts(settings.read(folder), run)
+    before = json.loads(path.read_text())
+    if before[0]["data"] != told["data"]:
+        raise UserError(
+            f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.place} now holds "
+            f"{len(source):,} or other ones: give the same images back"
+        )
+    write_json(path, [*before, told])
+
+
+def refuse_conflicts(stored: Run, asked: Run) -> None:
+    """Raises `UserError` naming the settings that a resumed run may not change: all but hardware, monitoring and
+    data."""
+    free = ("hardware.", "monitoring.", "data.")
+    conflicts = [change for change in differences(stored, asked) if not change[0].startswith(free)]
+    if conflicts:
+        named = "; ".join(
+            f"{path} is {before!r} in the run, {after!r} was asked" for path, before, after in conflicts[:4]
+        )
+        raise UserError(f"a resumed run keeps its settings: {named}. Start a new run to change them")
+
+
+class _Watch:
+    """Losses not yet looked at: asking for each at once would make the device wait."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        self.session, self.folder = session, folder
+        self.pending: list[tuple[int, Tensor]] = []
+
+    def add(self, step: int, loss: Tensor) -> None:
+        self.pending.append((step, loss))
+
+    def check(self) -> float:
+        """The newest loss. Raises `UserError` at the first that is not finite, before it can reach a checkpoint."""
+        values = processes.total(torch.stack([loss for _, loss in self.pending]).float()) / processes.count()
+        for (step, _), value in zip(self.pending, values.tolist(), strict=True):
+            if not math.isfinite(value):
+                good = checkpoint.latest(self.folder)
+                raise UserError(
+                    f"the loss became {value} at step {step} (learning rate {self.session.rate(step):.3g}). "
+                    f"Last good checkpoint: {good or 'none yet'}. Lower the learning rate, or use float32 (32-true)"
+                )
+        self.pending.clear()
+        return values.tolist()[-1]

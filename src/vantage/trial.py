@@ -1,0 +1,40 @@
+"""Every branch tried once on random vectors, so that what does not fit is refused before the first epoch."""
+
+import torch
+from torch.nn.functional import normalize
+
+from vantage import draws
+from vantage.branch import Branch
+from vantage.errors import UserError
+from vantage.estimators import TableChoice
+from vantage.records import Keys
+from vantage.run import Run
+
+__all__ = ["trial"]
+
+_IMAGES, _BATCH, _WIDTH = 64, 8, 16
+
+
+def trial(run: Run) -> None:
+    """Raises `UserError` naming the first branch whose parts do not go together."""
+    for number, branch in enumerate(run.branches):
+        try:
+            _try(branch)
+        except UserError as problem:
+            raise UserError(f"branch {number} cannot work: {problem}") from problem
+
+
+def _try(branch: Branch) -> None:
+    store = branch.memory.build(_IMAGES, _WIDTH)
+    estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
+    image = torch.arange(_BATCH)
+    fresh = [Keys(normalize(torch.randn(_BATCH, _WIDTH), dim=1), image) for _ in range(branch.views)]
+    vector = fresh[branch.query].vector.clone().requires_grad_()
+    query = Keys(vector, image, seed=draws.query_seeds(0, 0, image))
+    remembered = Keys(torch.cat([fresh[view].vector for view in branch.pool]), image.repeat(len(branch.pool)))
+    keys = tuple(fresh[view] for view in branch.keys)
+    made = branch.contrast(query, keys, store.read(remembered), 0, estimator)
+    made.loss.backward()
+    if not torch.isfinite(made.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
+        raise UserError(f"on random vectors the loss is {made.loss.item()}: check the temperature and the rules")
+    store.write(remembered)
