@@ -1,0 +1,154 @@
+"""Images to features: in memory with a cache for evaluations, or streamed into a file of any size.
+
+n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from vantage.data.cache import cache_folder, written_whole
+from vantage.data.source import Source, hash_of, labels_of
+from vantage.progress import QuietTeller, Teller
+from vantage.trained import Trained
+
+__all__ = ["Features", "Work", "embed", "features_of", "in_threads"]
+
+_AHEAD = 3
+"""Batches that are decoded while one is encoded."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the work after training computes with. Nothing here changes a result beyond rounding."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    batch: int = 256
+    """Images that go through the network at once."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+    resident_bytes: int = 2 << 30
+    """A linear protocol that looks at the images again and again keeps sets of one image size in memory up to so many
+    bytes."""
+
+    cache: Path = field(default_factory=cache_folder)
+    """Folder where features are kept, under a hash of the encoder, the images and the view."""
+
+    teller: Teller = field(default_factory=QuietTeller)
+    """Tells people how far it is."""
+
+    def place(self) -> torch.device:
+        """The device."""
+        if self.device != "auto":
+            return torch.device(self.device)
+        found = torch.accelerator.current_accelerator()
+        return found if found is not None and torch.accelerator.is_available() else torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an encoder makes of a source, image by image."""
+
+    vector: Float[Tensor, "n d"]
+    """Features, on the CPU in float32, as the backbone gives them (not of unit length)."""
+
+    label: Int[Tensor, "n"]
+    """Label of each image; −1 where it has none."""
+
+    name: Sequence[str]
+    """Name of each image in its source."""
+
+
+def embed(trained: Trained, source: Source, work: Work | None = None) -> Features:
+    """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
+
+    Raises `UnreadableImage`, which names it, for an image that cannot be decoded: leave such images out first with
+    `vantage.data.scan` and `vantage.data.readable`.
+    """
+    work = work or Work()
+    vector = torch.empty(len(source), trained.width)
+    for start, part in batches(trained, source, work):
+        vector[start : start + len(part)] = part
+    return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
+
+
+def features_of(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
+    """Features of every image, from the cache where this very encoder has seen these very images before."""
+    place = work.place()
+    facts = (trained.digest(), source.fingerprint(), repr(trained.view), place.type, "1")
+    kept = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
+    try:
+        known = load_file(kept)["vector"]
+        if known.shape == (len(source), trained.width):
+            return known
+    except (OSError, SafetensorError, KeyError):
+        pass  # not there or damaged: it is made again
+    vector = embed(trained, source, work).vector
+    try:
+        with written_whole(kept) as file:
+            file.write(save({"vector": vector}))
+    except OSError:
+        pass  # a cache without room costs time later, but is no failure
+    return vector
+
+
+def batches(trained: Trained, source: Source, work: Work, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
+    """First number and features of each batch from image `start` on, in order, with a few batches in memory at a
+    time.
+
+    Batches begin at multiples of `work.batch` counted from `start`, so that a continued run multiplies the same
+    matrices. The backbone is moved to the device, in place.
+    """
+    device = work.place()
+    backbone = trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+
+    def seen(number: int) -> UInt8[Tensor, "3 s s"]:
+        return trained.view.crop(source.image(number))
+
+    numbers = list(range(start, len(source), work.batch))
+    parts = (range(first, min(first + work.batch, len(source))) for first in numbers)
+    work.teller.start(f"features, {trained.name}", len(source), start)
+    try:
+        for first, crops in zip(numbers, in_threads(seen, parts, work.workers), strict=True):
+            yield first, encode(backbone, trained.view.finish(crops.to(device, non_blocking=True))).cpu()
+            work.teller.advance(first + len(crops))
+    finally:
+        work.teller.stop()
+
+
+@torch.no_grad()
+def encode(backbone: torch.nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+    """Features in float32."""
+    return backbone(images.contiguous(memory_format=torch.channels_last)).float()
+
+
+def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:
+    """For each part, in order, what `make` gives for its numbers, stacked; a few parts ahead are in the making.
+
+    Threads, since decoders and resizing let go of the interpreter. An exception of `make` comes out here.
+    """
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        waiting: deque[list[Future[Tensor]]] = deque()
+        try:
+            for part in parts:
+                waiting.append([pool.submit(make, number) for number in part])
+                if len(waiting) > _AHEAD:
+                    yield torch.stack([future.result() for future in waiting.popleft()])
+            while waiting:
+                yield torch.stack([future.result() for future in waiting.popleft()])
+        finally:  # after a failure, or when nobody wants the rest
+            for futures in waiting:
+                for future in futures:
+                    future.cancel()

@@ -1,0 +1,29 @@
+"""How good a frozen encoder is: nearest neighbours and linear classifiers, by protocols that carry name and version."""
+
+from vantage.evaluate.accuracy import Accuracy, accuracy
+from vantage.evaluate.evaluation import Result, evaluate, split
+from vantage.evaluate.heads import Heads
+from vantage.evaluate.knn import KNN, NearestNeighbour
+from vantage.evaluate.labelled import held_out
+from vantage.evaluate.linear import LinearMoCo, LinearPyContrast
+from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
+from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+
+__all__ = [
+    "KNN",
+    "Accuracy",
+    "EvaluationProtocol",
+    "Heads",
+    "LinearCached",
+    "LinearMoCo",
+    "LinearPyContrast",
+    "Logistic",
+    "NearestNeighbour",
+    "Outcome",
+    "Result",
+    "accuracy",
+    "evaluate",
+    "fit_logistic",
+    "held_out",
+    "split",
+]

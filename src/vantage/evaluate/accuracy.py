@@ -1,0 +1,44 @@
+"""How often an image's class is among the first guesses.
+
+n: images   t: guesses an image   c: classes
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+__all__ = ["Accuracy", "accuracy", "best_classes"]
+
+_FIVE = 5
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Shares of the test images, in per cent."""
+
+    top1: float
+    """Images whose class is the first guess."""
+
+    top5: float | None
+    """Images whose class is among the first five guesses; none for five classes or fewer, or fewer guesses."""
+
+
+def accuracy(guess: Int[Tensor, "n t"], label: Int[Tensor, "n"], classes: int) -> Accuracy:
+    """Accuracy of classes guessed in order, best first. A label nobody guesses, known in training or not, counts as
+    wrong."""
+    hit = guess == label[:, None]
+    top5 = _share(hit[:, :_FIVE].any(1)) if min(classes - 1, guess.shape[1]) >= _FIVE else None
+    return Accuracy(_share(hit[:, 0]), top5)
+
+
+def best_classes(score: Float[Tensor, "n c"]) -> Int[Tensor, "n t"]:
+    """The five classes (fewer where there are fewer) of the highest scores, best first. What is not a number comes
+    last."""
+    ranked = torch.where(score.isnan(), -torch.inf, score)
+    return ranked.topk(min(_FIVE, score.shape[1]), dim=1).indices
+
+
+def _share(hit: Tensor) -> float:
+    return 100.0 * float(hit.double().mean())

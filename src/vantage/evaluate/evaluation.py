@@ -1,0 +1,156 @@
+"""Judge a run by a protocol, and keep the result beside it."""
+
+import importlib.metadata
+import json
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vantage.data.cache import written_whole
+from vantage.data.source import Source, Subset, hash_of
+from vantage.embed import Work
+from vantage.errors import UserError
+from vantage.evaluate.labelled import Renumbered, held_out, with_labels
+from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.trained import Trained, load, random_encoder, raw_pixels
+
+__all__ = ["Result", "evaluate", "split"]
+
+_TEST_SHARE = 0.2
+_LIBRARIES = ("torch", "torchvision", "vantage-ssl")
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that is needed to understand an accuracy, and to obtain it again."""
+
+    protocol: str
+    """Name of the protocol."""
+    version: int
+    """Version of the protocol's meaning."""
+    settings: dict[str, Any]
+    """Every setting of the protocol."""
+    outcomes: dict[str, Outcome]
+    """What came out, by encoder: the recipe's name first, then "raw pixels" and "random encoder" where they were
+    asked for."""
+    test_split: str
+    """Where the test images come from."""
+    view: str
+    """How images are seen."""
+    checkpoint: str
+    """Name of the checkpoint."""
+    encoder: str
+    """Hash of the backbone."""
+    train: str
+    """Fingerprint of the training images."""
+    test: str
+    """Fingerprint of the test images."""
+    device: str
+    """Kind of device."""
+    libraries: dict[str, str]
+    """Versions."""
+
+    def lines(self) -> list[str]:
+        """The accuracies in words, a line for each encoder."""
+        return [f"{name}: {_words(outcome)}" for name, outcome in self.outcomes.items()]
+
+
+def evaluate(
+    run_folder: Path,
+    protocol: EvaluationProtocol,
+    train: Source,
+    test: Source | None = None,
+    *,
+    baselines: bool = False,
+    network: int = 0,
+    allow: tuple[str, ...] = (),
+    work: Work | None = None,
+    out: Path | None = None,
+) -> Result:
+    """Judge a run's newest checkpoint, and write the result as JSON: to `out`, or under `run_folder`/evaluations.
+
+    Without `test`, a fifth of each class of `train`, drawn with seed 0, is the test set and the rest the training
+    set. With `baselines`, raw pixels and a random encoder of the same architecture are judged the same way. Test
+    labels are counted, never used to choose. The same evaluation asked for again replaces its file.
+
+    Raises `UserError` where labels are missing or the run has no usable checkpoint, `UnreadableImage` for an image
+    that cannot be decoded.
+    """
+    work = work or Work()
+    trained = load(run_folder, network, allow)
+    if test is None:
+        train, test = split(train)
+        kind = f"a fifth of each class of the same {len(train) + len(test)} labelled images, drawn with seed 0"
+    else:
+        if train.fingerprint() == test.fingerprint():
+            raise UserError(
+                "the test images are the training images: name another test set, or none to hold out a fifth"
+            )
+        test, kind = Renumbered(test, train.classes), "a set of its own"
+    encoders = [trained]
+    if baselines:
+        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, network=network)]
+    outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
+    result = _result(protocol, trained, train, test, kind, outcomes, work)
+    target = out or run_folder / "evaluations" / _file_name(result)
+    try:
+        with written_whole(target) as file:
+            file.write(json.dumps(asdict(result), indent=1).encode())
+    except OSError as problem:
+        raise UserError(f"the result could not be written to {target}: {problem.strerror or problem}") from problem
+    return result
+
+
+def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
+    """Training and test images of one labelled source: `share` of each class is for testing, drawn with `seed`."""
+    source, label = with_labels(source)
+    held = held_out(label, share, seed)
+    return Subset(source, (~held).nonzero().squeeze(1)), Subset(source, held.nonzero().squeeze(1))
+
+
+def _result(
+    protocol: EvaluationProtocol,
+    trained: Trained,
+    train: Source,
+    test: Source,
+    kind: str,
+    outcomes: dict[str, Outcome],
+    work: Work,
+) -> Result:
+    return Result(
+        protocol=protocol.name,
+        version=protocol.version,
+        settings=_settings(protocol),
+        outcomes=outcomes,
+        test_split=kind,
+        view=repr(trained.view),
+        checkpoint=trained.checkpoint.name if trained.checkpoint else "",
+        encoder=trained.digest(),
+        train=train.fingerprint(),
+        test=test.fingerprint(),
+        device=work.place().type,
+        libraries={"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES},
+    )
+
+
+def _settings(protocol: Any) -> dict[str, Any]:
+    return asdict(protocol)
+
+
+def _version(library: str) -> str:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout
+        return "not installed"
+
+
+def _file_name(result: Result) -> str:
+    same = {key: value for key, value in asdict(result).items() if key not in ("outcomes", "libraries")}
+    key = hash_of([json.dumps([same, sorted(result.outcomes)], sort_keys=True).encode()])
+    return f"{result.protocol}-v{result.version}-{result.checkpoint}-{key[:8]}.json"
+
+
+def _words(outcome: Outcome) -> str:
+    top5 = "" if outcome.accuracy.top5 is None else f", top-5 {outcome.accuracy.top5:.2f} %"
+    return f"top-1 {outcome.accuracy.top1:.2f} %{top5} of {outcome.test_images} test images"

@@ -1,0 +1,107 @@
+"""The labelled images of a source, and which of them are held out to choose settings by.
+
+n: images   d: width of the features   h, w: size of an image in pixels
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+from vantage import draws
+from vantage.data.source import Source, Subset, labels_of
+from vantage.embed import Work, features_of
+from vantage.errors import UserError
+from vantage.trained import Trained
+
+__all__ = ["Labelled", "Renumbered", "held_out", "labelled", "with_labels"]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Features of labelled images, on the device of the work."""
+
+    vector: Float[Tensor, "n d"]
+    """Features as the backbone gives them."""
+
+    label: Int[Tensor, "n"]
+    """Label of each, from 0."""
+
+    classes: int
+    """How many classes the source knows, seen or not."""
+
+    @property
+    def count(self) -> int:
+        """How many images there are."""
+        return len(self.label)
+
+
+class Renumbered:
+    """A test source whose labels count the classes of the training source, by name: a folder may lack a class that
+    the other has.
+
+    Classes that the training source does not know come after its own; their images count as wrong.
+    """
+
+    def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
+        self.source = source
+        self.classes = (*classes, *(name for name in source.classes if name not in set(classes)))
+        place = {name: number for number, name in enumerate(self.classes)}
+        self._number = [place[name] for name in source.classes]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return self.source.image(number)
+
+    def label(self, number: int) -> int | None:
+        """The number of the image's class among the training source's, or None."""
+        label = self.source.label(number)
+        return None if label is None else self._number[label]
+
+    def name(self, number: int) -> str:
+        """The image's name in its own source."""
+        return self.source.name(number)
+
+    def fingerprint(self) -> str:
+        """The source's own: the images are the same."""
+        return self.source.fingerprint()
+
+
+def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
+    """Features of the labelled images of a source, cached. Raises `UserError` where there are none."""
+    part, label = with_labels(source)
+    device = work.place()
+    classes = max(len(source.classes), int(label.max()) + 1)
+    return Labelled(features_of(trained, part, work).to(device), label.to(device), classes)
+
+
+def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
+    """The labelled images of a source, and their labels. Raises `UserError` where there are none."""
+    label = labels_of(source)
+    known = (label >= 0).nonzero().squeeze(1)
+    if not len(known):
+        raise UserError(
+            f"an evaluation needs labels, but none of the {len(source)} images has one: put each class in a folder"
+            " of its own, or name the classes in a list file"
+        )
+    return (source, label) if len(known) == len(label) else (Subset(source, known), label[known])
+
+
+def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
+    """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never the last of a
+    class."""
+    generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
+    out = torch.zeros(len(label), dtype=torch.bool)
+    for number in label.unique().tolist():
+        members = (label == number).nonzero().squeeze(1)
+        count = min(max(1, round(share * len(members))), len(members) - 1)
+        out[members[torch.randperm(len(members), generator=generator)[:count]]] = True
+    if not out.any():
+        raise UserError(
+            "no class has two images, so none can be held out: give more labelled images, or a test set of its own"
+        )
+    return out

@@ -1,0 +1,99 @@
+"""Features in memory: in order, of the deterministic view, cached by what they are of."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import images, tiny_run, work
+from torch import Tensor
+
+from vantage.data.source import Subset
+from vantage.embed import Work, embed, features_of, in_threads
+from vantage.errors import UnreadableImage
+from vantage.trained import random_encoder
+
+
+class Counting:
+    """A source that counts how often it is read."""
+
+    def __init__(self, bad: int | None = None) -> None:
+        self.source, self.reads, self.bad = images(40, seed=1), 0, bad
+        self.classes = self.source.classes
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def image(self, number: int) -> Tensor:
+        self.reads += 1
+        if number == self.bad:
+            raise UnreadableImage(f"row {number}", "for a test")
+        return self.source.image(number)
+
+    def label(self, number: int) -> int | None:
+        return self.source.label(number)
+
+    def name(self, number: int) -> str:
+        return self.source.name(number)
+
+    def fingerprint(self) -> str:
+        return self.source.fingerprint()
+
+
+def test_features_are_the_backbone_s_of_the_view(tmp_path: Path) -> None:
+    trained, source = random_encoder(tiny_run()), images(37, seed=0)
+    found = embed(trained, source, work(tmp_path))
+    for number in range(37):
+        view = trained.view.batch(source.image(number)[None])
+        torch.testing.assert_close(found.vector[number], trained.backbone(view)[0], rtol=1e-5, atol=1e-5)
+    assert found.label.tolist() == [number % 3 for number in range(37)]
+    assert list(found.name) == [f"row {number}" for number in range(37)]
+
+
+def test_images_of_any_size_are_brought_to_the_view(tmp_path: Path) -> None:
+    found = embed(random_encoder(tiny_run()), images(5, seed=0, size=50), work(tmp_path))
+    assert found.vector.shape == (5, 12) and found.vector.isfinite().all()
+
+
+def test_an_unreadable_image_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableImage, match="row 21"):
+        embed(random_encoder(tiny_run()), Counting(bad=21), work(tmp_path))
+
+
+def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) -> None:
+    trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
+    first = features_of(trained, source, here)
+    assert source.reads == 40
+    assert torch.equal(features_of(trained, source, here), first) and source.reads == 40
+    other = [
+        features_of(random_encoder(tiny_run(), seed=1), source, here),
+        features_of(replace(trained, view=replace(trained.view, resize=40)), source, here),
+        features_of(trained, Subset(source, range(39, -1, -1)), here),
+    ]
+    assert source.reads == 160 and not any(torch.equal(first, vector) for vector in other)
+
+
+def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
+    trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
+    first = features_of(trained, source, here)
+    (kept,) = (tmp_path / "cache" / "features").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-7])
+    assert torch.equal(features_of(trained, source, here), first) and source.reads == 80
+
+
+def test_few_batches_are_decoded_ahead() -> None:
+    made, lock = [0], threading.Lock()
+
+    def make(number: int) -> Tensor:
+        with lock:
+            made[0] += 1
+        return torch.tensor(number)
+
+    parts = in_threads(make, iter([range(first, first + 10) for first in range(0, 1000, 10)]), workers=4)
+    assert next(parts).tolist() == list(range(10)) and made[0] <= 40
+    assert torch.cat(list(parts)).tolist() == list(range(10, 1000))
+
+
+def test_auto_is_a_device() -> None:
+    assert Work().place().type in ("cpu", "cuda", "mps", "xpu")

@@ -1,0 +1,140 @@
+"""A run's encoder comes back as it was saved, without running anything, or not at all."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import ALLOW, TinyBackbone, kept_run, tiny_run
+
+from vantage import checkpoint
+from vantage.encoders.encoder import Encoder
+from vantage.encoders.heads import Linear
+from vantage.encoders.roles import PerView, Role, Shared
+from vantage.errors import UserError
+from vantage.recipes import moco_v2, simclr
+from vantage.trained import evaluation_view, load, random_encoder, raw_pixels
+
+ENCODER = Encoder(TinyBackbone(), Linear(8))
+ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), Linear(8))))]
+
+
+@pytest.mark.parametrize("role", ROLES, ids=["Momentum", "Shared", "PerView"])
+def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> None:
+    learner = kept_run(tmp_path, tiny_run(role)).eval()
+    views = torch.randn(4, 3, 32, 32)
+    for number, network in enumerate(learner.networks.kept):
+        trained = load(tmp_path, number, ALLOW)
+        assert torch.equal(trained.backbone(views), network.features(views))
+        assert trained.width == network.backbone.width and trained.checkpoint == checkpoint.latest(tmp_path)
+        assert not trained.backbone.training and not any(p.requires_grad for p in trained.backbone.parameters())
+
+
+def test_a_network_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    kept_run(tmp_path, tiny_run())
+    with pytest.raises(UserError, match="network 1 was asked for, but the run trained 1"):
+        load(tmp_path, 1, ALLOW)
+
+
+def test_a_run_without_checkpoint_is_refused(tmp_path: Path) -> None:
+    kept_run(tmp_path, tiny_run())
+    (tmp_path / "checkpoint").rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="holds no checkpoint yet"):
+        load(tmp_path, allow=ALLOW)
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "gone", "facts"])
+def test_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
+    kept_run(tmp_path, tiny_run())
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None
+    tensors = newest / "tensors.safetensors"
+    content = bytearray(tensors.read_bytes())
+    if damage == "flip":
+        content[-5] ^= 1
+        tensors.write_bytes(content)
+    elif damage == "truncate":
+        tensors.write_bytes(content[:-100])
+    elif damage == "empty":
+        tensors.write_bytes(b"")
+    elif damage == "gone":
+        tensors.unlink()
+    else:
+        (newest / "facts.json").write_text("{")
+    with pytest.raises(UserError, match="is damaged"):
+        load(tmp_path, allow=ALLOW)
+
+
+def test_a_pickle_in_the_place_of_tensors_is_not_run(tmp_path: Path) -> None:
+    kept_run(tmp_path, tiny_run())
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None
+    tensors, trace = newest / "tensors.safetensors", tmp_path / "trace"
+
+    class Trap:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return Path.touch, (trace,)  # type: ignore[return-value]
+
+    torch.save({"trap": Trap()}, tensors)
+    facts = json.loads((newest / "facts.json").read_text())
+    (newest / "facts.json").write_text(json.dumps({**facts, "sha256": checkpoint._digest(tensors)}))
+    with pytest.raises(UserError, match="is damaged"):
+        load(tmp_path, allow=ALLOW)
+    assert not trace.exists()
+
+
+def test_settings_of_another_architecture_are_refused(tmp_path: Path) -> None:
+    from vantage import settings
+
+    kept_run(tmp_path, tiny_run())
+    settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), Linear(8)))), tmp_path)
+    with pytest.raises(UserError, match="does not fit"):
+        load(tmp_path, allow=ALLOW)
+
+
+def test_a_random_encoder_follows_its_seed_and_leaves_the_generator_alone() -> None:
+    before = torch.get_rng_state()
+    one, same, other = (random_encoder(tiny_run(), seed).digest() for seed in (1, 1, 2))
+    assert one == same != other
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_digest_sees_every_buffer() -> None:
+    trained = random_encoder(tiny_run())
+    before = trained.digest()
+    with torch.no_grad():
+        trained.backbone.get_submodule("bn1").get_buffer("running_var")[3] += 1e-6
+    assert trained.digest() != before
+
+
+def test_raw_pixels_are_the_normalised_pixels() -> None:
+    trained = raw_pixels(tiny_run())
+    views = torch.randn(2, 3, 32, 32)
+    assert torch.equal(trained.backbone(views), views.flatten(1)) and trained.width == 3072
+
+
+def test_raw_pixels_of_large_images_are_averaged() -> None:
+    trained = raw_pixels(moco_v2(224))
+    views = torch.randn(2, 3, 224, 224)
+    means = views.unflatten(3, (32, 7)).unflatten(2, (32, 7)).mean((3, 5))
+    torch.testing.assert_close(trained.backbone(views), means.flatten(1))
+
+
+@pytest.mark.parametrize(("size", "resize"), [(32, 32), (64, 64), (96, 96), (224, 256)])
+def test_the_view_follows_the_run(size: int, resize: int) -> None:
+    view = evaluation_view(simclr(size))
+    assert (view.size, view.resize) == (size, resize)
+    assert view.statistics.mean == (0.485, 0.456, 0.406)
+
+
+def test_views_that_tell_no_size_are_refused() -> None:
+    class Strange:
+        count = 2
+
+        def crop(self, image, generator): ...
+        def finish(self, crops, generator): ...
+        def batch(self, images, generator): ...
+
+    with pytest.raises(UserError, match="no RandomResizedCrop"):
+        evaluation_view(replace(tiny_run(), views=Strange()))

@@ -1,0 +1,84 @@
+"""A small run with a checkpoint, and small images, for tests of what comes after training."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from vantage import checkpoint, settings
+from vantage.data.arrays import Arrays
+from vantage.embed import Work
+from vantage.encoders.encoder import Encoder
+from vantage.encoders.heads import Linear
+from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.roles import Momentum, Role
+from vantage.learner import Learner
+from vantage.recipes import moco_v2
+from vantage.run import Run
+
+
+@dataclass(frozen=True)
+class TinyBackbone:
+    """Two convolutions."""
+
+    channels: int = 12
+
+    def build(self) -> nn.Module:
+        return TinyFeatures(self.channels)
+
+
+class TinyFeatures(nn.Sequential):
+    width: int
+
+    def __init__(self, channels: int) -> None:
+        layers = [
+            ("conv1", nn.Conv2d(3, 8, 3, 2, 1)),
+            ("bn1", nn.BatchNorm2d(8)),
+            ("relu", nn.ReLU()),
+            ("conv2", nn.Conv2d(8, channels, 3, 2, 1)),
+            ("pool", nn.AdaptiveAvgPool2d(1)),
+            ("flat", nn.Flatten()),
+        ]
+        super().__init__(OrderedDict(layers))
+        self.width = channels
+
+
+ALLOW = ("tiny",)
+"""What the settings of a tiny run need imported."""
+
+
+def tiny_run(role: Role | None = None) -> Run:
+    """MoCo on 32-pixel images with the small backbone."""
+    role = role or Momentum(Encoder(TinyBackbone(), Linear(8), SplitBatchNorm(2)))
+    return replace(moco_v2(32), encoders=role)
+
+
+def kept_run(folder: Path, run: Run, seed: int = 0) -> Learner:
+    """Write settings and a checkpoint as training does; every parameter and buffer has been moved off its start."""
+    torch.manual_seed(seed)
+    learner = Learner(run.encoders, run.branches, images=64, seed=0)
+    with torch.no_grad():
+        for tensor in (*learner.networks.parameters(), *learner.networks.buffers()):
+            if tensor.is_floating_point():
+                tensor.add_(0.05 * torch.rand_like(tensor))
+    settings.write(run, folder)
+    tensors = {f"learner.{name}": value for name, value in learner.state_dict().items()}
+    checkpoint.save(folder, 7, {**tensors, "optimizer.0.momentum_buffer": torch.zeros(3)}, {})
+    return learner
+
+
+def images(count: int, seed: int, classes: int = 3, size: int = 32, noise: float = 60.0) -> Arrays:
+    """Noisy squares whose colour tells the class."""
+    chance = np.random.default_rng(seed)
+    label = np.arange(count) % classes
+    colour = np.random.default_rng(99).uniform(60, 190, (classes, 3))
+    pixels = colour[label][:, None, None, :] + chance.normal(0, noise, (count, size, size, 3))
+    return Arrays(pixels.clip(0, 255).astype(np.uint8), label, "synthetic")
+
+
+def work(folder: Path, batch: int = 16) -> Work:
+    """On the CPU, with a cache of the test's own."""
+    return Work("cpu", batch=batch, workers=2, cache=folder / "cache")
