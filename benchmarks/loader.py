@@ -2,8 +2,8 @@
 
     python benchmarks/loader.py --photos ../shared/data/imagenet-sample-200.tar
 
-The crops are all that our workers do; colour, blur and normalisation are done for whole batches on the training device, and
-are timed in `views.py`. lightly's workers do all of it. Times are wall time, with both loaders' workers alive throughout.
+The crops are all that our workers do; colour, blur and normalisation are done for whole batches on the training device,
+and are timed in `views.py`. lightly's workers do all of it. Times are wall time; the workers of all loaders stay alive.
 """
 
 import argparse

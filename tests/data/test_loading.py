@@ -113,9 +113,8 @@ def test_an_image_is_cut_anew_each_epoch(source: Source) -> None:
 def test_a_bad_image_stops_the_run_by_name(workers: int, source: Source, tmp_path: Path) -> None:
     (tmp_path / "a" / "05.png").write_bytes(b"gone bad since the scan")
     stream = StreamedImages(source, TwoCuts(), 11, seed=7, workers=workers)
-    with pytest.raises(UnreadableImage, match="05.png: it is not a JPEG") as caught:
+    with pytest.raises(UnreadableImage, match="the image 05.png: it is not a JPEG"):
         list(stream.batches(0))
-    assert caught.value.name == "05.png"
 
 
 def test_a_bad_image_is_replaced_by_the_next(source: Source, tmp_path: Path) -> None:

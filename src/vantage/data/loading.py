@@ -91,7 +91,10 @@ class StreamedImages:
         self._plan.epoch, self._plan.start_step = epoch, start_step
         for batch in self._loader:
             if isinstance(batch, UnreadableImage):
-                raise batch
+                try:
+                    raise batch
+                finally:
+                    del batch  # it holds this frame: such a circle would keep the workers until the collector comes by
             yield batch
 
 
