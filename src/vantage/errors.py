@@ -2,7 +2,7 @@
 
 
 class UserError(ValueError):
-    """A mistake the user can mend. The message says what was asked, what was found and what to do; no stack is needed."""
+    """A mistake the user can mend; the message says what was asked, what was found, and what to do."""
 
 
 class DataError(UserError):
