@@ -1,8 +1,8 @@
 """How every benchmark here is timed and written down.
 
-Absolute times drift on shared machines, ratios within a run do not: every round runs each case once in turn (A B C A B C),
-and what is quoted is the median of the per-round ratios. With one thread the clock is the process's CPU time, otherwise wall
-time. Peak memory is measured in a fresh process, because a heap once grown hides the next case.
+Absolute times drift on shared machines, ratios within a run do not: every round runs each case once in turn (A B C A B C
+...), and what is quoted is the median of the per-round ratios. With one thread the clock is the process's CPU time, otherwise
+wall time. Peak memory is measured in a fresh process, because a heap once grown hides the next case.
 """
 
 import datetime
@@ -61,7 +61,7 @@ def peak_memory(command: Sequence[str]) -> float:
 
 
 def write_results(name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write `rows` to results/<name>.json with the date, the commit, the hardware and the versions, and return the path."""
+    """Write `rows` to results/<name>.json with date, commit, hardware and versions, and return the path."""
     document = {
         "name": name,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -2,9 +2,10 @@
 
     python benchmarks/views.py [--threads 1] [--rounds 7] [--compiled]
 
-32 pixels: A-SimCLR (strength 0.5, no blur) and A-MoCo2 of a batch of 512; 224 pixels: A-MoCo2 from decoded photos, on one
-core. Peers that are not installed are left out. `--compiled` adds the engine with its hue core through torch.compile.
-Inputs are photographs that scikit-image and scikit-learn ship, cut into pieces: speed depends on content only through PIL.
+32 pixels: A-SimCLR (strength 0.5, no blur) and A-MoCo2 of a batch of 512; 224 pixels: A-MoCo2 from decoded photos, on
+one core. Peers that are not installed are left out. `--compiled` adds the engine with its hue core through
+torch.compile. Inputs are photographs that scikit-image and scikit-learn ship, cut into pieces: speed depends on content
+only through PIL.
 """
 
 import argparse

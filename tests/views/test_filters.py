@@ -1,4 +1,4 @@
-"""Blur against torchvision's, by both routes, and against PIL's."""
+"""Blur against torchvision's and PIL's."""
 
 import numpy
 import pytest
@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import GaussianBlur
-from vantage.views.filters import MATRIX_SIDE, BlurDraw
+from vantage.views.filters import BLOCK, BlurDraw
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -27,8 +27,8 @@ def torchvision_blur(images: torch.Tensor, drawn: BlurDraw, radius: int) -> torc
     return torch.stack(blurred)
 
 
-# Below and above the side where matrix products give way to convolutions.
-@pytest.mark.parametrize(("height", "width"), [(7, 7), (32, 20), (64, 64), (MATRIX_SIDE + 4, 30), (112, 130)])
+# Lines of one block, of whole blocks, and of blocks and a bit.
+@pytest.mark.parametrize(("height", "width"), [(7, 7), (32, 20), (64, 64), (2 * BLOCK + 1, BLOCK + 1), (112, 130)])
 def test_blur_equals_torchvision(height: int, width: int) -> None:
     operation = GaussianBlur((0.1, 2.0), 0.6)
     images = torch.rand(6, 3, height, width)

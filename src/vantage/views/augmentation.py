@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.views.geometry import RandomResizedCrop
 from vantage.views.operation import Operation, rows
 
-PIECE = 1 << 20
+PIECE = 1 << 22
 """Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in the cache."""
 
 
@@ -46,9 +46,10 @@ class ViewMaker(Protocol):
 class Augmentation:
     """How one view is made: a random resized crop, then operations from left to right.
 
-    `crop_one` then `finish` is for images of different sizes, whose crops are cut where they are decoded; `batch` does both
-    for images that lie on the device. The two crops differ by at most one grey level of 255, because `crop_one` rounds to
-    whole ones. Every random number is drawn on the CPU from the generator given, so all devices make the same views.
+    `crop_one` then `finish` is for images of different sizes, whose crops are cut where they are decoded; `batch` does
+    both for images that lie on the device. The two crops differ by at most one grey level of 255, because `crop_one`
+    rounds to whole ones. Every random number is drawn on the CPU from the generator given, so all devices make the same
+    views.
     """
 
     crop: RandomResizedCrop
@@ -107,7 +108,8 @@ def perform(
 ) -> Float[Tensor, "b c _ _"]:
     """The images as floats in [0, 1], changed by every operation in turn; nothing is kept for a gradient.
 
-    Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece changes nothing.
+    Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece changes
+    nothing.
     """
     count = len(images)
     drawn = [operation.draw(count, generator) for operation in operations]
@@ -124,7 +126,7 @@ def _run(
     images: UInt8[Tensor, "b c h w"], operations: tuple[Operation, ...], drawn: list[Any], start: int, stop: int
 ) -> Float[Tensor, "m c _ _"]:
     """The images from `start` to `stop`, changed by every operation in turn."""
-    part = images[start:stop] * (1 / 255)
+    part = images[start:stop].contiguous() * (1 / 255)
     for operation, parameters in zip(operations, drawn, strict=True):
         part = operation.apply(part, rows(parameters, start, stop))
     return part

@@ -36,7 +36,8 @@ class JitterDraw(NamedTuple):
 
 @dataclass(frozen=True)
 class ColourJitter:
-    """Brightness, contrast, saturation and hue changed at random, the four in a random order per image, as in torchvision.
+    """Brightness, contrast, saturation and hue changed at random, the four in a random order per image, as in
+    torchvision.
 
     The order matters because every change is cut to [0, 1]. The hue is turned exactly, in HSV.
     """
@@ -147,10 +148,11 @@ def turn_hue(
 ) -> Float[Tensor, "b 3 h w"]:
     """Images in [0, 1] with their hue turned exactly, value and saturation kept; `out` may be the images themselves.
 
-    In units of a sixth of a turn, let H from -3 to 3 be the hue (0 red, 2 green, -2 blue), V the largest and C the range
-    of the channels. |H| C = (V - red) + |green - blue| + 2 min(C - |green - blue|, V - red), with the sign of
-    green - blue, and back red = V - C cut(|H| - 1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|), where
-    cut holds to [0, 1]. So no pixel needs a case distinction: masks and remainders are what makes HSV slow on a CPU.
+    In units of a sixth of a turn, let H from -3 to 3 be the hue (0 red, 2 green, -2 blue), V the largest and C the
+    range of the channels. |H| C = (V - red) + |green - blue| + 2 min(C - |green - blue|, V - red), with the sign of
+    green - blue, and back red = V - C cut(|H| - 1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|),
+    where cut holds to [0, 1]. So no pixel needs a case distinction: masks and remainders are what makes HSV slow on a
+    CPU.
     """
     red, green, blue = images.unbind(1)
     value = torch.maximum(torch.maximum(red, green), blue)
@@ -173,7 +175,8 @@ def turn_hue(
 def _colour_steps(
     drawn: JitterDraw, which: Int64[Tensor, "m"]
 ) -> tuple[Float[Tensor, "3 m 3 3"], Float[Tensor, "3 m 1 3"]]:
-    """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of mean colours.
+    """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of mean
+    colours.
 
     All three are f x + (1 - f) y with y black, the mean grey, or the pixel's own grey.
     """

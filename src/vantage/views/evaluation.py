@@ -20,8 +20,9 @@ from vantage.views.statistics import Statistics
 class Evaluation:
     """Shorter side resized, centre cropped, normalised.
 
-    `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ by
-    at most one grey level of 255, because `crop` rounds to whole ones; where the size does not change they are equal.
+    `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ
+    by at most one grey level of 255, because `crop` rounds to whole ones; where the size does not change they are
+    equal.
     """
 
     size: int
@@ -34,12 +35,12 @@ class Evaluation:
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
             raise UserError(
-                f"a central crop of {self.size} pixels after resizing the shorter side to {self.resize}: the crop must be "
-                "at least 1 pixel and no larger than the resized image"
+                f"a central crop of {self.size} pixels after resizing the shorter side to {self.resize}: the crop must "
+                "be at least 1 pixel and no larger than the resized image"
             )
 
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
-        """The resized centre of one image of any size, as torchvision's antialiased resize of a uint8 tensor gives it."""
+        """The resized centre of one image of any size, as torchvision's antialiased uint8 resize gives it."""
         high, wide, top, left = self._place(image.shape[-2], image.shape[-1])
         resized = functional.resize(image, [high, wide], antialias=True)
         return resized[:, top : top + self.size, left : left + self.size].contiguous()

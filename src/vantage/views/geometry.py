@@ -3,18 +3,20 @@
 b: images   c: channels   h, w: size of the images in pixels   s: size of the crop in pixels   t: tries
 
 A crop resized bilinearly is linear in the pixels and separable, so it is rows @ image @ columns with an interpolation
-matrix per image. The matrices equal torchvision's resized crop of tensors, antialiasing included; sampling grids would read
-past the crop's edge. Lowering the precision of float32 matrix products (`torch.set_float32_matmul_precision`) lowers theirs.
+matrix per image. The matrices equal torchvision's resized crop of tensors, antialiasing included; sampling grids would
+read past the crop's edge. Lowering the precision of float32 matrix products (`torch.set_float32_matmul_precision`)
+lowers theirs.
 """
 
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy
 import torch
 from jaxtyping import Bool, Float, Float64, Int, Int64, UInt8
 from torch import Tensor
-from torchvision.transforms.v2 import functional
+from torch.nn import functional
 
 from vantage.errors import UserError
 from vantage.views.operation import check_probability, check_range, chosen, coin
@@ -51,7 +53,7 @@ class Boxes(NamedTuple):
 
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """A random part of each image, resized to a square (Szegedy et al. 2014, arXiv 1409.4842; boxes as in torchvision)."""
+    """A random part of each image, resized to a square (arXiv 1409.4842; boxes are drawn as in torchvision)."""
 
     size: int
     """Side of the crop, in pixels."""
@@ -76,20 +78,20 @@ class RandomResizedCrop:
         return CropDraw(area, aspect, raw[:, -2], raw[:, -1])
 
     def boxes(self, drawn: CropDraw, height: int, width: int) -> Boxes:
-        """The rectangles that `drawn` means in images of `height` x `width` pixels: the first try that fits, else the centre."""
-        pixels = drawn.area * (height * width)
-        wide = (pixels * drawn.aspect).sqrt_().round_()
-        high = (pixels / drawn.aspect).sqrt_().round_()
+        """The rectangles that `drawn` means in images of that many pixels: the first try that fits, else the centre."""
+        # NumPy, because a worker does this for one image at a time and a torch call costs several times as much there.
+        area, aspect, down, right = (part.numpy() for part in drawn)
+        pixels = area * (height * width)
+        wide, high = numpy.rint(numpy.sqrt(pixels * aspect)), numpy.rint(numpy.sqrt(pixels / aspect))
         fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)
-        first = fits.to(torch.uint8).argmax(1, keepdim=True)
-        none = ~fits.gather(1, first).squeeze(1)
-        wide, high = wide.gather(1, first).squeeze(1), high.gather(1, first).squeeze(1)
+        first = numpy.arange(len(fits)), fits.argmax(1)
+        wide, high = wide[first], high[first]
         # A position of exactly 1 cannot be drawn, but rounding of the product could reach one pixel too far.
-        top = torch.minimum((drawn.down * (height - high + 1)).floor_(), height - high)
-        left = torch.minimum((drawn.right * (width - wide + 1)).floor_(), width - wide)
-        found = [part.to(torch.int64) for part in (top, left, high, wide)]
-        central = self._central(height, width)
-        return Boxes(*(part.masked_fill_(none, value) for part, value in zip(found, central, strict=True)))
+        top = numpy.minimum(numpy.floor(down * (height - high + 1)), height - high)
+        left = numpy.minimum(numpy.floor(right * (width - wide + 1)), width - wide)
+        found = numpy.stack((top, left, high, wide)).astype(numpy.int64)
+        found[:, ~fits[first]] = numpy.array(self._central(height, width))[:, None]
+        return Boxes(*torch.from_numpy(found))
 
     def _central(self, height: int, width: int) -> tuple[int, int, int, int]:
         low, high = self.ratio
@@ -116,7 +118,9 @@ class RandomResizedCrop:
         """One crop of one image of any size: exactly torchvision's antialiased resized crop of a uint8 tensor."""
         drawn = self.draw(1, generator)
         top, left, high, wide = (int(part) for part in self.boxes(drawn, image.shape[-2], image.shape[-1]))
-        return functional.resized_crop(image, top, left, high, wide, [self.size, self.size], antialias=True)
+        part = image[None, :, top : top + high, left : left + wide].contiguous(memory_format=torch.channels_last)
+        # Channels last is where torch's uint8 kernel is fast, and how decoders lay out pixels.
+        return functional.interpolate(part, [self.size, self.size], mode="bilinear", antialias=True)[0]
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,8 @@ def interpolation(
 ) -> Float[Tensor, "b {target} {source}"]:
     """Matrices that resize the `length` pixels from `offset` on, of a line of `source` pixels, to `target` pixels.
 
-    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and brought to sum 1.
+    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and brought to
+    sum 1.
     """
     scale = length / target
     steps = torch.arange(target, device=offset.device, dtype=offset.dtype) + 0.5
@@ -171,7 +176,7 @@ def resample(
 
 
 def reflection(size: int, radius: int) -> Int[Tensor, "n"]:
-    """Where the pixels from -radius to size + radius - 1 lie when the line is mirrored at its end pixels, as often as needed."""
+    """Where the pixels from -radius to size + radius - 1 lie when the line is mirrored at its end pixels."""
     if size == 1:
         return torch.zeros(1 + 2 * radius, dtype=torch.int64)
     period = 2 * (size - 1)

@@ -1,12 +1,13 @@
 """The views of the published methods. Operations stand in the order of the methods' own code.
 
-Everywhere: `size` is the side of a view in pixels, `count` the number of views of each image, and `statistics` what pixels
-are normalised with. At 224 pixels the recipes are the papers'. For small images two things follow the size, by these rules:
+Everywhere: `size` is the side of a view in pixels, `count` the number of views of each image, and `statistics` what
+pixels are normalised with. At 224 pixels the recipes are the papers'. For small images two things follow the size, by
+these rules:
 
-* the blur's sigma is a length in pixels of a 224-pixel view, so it scales with size / 224; up to 32 pixels there is no blur,
-  as in SimCLR's experiments on CIFAR-10 (arXiv 2002.05709, B.9);
-* up to 64 pixels no crop takes less than 0.2 of the image, as instance discrimination's code on CIFAR-10: 0.08 of a 32-pixel
-  image would be 9 pixels square.
+* the blur's sigma is a length in pixels of a 224-pixel view, so it scales with size / 224; up to 32 pixels there is no
+  blur, as in SimCLR's experiments on CIFAR-10 (arXiv 2002.05709, B.9);
+* up to 64 pixels no crop takes less than 0.2 of the image, as instance discrimination's code on CIFAR-10: 0.08 of a
+  32-pixel image would be 9 pixels square.
 
 Statistics do not follow the size: give `CIFAR10` or `STL10` for those sets; Tiny ImageNet is ImageNet.
 """
@@ -25,7 +26,8 @@ PAPER_SIZE = 224
 
 
 def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
-    """Views of instance discrimination (arXiv 1805.01978), MoCo v1 and local aggregation: grayscale comes *before* jitter.
+    """Views of instance discrimination (arXiv 1805.01978), MoCo v1 and local aggregation: grayscale comes *before*
+    jitter.
 
     Instance discrimination makes one view of each image (`count` 1), MoCo v1 two. Its CIFAR-10 code jitters before
     grayscale and does not flip; here the order and the flip stay at every size.
@@ -37,7 +39,8 @@ def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> 
 def pycontrast_a(
     size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, smallest_area: float = 0.2
 ) -> Views:
-    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: as `npid`, jitter before grayscale.
+    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: as `npid`, jitter before
+    grayscale.
 
     `smallest_area` is the least share of the image a crop takes: the code has 0.2 with a queue and 0.08 with a bank.
     """
@@ -52,7 +55,7 @@ def moco_v2(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) 
 
 
 def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
-    """Views of SimCLR (arXiv 2002.05709); `strength` scales all of the colour jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
+    """Views of SimCLR (arXiv 2002.05709); `strength` scales the colour jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     if not 0 <= strength <= 2.5:
         raise UserError(f"simclr's strength must be from 0 to 2.5 (where the hue is wholly random), found {strength}")
     jitter = ColourJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
@@ -62,7 +65,7 @@ def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, s
 def linear_training(
     size: int = 224, scale: tuple[float, float] = (0.08, 1.0), statistics: Statistics = IMAGENET
 ) -> Augmentation:
-    """The view a linear classifier is trained on: crop and flip. MoCo's protocol has the scale (0.08, 1), PyContrast's (0.2, 1)."""
+    """The view of linear probes: crop and flip. MoCo's protocol has the scale (0.08, 1), PyContrast's (0.2, 1)."""
     return Augmentation(RandomResizedCrop(size, scale), (Flip(0.5), statistics.normalise()))
 
 
