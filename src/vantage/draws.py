@@ -61,8 +61,8 @@ def uniforms(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Float[Tensor,
     return _shift(bits(seed, count, salt), 11).double() * 2.0**-53
 
 
-def integers(seed: Int[Tensor, "b"], count: int, below: int, salt: int = 0) -> Int[Tensor, "b k"]:
-    """`count` integers in [0, below) for each seed, with replacement.
+def integers(seed: Int[Tensor, "b"], count: int, below: int | Int[Tensor, "b 1"], salt: int = 0) -> Int[Tensor, "b k"]:
+    """`count` integers in [0, below) for each seed, with replacement; `below` may differ from seed to seed.
 
     Their bias is below `below` / 2⁶³: nothing that could be seen.
     """

@@ -96,9 +96,8 @@ class Sample:
 
     def _kept_columns(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:
         upto = keep.cumsum(1)
-        kept = upto[:, -1:]
         # The r-th kept column is the first whose running count reaches r; a row with none gives dropped columns.
-        nth = (draws.uniforms(query.seeds, self.count, self.salt) * kept).long() + 1
+        nth = draws.integers(query.seeds, self.count, upto[:, -1:].clamp(min=1), self.salt) + 1
         return torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
 
     def _distinct(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:

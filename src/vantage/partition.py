@@ -11,7 +11,9 @@ number, chosen by the kinds of the rules and tested equal:
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -103,6 +105,17 @@ def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
     return total, (logits - total.clamp(min=torch.finfo(total.dtype).min)[:, None]).exp_()
 
 
+def _in_full(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward pass that keeps its precision where somebody calls it under autocast."""
+
+    @functools.wraps(backward)
+    def full(ctx: Any, gradient: Tensor) -> Any:
+        with torch.autocast(gradient.device.type, enabled=False):
+            return backward(ctx, gradient)
+
+    return full
+
+
 class _Table(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -128,6 +141,7 @@ class _Table(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @_in_full
     def backward(ctx, gradient: Tensor):  # pyright: ignore
         if not ctx.needs_input_grad[1]:
             return ctx.saved_tensors[0] * gradient[:, None], None, None, None, None
@@ -198,6 +212,7 @@ class _Streaming(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @_in_full
     def backward(ctx, gradient: Tensor):  # pyright: ignore
         if not ctx.needs_input_grad[1]:
             return ctx.saved_tensors[0] * gradient[:, None], None, None, None, None

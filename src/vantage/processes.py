@@ -37,7 +37,8 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         # Summed: every process compares its queries with these rows; DDP then averages parameter gradients.
-        gradient = gradient.contiguous()
+        # A copy, since autograd may have handed the same tensor to others.
+        gradient = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(gradient)
         return own_rows(gradient)
 
