@@ -1,0 +1,91 @@
+"""Objectives as loops over scalars. Rows are lists of vectors; every result is one scalar tensor per query, so autograd gives gradients.
+
+τ: temperature   a: cosine with a positive   b: cosine with a negative
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def dot(left: Tensor, right: Tensor) -> Tensor:
+    """Inner product, one product at a time."""
+    return sum((left[i] * right[i] for i in range(len(left))), torch.zeros((), dtype=torch.float64))
+
+
+def log_sum_exp(numbers: list[Tensor]) -> Tensor:
+    """log Σ exp; −inf for no numbers."""
+    if not numbers:
+        return torch.tensor(-torch.inf, dtype=torch.float64)
+    top = max(float(number.detach()) for number in numbers)
+    return top + torch.log(sum((torch.exp(number - top) for number in numbers), torch.zeros((), dtype=torch.float64)))
+
+
+def partition(query: Tensor, keys: Tensor, kept: list[list[int]], temperature: float) -> Tensor:
+    """log Σ_j exp(q·k_j/τ) over the listed keys of each query; a key listed twice counts twice."""
+    rows = [log_sum_exp([dot(query[i], keys[j]) / temperature for j in kept[i]]) for i in range(len(query))]
+    return torch.stack(rows)
+
+
+def info_nce(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, margin: float = 0.0) -> list[Tensor]:
+    """Mean over the positives of −log( e^((a−m)/τ) / (e^((a−m)/τ) + Σ e^(b/τ)) ); 0 for a query without positives."""
+    losses = []
+    for positives, negatives in zip(a, b, strict=True):
+        terms = []
+        for positive in positives:
+            own = (positive - margin) / temperature
+            terms.append(log_sum_exp([own, *[negative / temperature for negative in negatives]]) - own)
+        losses.append(sum(terms, torch.zeros((), dtype=torch.float64)) / max(1, len(terms)))
+    return losses
+
+
+def nce(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int, z: float) -> list[Tensor]:
+    """methods.md 2.1 (a): P = e^(s/τ)/Z, h = P/(P + K/n + 1e-7), −log h(positive) − Σ log(1 − h(negative))."""
+    losses = []
+    for positive, negatives in zip(a, b, strict=True):
+        noise = len(negatives) / images + 1e-7
+        p = torch.exp(positive / temperature) / z
+        loss = -torch.log(p / (p + noise))
+        for negative in negatives:
+            p = torch.exp(negative / temperature) / z
+            loss = loss - torch.log(1 - p / (p + noise))
+        losses.append(loss)
+    return losses
+
+
+def nce_normaliser(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int) -> float:
+    """Z = n · mean of e^(s/τ) over the K + 1 columns of a batch."""
+    columns = [float(s.detach()) for s in [*a, *(s for row in b for s in row)]]
+    return images * sum(math.exp(s / temperature) for s in columns) / len(columns)
+
+
+def nt_xent(first: Tensor, second: Tensor, temperature: float) -> Tensor:
+    """SimCLR: each of 2N views against its other view and 2N − 2 others; mean over 2N."""
+    views = [*first, *second]
+    count, losses = len(first), []
+    for i, query in enumerate(views):
+        mate = (i + count) % (2 * count)
+        logits = [dot(query, views[j]) / temperature for j in range(2 * count) if j != i]
+        losses.append(log_sum_exp(logits) - dot(query, views[mate]) / temperature)
+    return torch.stack(losses).mean()
+
+
+def moco(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of [q·k | q·queue]/τ with the positive in column 0; mean over the batch."""
+    losses = []
+    for i in range(len(query)):
+        own = dot(query[i], key[i]) / temperature
+        losses.append(log_sum_exp([own, *[dot(query[i], row) / temperature for row in queue]]) - own)
+    return torch.stack(losses).mean()
+
+
+def instance_discrimination(
+    feature: Tensor, bank: Tensor, image: list[int], drawn: list[list[int]], t: float
+) -> Tensor:
+    """Cross-entropy of [own row | drawn rows]/τ; the full softmax when all other rows are drawn."""
+    losses = []
+    for i, number in enumerate(image):
+        own = dot(feature[i], bank[number]) / t
+        losses.append(log_sum_exp([own, *[dot(feature[i], bank[j]) / t for j in drawn[i]]]) - own)
+    return torch.stack(losses).mean()

@@ -1,0 +1,27 @@
+"""Random queries, keys and tables for tests: seeded by NumPy, so that every torch gives the same."""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vantage.draws import query_seeds
+from vantage.records import Keys, Scores
+
+
+def vectors(rows: int, width: int, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Random unit vectors."""
+    numbers = np.random.default_rng(seed).standard_normal((rows, width))
+    return normalize(torch.from_numpy(numbers), dim=1).to(dtype)
+
+
+def keys(rows: int, width: int, seed: int, images: int | None = None, dtype: torch.dtype = torch.float64) -> Keys:
+    """Random keys with seeds; `images` below `rows` makes images repeat."""
+    image = torch.arange(rows) % (images or rows)
+    return Keys(vectors(rows, width, seed, dtype), image, seed=query_seeds(seed, 0, torch.arange(rows)))
+
+
+def table(cosine: Tensor, keep: Tensor | None = None) -> Scores:
+    """Scores of given cosines, columns numbered in order."""
+    column = torch.arange(cosine.shape[1], device=cosine.device).expand(cosine.shape)
+    return Scores(cosine, column, torch.ones_like(cosine, dtype=torch.bool) if keep is None else keep)

@@ -1,0 +1,230 @@
+"""The contract of estimators, their loop references, and the identities of the papers."""
+
+import math
+from dataclasses import is_dataclass, replace
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from references import losses as reference
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import estimators
+from vantage.errors import UserError
+from vantage.estimators import NCE, Estimator, InfoNCE, NCEState, TableChoice, TableEstimator
+from vantage.records import Scores
+
+CONTRACT: tuple[Estimator | TableChoice, ...] = (
+    InfoNCE(),
+    InfoNCE(0.07),
+    InfoNCE(0.1, margin=0.3),
+    InfoNCE(0.1, margin=-0.5),
+    NCE(),
+    NCE(0.1),
+)
+"""At least one instance of every estimator."""
+
+every_estimator = pytest.mark.parametrize("part", CONTRACT, ids=str)
+
+
+def losses(part: Estimator | TableChoice, positive: Scores, negative: Scores, images: int = 50) -> Tensor:
+    """What a branch does: negatives as one number, or as a table."""
+    if isinstance(part, TableChoice):
+        state = part.build(images)
+        assert isinstance(state, NCEState)
+        state.log_normaliser.fill_(4.0)
+        return state(positive, negative)
+    rows = negative.keep.any(1)
+    logits = torch.where(rows[:, None], negative.logits(part.temperature), 0.0)
+    return part(positive, torch.where(rows, torch.logsumexp(logits, 1), -torch.inf))
+
+
+def cosines(rows: int, columns: int, seed: int) -> Tensor:
+    return torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1
+
+
+def mask(rows: int, columns: int, seed: int) -> Tensor:
+    return torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed)) < 0.6
+
+
+def test_every_estimator_is_in_the_contract():
+    public = {getattr(estimators, name) for name in estimators.__all__}
+    assert {part for part in public if is_dataclass(part)} == {type(part) for part in CONTRACT}
+
+
+@every_estimator
+def test_a_part_is_its_own_configuration(part):
+    assert isinstance(part, Estimator) != isinstance(part, TableChoice)
+    assert replace(part) == part and eval(repr(part), vars(estimators)) == part
+    with pytest.raises(UserError, match="above 0"):
+        replace(part, temperature=0.0)
+
+
+@every_estimator
+@given(rows=st.integers(1, 5), near=st.integers(1, 3), far=st.integers(1, 6), seed=st.integers(0, 30))
+def test_dropped_pairs_do_not_count(part, rows, near, far, seed):
+    """Neither their cosines nor their presence changes a loss, and they get no gradient."""
+    a, b = cosines(rows, near, seed).requires_grad_(), cosines(rows, far, seed + 1).requires_grad_()
+    keep_a, keep_b = mask(rows, near, seed + 2), mask(rows, far, seed + 3)
+    found = losses(part, synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+    assert torch.isfinite(found).all()
+    to_a, to_b = torch.autograd.grad(found.sum(), (a, b), allow_unused=True)
+    to_b = torch.zeros_like(b) if to_b is None else to_b
+    assert torch.isfinite(to_a).all() and torch.isfinite(to_b).all()
+    assert (to_a[~keep_a] == 0).all() and (to_b[~keep_b] == 0).all()
+    other = losses(
+        part,
+        synthetic.table(torch.where(keep_a, a, 0.99), keep_a),
+        synthetic.table(torch.where(keep_b, b, -0.99), keep_b),
+    )
+    assert torch.equal(found, other)
+    for row in range(rows):
+        alone = losses(
+            part, synthetic.table(a[row : row + 1, keep_a[row]]), synthetic.table(b[row : row + 1, keep_b[row]])
+        )
+        assert_close(alone[0], found[row], rtol=1e-13, atol=1e-12)
+
+
+@every_estimator
+def test_a_query_without_positives_gives_nothing(part):
+    a, b = cosines(2, 2, 0).requires_grad_(), cosines(2, 4, 1).requires_grad_()
+    keep = torch.tensor([[False, False], [True, False]])
+    found = losses(part, synthetic.table(a, keep), synthetic.table(b))
+    assert found[0] == 0 and found[1] > 0
+    to_a, to_b = torch.autograd.grad(found.sum(), (a, b))
+    assert (to_a[0] == 0).all() and (to_b[0] == 0).all() and (to_b[1] != 0).all()
+
+
+@every_estimator
+def test_gradcheck(part):
+    keep_a, keep_b = torch.tensor([[True, False], [True, True], [False, False]]), mask(3, 4, 3)
+
+    def loss(a: Tensor, b: Tensor) -> Tensor:
+        return losses(part, synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+
+    inputs = (cosines(3, 2, 0).requires_grad_(), cosines(3, 4, 1).requires_grad_())
+    assert torch.autograd.gradcheck(loss, inputs)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.4, -0.5])
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0])
+def test_info_nce_equals_its_loop(margin: float, temperature: float):
+    a, b = cosines(5, 3, 0).requires_grad_(), cosines(5, 7, 1).requires_grad_()
+    keep_a, keep_b = mask(5, 3, 2), mask(5, 7, 3)
+    found = losses(InfoNCE(temperature, margin), synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+    near = [[a[i, j] for j in range(3) if keep_a[i, j]] for i in range(5)]
+    far = [[b[i, j] for j in range(7) if keep_b[i, j]] for i in range(5)]
+    expected = torch.stack(reference.info_nce(near, far, temperature, margin))
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    for ours, theirs in zip(
+        torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
+    ):
+        assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("temperature", [0.07, 0.1, 0.5])
+def test_nce_equals_its_loop_and_freezes_the_normaliser(temperature: float):
+    state = NCE(temperature).build(40)
+    for batch in range(3):
+        a, b = cosines(4, 1, batch).requires_grad_(), cosines(4, 6, batch + 9).requires_grad_()
+        near, far = [a[i, 0] for i in range(4)], [[b[i, j] for j in range(6)] for i in range(4)]
+        if batch == 0:
+            z = reference.nce_normaliser(near, far, temperature, 40)
+        found = state(synthetic.table(a), synthetic.table(b))
+        assert_close(float(state.log_normaliser), math.log(z), rtol=1e-12, atol=0)
+        expected = torch.stack(reference.nce(near, far, temperature, 40, z))
+        assert_close(found, expected, rtol=1e-11, atol=1e-10)
+        for ours, theirs in zip(
+            torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
+        ):
+            assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_the_normaliser_is_saved_and_not_set_in_evaluation():
+    state = NCE(0.1).build(40)
+    near, far = synthetic.table(cosines(4, 1, 0)), synthetic.table(cosines(4, 6, 1))
+    state.eval()
+    state(near, far)
+    assert torch.isnan(state.log_normaliser)
+    state.train()
+    state(near, far)
+    other = NCE(0.1).build(40)
+    other.load_state_dict(state.state_dict())
+    different = synthetic.table(cosines(4, 6, 2))
+    assert torch.equal(other(near, different), state(near, different))
+    assert torch.equal(other.log_normaliser, state.log_normaliser)
+
+
+def test_the_normaliser_leaves_dropped_pairs_out():
+    near, far, keep = cosines(4, 1, 0), cosines(4, 6, 1), mask(4, 6, 2)
+    one, two = NCE(0.1).build(40), NCE(0.1).build(40)
+    one(synthetic.table(near), synthetic.table(far, keep))
+    two(synthetic.table(near), synthetic.table(torch.where(keep, far, 0.9), keep))
+    assert torch.equal(one.log_normaliser, two.log_normaliser)
+    kept = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
+    expected = math.log(40 * sum(math.exp(s / 0.1) for s in kept) / len(kept))
+    assert_close(float(one.log_normaliser), expected, rtol=1e-12, atol=0)
+
+
+def test_parts_of_both_kinds_are_told_apart():
+    assert isinstance(NCE().build(3), TableEstimator)
+
+
+# Identities; the numbers are those of the project's list.
+
+
+@pytest.mark.parametrize("count", [1, 127, 65_536])
+def test_16_constant_logits_give_log_of_the_choices(count: int):
+    positive = synthetic.table(torch.full((2, 1), 0.3, dtype=torch.float64))
+    partition = torch.full((2,), 0.3 / 0.07 + math.log(count), dtype=torch.float64)
+    found = InfoNCE(0.07)(positive, partition)
+    assert_close(found, torch.full_like(found, math.log(count + 1)), rtol=0, atol=1e-12)
+    if count == 65_536:
+        assert abs(float(found[0]) - 11.0904) < 5e-5
+
+
+@given(seed=st.integers(0, 99), margin=st.floats(0.01, 1.0), temperature=st.sampled_from([0.05, 0.1, 1.0]))
+def test_20_margin_raises_the_loss_by_at_most_m_over_tau(seed: int, margin: float, temperature: float):
+    positive, partition = synthetic.table(cosines(4, 1, seed)), cosines(4, 1, seed + 1)[:, 0] / temperature + 3.0
+    plain = InfoNCE(temperature)(positive, partition)
+    assert torch.equal(InfoNCE(temperature, 0.0)(positive, partition), plain)
+    raised, higher = (InfoNCE(temperature, m)(positive, partition) for m in (margin, margin + 0.1))
+    assert ((raised - plain) >= 0).all() and ((raised - plain) <= margin / temperature + 1e-12).all()
+    assert (higher >= raised).all()
+    closed = torch.nn.functional.softplus(partition - (positive.cosine[:, 0] - margin) / temperature, threshold=100.0)
+    assert_close(raised, closed, rtol=0, atol=1e-12)
+
+
+@given(seed=st.integers(0, 99), times=st.integers(1, 9))
+def test_21_a_margin_repeats_every_negative(seed: int, times: int):
+    positive, far = synthetic.table(cosines(3, 1, seed)), cosines(3, 5, seed + 1)
+    margin = losses(InfoNCE(0.1, 0.1 * math.log(times)), positive, synthetic.table(far))
+    repeated = losses(InfoNCE(0.1), positive, synthetic.table(far.repeat(1, times)))
+    assert_close(margin, repeated, rtol=0, atol=1e-11)
+
+
+def test_21_a_negative_margin_weakens_negatives():
+    positive, far = synthetic.table(cosines(3, 1, 0)), cosines(3, 5, 1)
+    margin = losses(InfoNCE(0.1, -0.5), positive, synthetic.table(far))
+    weakened = InfoNCE(0.1)(positive, torch.logsumexp(far / 0.1, 1) - 5.0)
+    assert_close(margin, weakened, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 100, 4095])
+def test_9_info_nce_bounds_information_by_log_of_the_choices(count: int):
+    """With 1/(k+1) in the denominator the estimate is log(k+1) − loss: 0 for a constant critic, never above log(k+1)."""
+    flat = InfoNCE(1.0)(
+        synthetic.table(torch.zeros(1, 1, dtype=torch.float64)), torch.tensor([math.log(count)], dtype=torch.float64)
+    )
+    assert abs(math.log(count + 1) - float(flat)) < 1e-12
+    best = InfoNCE(1e-3)(synthetic.table(torch.ones(1, 1, dtype=torch.float64)), torch.tensor([-1e3]).double())
+    assert 0 <= float(best) and math.log(count + 1) - float(best) <= math.log(count + 1)
+
+
+def test_float32_keeps_small_and_large_losses():
+    positive = synthetic.table(torch.tensor([[1.0], [-1.0]]))
+    found = InfoNCE(0.01)(positive, torch.tensor([60.0, 100.0]))
+    assert 0 < float(found[0]) < 1e-16 and float(found[1]) == 200.0

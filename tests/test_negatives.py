@@ -1,0 +1,251 @@
+"""The contract of negative rules, and what each rule does beyond it.
+
+A new rule needs one instance in `CONTRACT`; a public rule that is missing there fails `test_every_rule_is_in_the_contract`.
+"""
+
+from dataclasses import fields, is_dataclass, replace
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+from torch import Tensor
+
+from vantage import negatives
+from vantage.errors import UserError
+from vantage.negatives import OtherImages, PairRule, Rule, Sample
+from vantage.partition import negatives_of
+from vantage.records import Keys, Scores, score
+
+CONTRACT: tuple[Rule, ...] = (
+    OtherImages(),
+    Sample(1),
+    Sample(5),
+    Sample(3, salt=2),
+    Sample(4, replacement=False),
+)
+"""At least one instance of every rule."""
+
+RANDOM = (Sample,)
+"""Kinds that draw: independent of the order of keys in law only."""
+
+SIZES = {
+    "queries": st.integers(1, 6),
+    "pool": st.integers(1, 24),
+    "images": st.integers(1, 8),
+    "seed": st.integers(0, 20),
+}
+every_rule = pytest.mark.parametrize("rule", CONTRACT, ids=str)
+
+
+def scene(queries: int, pool: int, images: int, seed: int) -> tuple[Scores, Keys, Keys]:
+    """Queries, a pool with labels, and their scores, some of which were dropped before."""
+    query, keys = synthetic.keys(queries, 3, seed, images), synthetic.keys(pool, 3, seed + 1, images)
+    label = (torch.arange(pool) % 3)[:, None]
+    keys = Keys(keys.vector, keys.image, label)
+    query = Keys(query.vector, query.image, (torch.arange(queries) % 3)[:, None], query.seed)
+    scores = score(query, keys)
+    if seed % 2:
+        scores = scores.only(torch.rand(queries, pool, generator=torch.Generator().manual_seed(seed)) < 0.7)
+    return scores, query, keys
+
+
+def pairs(scores: Scores, row: int) -> list[int]:
+    """Which keys a row kept."""
+    return scores.key[row][scores.keep[row]].tolist()
+
+
+def test_every_rule_is_in_the_contract():
+    public = {getattr(negatives, name) for name in negatives.__all__}
+    kinds = {part for part in public if is_dataclass(part)}
+    assert kinds, "the module exports no rule"
+    assert kinds == {type(rule) for rule in CONTRACT}
+
+
+@every_rule
+def test_a_rule_is_its_own_configuration(rule: Rule):
+    assert isinstance(rule, Rule)
+    assert replace(rule) == rule and hash(replace(rule)) == hash(rule)  # pyright: ignore
+    assert eval(repr(rule), vars(negatives)) == rule
+    with pytest.raises(AttributeError):
+        setattr(rule, fields(rule)[0].name if fields(rule) else "anything", 1)  # pyright: ignore
+
+
+@every_rule
+@given(**SIZES)
+def test_a_rule_only_removes(rule, queries, pool, images, seed):
+    before, query, keys = scene(queries, pool, images, seed)
+    after = rule(before, query, keys, 0)
+    assert after.cosine.shape[0] == queries and after.key.shape == after.keep.shape == after.cosine.shape
+    for row in range(queries):
+        assert set(pairs(after, row)) <= set(pairs(before, row))
+        for column in range(after.key.shape[1]):
+            assert after.cosine[row, column] == before.cosine[row, int(after.key[row, column])]
+
+
+@every_rule
+@given(**SIZES)
+def test_rows_stay_apart(rule, queries, pool, images, seed):
+    """What a rule does to a query does not depend on which other queries are there, or where."""
+    before, query, keys = scene(queries, pool, images, seed)
+    together = rule(before, query, keys, 0)
+    for row in range(queries):
+        part = torch.tensor([row])
+        alone = rule(Scores(before.cosine[part], before.key[part], before.keep[part]), query.rows(part), keys, 0)
+        assert pairs(alone, 0) == pairs(together, row)
+    order = torch.arange(queries).flip(0)
+    turned = rule(Scores(before.cosine[order], before.key[order], before.keep[order]), query.rows(order), keys, 0)
+    assert [pairs(turned, int(row)) for row in order] == [pairs(together, row) for row in range(queries)]
+
+
+@every_rule
+@given(**SIZES)
+def test_a_rule_does_not_care_for_key_order(rule, queries, pool, images, seed):
+    if isinstance(rule, RANDOM):
+        return
+    _, query, keys = scene(queries, pool, images, seed)
+    order = torch.randperm(pool, generator=torch.Generator().manual_seed(seed))
+    plain, mixed = (
+        rule(score(query, keys), query, keys, 0),
+        rule(score(query, keys.rows(order)), query, keys.rows(order), 0),
+    )
+    for row in range(queries):
+        assert sorted(pairs(plain, row)) == sorted(int(order[key]) for key in pairs(mixed, row))
+
+
+@every_rule
+@given(**SIZES)
+def test_no_gradient_passes_through_the_choice(rule, queries, pool, images, seed):
+    """The gradient of the kept cosines is one each: as if the choice had been made beforehand."""
+    before, query, keys = scene(queries, pool, images, seed)
+    leaf = before.cosine.clone().requires_grad_()
+    after = rule(Scores(leaf, before.key, before.keep), query, keys, 0)
+    assert not after.keep.requires_grad and not after.key.requires_grad
+    (found,) = torch.autograd.grad((after.cosine * after.keep).sum(), leaf)
+    expected = torch.zeros_like(found).scatter_add_(1, after.key, after.keep.to(found.dtype))
+    assert torch.equal(found, expected)
+
+
+@every_rule
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_rule_keeps_kinds_of_numbers(rule: Rule, dtype: torch.dtype):
+    query, keys = synthetic.keys(3, 4, 0, dtype=dtype), synthetic.keys(9, 4, 1, dtype=dtype)
+    after = rule(score(query, keys), query, keys, 0)
+    assert (after.cosine.dtype, after.key.dtype, after.keep.dtype) == (dtype, torch.int64, torch.bool)
+
+
+@pytest.mark.gpu
+@every_rule
+def test_a_rule_chooses_on_a_gpu_as_on_the_cpu(rule: Rule):
+    before, query, keys = scene(5, 20, 4, seed=3)
+    here = rule(before, query, keys, 0)
+
+    def moved(record: Keys) -> Keys:
+        parts = (record.image, record.clusters, record.seed)
+        return Keys(record.vector.cuda(), *(None if part is None else part.cuda() for part in parts))  # pyright: ignore
+
+    there = rule(Scores(before.cosine.cuda(), before.key.cuda(), before.keep.cuda()), moved(query), moved(keys), 0)
+    assert there.cosine.device.type == there.key.device.type == there.keep.device.type == "cuda"
+    assert torch.equal(there.key.cpu(), here.key) and torch.equal(there.keep.cpu(), here.keep)
+
+
+@every_rule
+def test_pair_rules_alone_stream(rule: Rule):
+    """A pair rule gives on chunks of the pool what it gives on all of it; the others must not be marked as one."""
+    _, query, keys = scene(4, 20, 5, seed=2)
+    whole = rule(score(query, keys), query, keys, 0)
+    parts = [keys.rows(slice(start, start + 6)) for start in range(0, 20, 6)]
+    kept = torch.cat([rule(score(query, part), query, part, 0).keep for part in parts], 1)
+    assert isinstance(rule, PairRule) == (whole.keep.shape == kept.shape and torch.equal(whole.keep, kept))
+
+
+def test_other_images_drops_exactly_the_own():
+    query, keys = synthetic.keys(3, 2, 0, images=3), synthetic.keys(7, 2, 1, images=3)
+    after = OtherImages()(score(query, keys), query, keys, 0)
+    assert [pairs(after, row) for row in range(3)] == [[1, 2, 4, 5], [0, 2, 3, 5, 6], [0, 1, 3, 4, 6]]
+
+
+def test_other_images_keeps_keys_of_no_image():
+    query = Keys(torch.eye(2), torch.tensor([0, 1]))
+    empty = Keys(torch.eye(2), torch.tensor([-1, -1]))
+    assert OtherImages()(score(query, empty), query, empty, 0).keep.all()
+
+
+def drawn(rule: Sample, keep: Tensor, count: int = 4000) -> Tensor:
+    """How often each column is drawn by many queries."""
+    query = Keys(torch.zeros(count, 1), torch.arange(count), seed=synthetic.query_seeds(9, 1, torch.arange(count)))
+    keys = Keys(torch.zeros(len(keep), 1), torch.arange(len(keep)))
+    before = score(query, keys)
+    after = rule(before if keep.all() else before.only(keep.expand(count, -1)), query, keys, 0)
+    assert after.keep.all()
+    return after.key
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("some", [True, False])
+def test_sample_is_uniform_over_what_is_left(replacement: bool, some: bool):
+    keep = torch.tensor([True, not some, True, True, not some, True, True])
+    found = drawn(Sample(3, replacement), keep)
+    times = found.flatten().bincount(minlength=7)
+    assert (times[~keep] == 0).all()
+    assert chisquare(times[keep].numpy()).pvalue > 1e-3
+    repeats = (found[:, :, None] == found[:, None, :]).sum((1, 2)) > 3
+    if replacement:
+        left = int(keep.sum())
+        expected = 1 - (1 - 1 / left) * (1 - 2 / left)
+        assert abs(float(repeats.double().mean()) - expected) < 0.04
+    else:
+        assert not repeats.any()
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_sample_does_not_care_for_key_order_in_law(replacement: bool):
+    """Which key a column is has no influence: each kept key is as likely wherever it stands."""
+    keep = torch.tensor([True, True, False, True, True])
+    times = drawn(Sample(2, replacement), keep).flatten().bincount(minlength=5)
+    turned = drawn(Sample(2, replacement, salt=1), keep.flip(0)).flatten().bincount(minlength=5).flip(0)
+    both = torch.stack([times[keep], turned[keep]]).double()
+    expected = both.sum(0) / 2
+    assert float(((both - expected) ** 2 / expected).sum()) < 16.3  # chi-square of 3 degrees of freedom, p = .001
+
+
+def test_distinct_sample_takes_all_where_there_are_too_few():
+    before, query, keys = scene(4, 6, 6, seed=0)
+    keep = torch.tensor([[True] * 2 + [False] * 4] * 4)
+    after = Sample(4, replacement=False)(before.only(keep), query, keys, 0)
+    assert [sorted(pairs(after, row)) for row in range(4)] == [[0, 1]] * 4
+    assert Sample(9, replacement=False)(before, query, keys, 0).key.sort(1).values.tolist() == [list(range(6))] * 4
+
+
+def test_sample_of_nothing_is_nothing():
+    before, query, keys = scene(2, 5, 5, seed=0)
+    nothing = before.only(torch.zeros(2, 5, dtype=torch.bool))
+    for replacement in (True, False):
+        assert not Sample(3, replacement)(nothing, query, keys, 0).keep.any()
+
+
+def test_the_step_and_the_salt_change_the_draw():
+    keys = synthetic.keys(1000, 2, 0)
+    query = [
+        Keys(keys.vector[:4], keys.image[:4], seed=synthetic.query_seeds(0, step, torch.arange(4))) for step in (0, 1)
+    ]
+    one = [negatives_of(q, keys, (Sample(20),), step).key for step, q in enumerate(query)]
+    other = negatives_of(query[0], keys, (Sample(20, salt=1),), 0).key
+    again = negatives_of(query[0], keys, (Sample(20),), 0).key
+    assert torch.equal(one[0], again)
+    assert not torch.equal(one[0], one[1]) and not torch.equal(one[0], other)
+
+
+def test_sample_refuses_to_draw_nothing():
+    with pytest.raises(UserError, match="at least 1"):
+        Sample(0)
+
+
+@given(images=st.integers(2, 2_000_000), count=st.integers(1, 70_000))
+def test_a_fitted_sample_never_grows(images: int, count: int):
+    fitted = Sample(count, replacement=False, salt=3).fit(images, 256)
+    assert 1 <= fitted.count <= min(count, max(images, 1))
+    assert (fitted.replacement, fitted.salt) == (False, 3)
+    assert fitted.count == count or fitted.count >= min(256, images)

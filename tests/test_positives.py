@@ -1,0 +1,98 @@
+"""The contract of positives, and what each kind chooses."""
+
+from dataclasses import is_dataclass, replace
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from vantage import positives
+from vantage.errors import UserError
+from vantage.positives import OtherViews, Positives, Remembered
+from vantage.records import Keys
+
+CONTRACT: tuple[Positives, ...] = (OtherViews(), Remembered())
+"""At least one instance of every kind of positives."""
+
+every_kind = pytest.mark.parametrize("part", CONTRACT, ids=str)
+
+
+def scene(queries: int, views: int, seed: int) -> tuple[Keys, tuple[Keys, ...], Keys]:
+    query, pool = synthetic.keys(queries, 3, seed), synthetic.keys(queries + 3, 3, seed + 1)
+    return query, tuple(synthetic.keys(queries, 3, seed + 2 + view) for view in range(views)), pool
+
+
+def test_every_kind_is_in_the_contract():
+    public = {getattr(positives, name) for name in positives.__all__}
+    assert {part for part in public if is_dataclass(part)} == {type(part) for part in CONTRACT}
+
+
+@every_kind
+def test_a_part_is_its_own_configuration(part: Positives):
+    assert isinstance(part, Positives)
+    assert replace(part) == part and eval(repr(part), vars(positives)) == part  # pyright: ignore
+
+
+@every_kind
+@given(queries=st.integers(1, 6), views=st.integers(1, 3), seed=st.integers(0, 9))
+def test_cosines_are_those_of_the_pairs_and_rows_stay_apart(part, queries, views, seed):
+    query, keys, pool = scene(queries, views, seed)
+    together = part(query, keys, pool)
+    assert together.keep.any(1).all()
+    assert together.cosine.abs().max() <= 1 + 1e-12
+    for row in range(queries):
+        one = torch.tensor([row])
+        alone = part(query.rows(one), tuple(key.rows(one) for key in keys), pool)
+        assert_close(alone.cosine[0], together.cosine[row], rtol=0, atol=1e-14)
+        assert torch.equal(alone.key[0], together.key[row]) and torch.equal(alone.keep[0], together.keep[row])
+
+
+@every_kind
+def test_the_query_gets_the_positive_as_its_gradient(part: Positives):
+    query, keys, pool = scene(4, 1, 0)
+    query.vector.requires_grad_()
+    scores = part(query, keys, pool)
+    (found,) = torch.autograd.grad(scores.cosine.sum(), query.vector)
+    source = keys[0].vector if isinstance(part, OtherViews) else pool.vector[:4]
+    assert_close(found, source, rtol=0, atol=1e-14)
+
+
+def test_other_views_gives_a_column_per_view_with_gradient_to_it():
+    query, keys, pool = scene(3, 2, 0)
+    keys[1].vector.requires_grad_()
+    scores = OtherViews()(query, keys, pool)
+    assert scores.key.tolist() == [[0, 1]] * 3
+    for view in range(2):
+        assert_close(scores.cosine[:, view], (query.vector * keys[view].vector).sum(1), rtol=0, atol=1e-14)
+    scores.cosine[:, 1].sum().backward()
+    assert keys[1].vector.grad is not None
+    assert_close(keys[1].vector.grad, query.vector, rtol=0, atol=1e-14)
+
+
+def test_other_views_needs_one():
+    query, _, pool = scene(3, 1, 0)
+    with pytest.raises(UserError, match=r"Branch\.keys"):
+        OtherViews()(query, (), pool)
+
+
+def test_remembered_looks_up_the_row_of_the_image():
+    _, _, pool = scene(3, 1, 0)
+    query = Keys(synthetic.vectors(3, 3, 5), torch.tensor([4, 0, 4]))
+    scores = Remembered()(query, (), pool)
+    assert scores.key.tolist() == [[4], [0], [4]]
+    assert_close(scores.cosine[:, 0], (query.vector * pool.vector[[4, 0, 4]]).sum(1), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("image", [[0, 99], [0, -1]])
+def test_remembered_refuses_an_image_without_a_row(image: list[int]):
+    query = Keys(torch.eye(2), torch.tensor(image))
+    with pytest.raises(UserError, match=r"Bank\(\)"):
+        Remembered()(query, (), Keys(torch.eye(2), torch.arange(2)))
+
+
+def test_remembered_refuses_a_queue():
+    with pytest.raises(UserError, match=r"Bank\(\)"):
+        Remembered()(Keys(torch.eye(2), torch.arange(2)), (), Keys(torch.eye(2), torch.tensor([-1, 1])))
