@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -12,6 +12,7 @@ __all__ = ["BarTeller", "PlainTeller", "QuietTeller", "Teller", "teller"]
 _SECONDS_BETWEEN_LINES = 30.0
 
 
+@runtime_checkable
 class Teller(Protocol):
     """Tells of long work."""
 

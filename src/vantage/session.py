@@ -21,7 +21,7 @@ from vantage.progress import Teller
 from vantage.run import Run
 from vantage.trial import trial
 
-__all__ = ["Session", "launch"]
+__all__ = ["Session", "has_bf16", "launch"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
 
@@ -112,7 +112,7 @@ def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
     many = chosen.devices * chosen.nodes > 1
     strategy = DDPStrategy(broadcast_buffers=False) if many else "auto"
     on_cuda = chosen.accelerator in ("auto", "cuda") and torch.cuda.is_available()
-    if chosen.precision == "bf16-mixed" and not _has_bf16(on_cuda):
+    if chosen.precision == "bf16-mixed" and not has_bf16(on_cuda):
         teller.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
         chosen = replace(chosen, precision="32-true")
     try:
@@ -129,7 +129,8 @@ def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
     return fabric, replace(run, hardware=chosen)
 
 
-def _has_bf16(on_cuda: bool) -> bool:
+def has_bf16(on_cuda: bool) -> bool:
+    """Whether the GPU, or the CPU, computes in bfloat16 with instructions of its own."""
     if on_cuda:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

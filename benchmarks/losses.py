@@ -1,0 +1,149 @@
+"""InfoNCE over a queue, forward and backward to the query: time and peak memory against the released form and lightly.
+
+    python benchmarks/losses.py            # K = 65,536 and 16,384, batch 256, width 128, float32
+
+The released form repeats the operations of the published MoCo script: a product with a clone of the queue, a
+concatenation, a division, cross-entropy. Its own code is not used. Peak memory is read in a fresh process, above that
+of the same process before the call.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from timing import interleave, speedup, write_results
+from torch import Tensor
+
+from vantage.estimators import InfoNCE
+from vantage.partition import log_partition, table
+from vantage.positives import OtherViews
+from vantage.records import Keys
+
+BATCH, WIDTH, TEMPERATURE = 256, 128, 0.07
+
+
+def problem(length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, their keys and a queue, all of unit length."""
+    generator = torch.Generator().manual_seed(1)
+    query = torch.randn(BATCH, WIDTH, generator=generator)
+    key = F.normalize(query + 0.7 * torch.randn(BATCH, WIDTH, generator=generator), dim=1)
+    queue = F.normalize(torch.randn(length, WIDTH, generator=generator), dim=1)
+    return F.normalize(query, dim=1).requires_grad_(), key, queue
+
+
+def released(length: int) -> Callable[[], Tensor]:
+    """Logits of a cloned queue, concatenated with the positive's, divided, cross-entropy."""
+    query, key, queue = problem(length)
+    columns = queue.T.contiguous()
+
+    def step() -> Tensor:
+        query.grad = None
+        near = torch.einsum("nc,nc->n", query, key)[:, None]
+        far = torch.einsum("nc,ck->nk", query, columns.clone())
+        logits = torch.cat([near, far], dim=1)
+        logits /= TEMPERATURE
+        F.cross_entropy(logits, torch.zeros(BATCH, dtype=torch.long)).backward()
+        return query.grad  # pyright: ignore
+
+    return step
+
+
+def ours(length: int, way: Callable[..., Tensor] = log_partition) -> Callable[[], Tensor]:
+    """OtherViews, InfoNCE and one of the ways to the log-partition."""
+    query, key, queue = problem(length)
+    image = torch.arange(BATCH)
+    pool = Keys(queue, torch.full((length,), -1))
+    estimator, positives = InfoNCE(TEMPERATURE), OtherViews()
+
+    def step() -> Tensor:
+        query.grad = None
+        asked = Keys(query, image)
+        near = positives(asked, (Keys(key, image),), pool)
+        estimator(near, way(asked, pool, (), TEMPERATURE, 0)).mean().backward()
+        return query.grad  # pyright: ignore
+
+    return step
+
+
+def lightly(length: int) -> Callable[[], Tensor]:
+    """lightly's NT-Xent loss with its memory bank, which it also writes."""
+    from lightly.loss import NTXentLoss
+
+    query, key, queue = problem(length)
+    loss = NTXentLoss(temperature=TEMPERATURE, memory_bank_size=(length, WIDTH))
+    loss.memory_bank.bank.copy_(queue if loss.memory_bank.bank.shape == queue.shape else queue.T)
+
+    def step() -> Tensor:
+        query.grad = None
+        loss(query, key).backward()
+        return query.grad  # pyright: ignore
+
+    return step
+
+
+CASES: dict[str, Callable[[int], Callable[[], Tensor]]] = {
+    "released": released,
+    "lightly": lightly,
+    "table": lambda length: ours(length, table),
+    "streaming": ours,
+}
+
+
+def peak(name: str, length: int) -> float:
+    """MiB that one step takes above what was resident before it, in a fresh process."""
+    command = [sys.executable, __file__, "--peak", name, "--length", str(length)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
+def measured_peak(step: Callable[[], object]) -> float:
+    """MiB that a step adds: the high-water mark is reset, then one step is taken (Linux)."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    before = _status("VmRSS")
+    step()
+    return _status("VmHWM") - before
+
+
+def _status(field: str) -> float:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
+
+
+def main() -> None:
+    """Time all cases in turn, check their gradients against the released one's, write results/losses.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--peak", choices=CASES)
+    parser.add_argument("--length", type=int)
+    chosen = parser.parse_args()
+    if chosen.peak:
+        print(measured_peak(CASES[chosen.peak](chosen.length)))
+        return
+    rows: list[dict[str, Any]] = []
+    for length in [chosen.length] if chosen.length else [65_536, 16_384]:
+        steps = {}
+        for name, case in CASES.items():
+            try:
+                steps[name] = case(length)
+            except ImportError:
+                print(f"{name} is not installed: left out")
+        truth = steps["released"]().clone()
+        seconds = interleave(steps, chosen.rounds)
+        for name, step in steps.items():
+            times = sorted(seconds[name])
+            error = ((step() - truth).norm() / truth.norm()).item() if name != "lightly" else None
+            row = {"keys": length, "case": name, "ms": round(1e3 * times[len(times) // 2], 1)}
+            row |= {"times faster than released": round(speedup(seconds, name, "released"), 2)}
+            row |= {"peak MiB": round(peak(name, length)), "gradient error": error}
+            rows.append(row)
+            print(row, flush=True)
+    write_results("losses", rows)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    main()

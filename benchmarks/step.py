@@ -1,0 +1,141 @@
+"""A whole MoCo v2 training step against lightly's: same network, batch, images and precision, in one run.
+
+    python benchmarks/step.py            # ResNet-18 with the small stem, 32 px, batch 256, queue 65,536
+
+lightly's step follows its own MoCo example: update of the momentum, two forward passes, its NT-Xent loss with a
+memory bank, backward, SGD. Ours is `Learner` as the training loop calls it, with SplitBatchNorm(8) left out so that
+the networks are equal. Views are made beforehand.
+"""
+
+import argparse
+import copy
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from timing import interleave, speedup, write_results
+from torch import Tensor
+
+import vantage
+from vantage.encoders import BatchNorm, EncoderNetwork, Momentum
+from vantage.session import has_bf16
+
+QUEUE = 65_536
+
+
+def recipe() -> vantage.Run:
+    """MoCo v2 for 32 px with plain BatchNorm and the long queue."""
+    run = vantage.moco_v2(size=32)
+    role = run.encoders
+    assert isinstance(role, Momentum)
+    encoder = replace(role.encoder, normalisation=BatchNorm())
+    branch = replace(run.branches[0], memory=vantage.Queue(QUEUE))
+    return replace(run, encoders=replace(role, encoder=encoder), branches=(branch,))
+
+
+def ours(views: list[Tensor], device: str, precision: str, channels_last: bool) -> Callable[[], None]:
+    """The learner's step as `vantage.train` takes it."""
+    run = recipe()
+    torch.manual_seed(0)
+    learner = vantage.Learner(run.encoders, run.branches, images=50_000, seed=0).to(device)
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    learner.networks.to(memory_format=layout)  # pyright: ignore
+    views = [view.contiguous(memory_format=layout) for view in views]
+    optimizer = run.optimizer.build(learner, lr=0.03)
+    image = torch.arange(len(views[0]), device=device)
+    count = iter(range(1 << 40))
+
+    def step() -> None:
+        number = next(count)
+        learner.before_step(number)
+        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
+            made = learner(views, image, number)
+        made.loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        learner.after_step([made.fresh], number)
+
+    return step
+
+
+def lightly(views: list[Tensor], device: str) -> Callable[[], None]:
+    """lightly's parts, put together as in its MoCo example."""
+    from lightly.loss import NTXentLoss
+    from lightly.models.utils import deactivate_requires_grad, update_momentum
+
+    run = recipe()
+    assert isinstance(run.encoders, Momentum)
+    torch.manual_seed(0)
+    built = run.encoders.encoder.build().to(device)
+
+    def vectors(network: EncoderNetwork, images: Tensor) -> Tensor:
+        return network.head(network.features(images))
+
+    slow = copy.deepcopy(built)
+    deactivate_requires_grad(slow)
+    loss = NTXentLoss(temperature=0.1, memory_bank_size=(QUEUE, 128)).to(device)
+    optimizer = torch.optim.SGD(built.parameters(), 0.03, momentum=0.9, weight_decay=5e-4)
+
+    def step() -> None:
+        update_momentum(built, slow, m=0.99)
+        query = vectors(built, views[0])
+        with torch.no_grad():
+            key = vectors(slow, views[1])
+        loss(query, key).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def cases(batch: int, device: str) -> dict[str, Callable[[], None]]:
+    """Every case that can run here."""
+    generator = torch.Generator().manual_seed(0)
+    views = [torch.randn(batch, 3, 32, 32, generator=generator).to(device) for _ in range(2)]
+    found: dict[str, Callable[[], None]] = {}
+    try:
+        found["lightly, float32"] = lightly(views, device)
+    except ImportError:
+        print("lightly is not installed: left out")
+    found["ours, float32, its layout"] = ours(views, device, "fp32", channels_last=False)
+    found["ours, float32, channels last"] = ours(views, device, "fp32", channels_last=True)
+    if has_bf16(device == "cuda"):
+        found["ours, bf16, channels last"] = ours(views, device, "bf16", channels_last=True)
+    return found
+
+
+def main() -> None:
+    """Time all cases in turn and write results/step.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--peak", help="print the peak memory of one case and stop")
+    chosen = parser.parse_args()
+    steps = cases(chosen.batch, chosen.device)
+    if chosen.peak:
+        from losses import measured_peak
+
+        print(measured_peak(steps[chosen.peak]))
+        return
+    base = next(iter(steps))
+    seconds = interleave(steps, chosen.rounds)
+    rows: list[dict[str, Any]] = []
+    for name, times in seconds.items():
+        command = [sys.executable, __file__, "--batch", str(chosen.batch), "--device", chosen.device, "--peak", name]
+        peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+        middle = statistics.median(times)
+        row = {"case": name, "ms": round(1e3 * middle), "images/s": round(chosen.batch / middle, 1)}
+        row |= {f"times faster than {base}": round(speedup(seconds, name, base), 2), "peak MiB": round(peak)}
+        rows.append(row)
+        print(row, flush=True)
+    write_results("step" if chosen.device == "cpu" else "step-gpu", rows)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    main()

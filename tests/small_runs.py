@@ -1,0 +1,55 @@
+"""Runs of every recipe small enough to train in a test, and the program that a test kills."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from tiny import TinyBackbone
+
+import vantage
+from vantage.encoders import Momentum, Shared, SplitBatchNorm
+from vantage.run import Data, Hardware, Monitoring, Run
+from vantage.train import resume, train
+
+IMAGES, SIZE = 48, 16
+
+
+def write_images(path: Path) -> str:
+    """A file of small coloured noise images with labels; returns its path."""
+    chance = np.random.default_rng(0)
+    label = np.arange(IMAGES) % 3
+    colour = chance.uniform(40, 215, (3, 1, 1, 3))[label]
+    pixels = (colour + chance.normal(0, 40, (IMAGES, SIZE, SIZE, 3))).clip(0, 255).astype(np.uint8)
+    np.savez(path, images=pixels, labels=label)
+    return str(path)
+
+
+def small_run(recipe: str, place: str, epochs: int = 3) -> Run:
+    """A recipe with two convolutions for a backbone, batches of 8, a checkpoint after every step."""
+    run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).resized(8, epochs)
+    role = run.encoders
+    assert isinstance(role, Shared | Momentum)
+    encoder = replace(role.encoder, backbone=TinyBackbone())
+    if isinstance(encoder.normalisation, SplitBatchNorm):
+        encoder = replace(encoder, normalisation=SplitBatchNorm(2))
+    return replace(
+        run,
+        encoders=replace(role, encoder=encoder),
+        data=Data(place),
+        hardware=Hardware("cpu", precision="32-true"),
+        monitoring=Monitoring(log_every=1, checkpoint_minutes=0.0),
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    order, recipe, place, folder = sys.argv[1:]
+    if order == "train":
+        train(small_run(recipe, place), folder)
+    else:
+        from vantage.settings import allowing
+
+        with allowing("tiny"):
+            resume(folder)

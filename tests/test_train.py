@@ -1,0 +1,214 @@
+"""The loop: what it writes, how it stops, and that resuming changes nothing."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import IMAGES, small_run, write_images
+from torch import Tensor
+
+import vantage
+from vantage import checkpoint
+from vantage.errors import UserError
+from vantage.run import Data
+from vantage.session import Session
+from vantage.settings import allowing
+from vantage.train import resume, train
+
+RECIPES = [recipe.__name__ for recipe in vantage.RECIPES]
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Images, and a cache of the test's own."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    return write_images(tmp_path / "images.npz")
+
+
+def state(folder: Path) -> dict[str, Tensor]:
+    """Every tensor of the newest checkpoint."""
+    newest = checkpoint.latest(folder)
+    assert newest is not None
+    return checkpoint.load(newest)[0]
+
+
+def rows(folder: Path) -> list[dict[str, float]]:
+    """The metrics without the clock."""
+    told = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in told]
+
+
+def assert_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        assert torch.equal(tensor, theirs[name]), name
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_run_interrupted_in_mid_epoch_ends_as_if_it_never_was(recipe: str, place: str, tmp_path: Path, monkeypatch):
+    run = small_run(recipe, place, epochs=2)
+    train(run, tmp_path / "whole")
+
+    class Killed(Exception):
+        pass
+
+    def dies(self: Session, batch, step: int) -> Tensor:
+        if step == 8:
+            raise Killed
+        return step_of(self, batch, step)
+
+    step_of = Session.step
+    monkeypatch.setattr(Session, "step", dies)
+    with pytest.raises(Killed):
+        train(run, tmp_path / "cut")
+    monkeypatch.setattr(Session, "step", step_of)
+    with allowing("tiny"):
+        outcome = resume(tmp_path / "cut")
+    assert outcome.finished and outcome.step == 2 * (IMAGES // 8)
+    assert_equal(state(tmp_path / "whole"), state(tmp_path / "cut"))
+    assert rows(tmp_path / "whole") == rows(tmp_path / "cut")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, place: str, tmp_path: Path):
+    program = [sys.executable, str(HERE / "small_runs.py")]
+    train(small_run(recipe, place), tmp_path / "whole")
+    folder = tmp_path / "killed"
+    process = subprocess.Popen([*program, "train", recipe, place, str(folder)])
+    while not list(folder.glob("checkpoint/step-*")) and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.05 * (RECIPES.index(recipe) + 1))  # another moment for each recipe
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    subprocess.run([*program, "resume", recipe, place, str(folder)], check=True)
+    assert_equal(state(tmp_path / "whole"), state(folder))
+    assert rows(tmp_path / "whole") == rows(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_save_and_end_cleanly(number: signal.Signals, place: str, tmp_path: Path):
+    program = [sys.executable, str(HERE / "small_runs.py")]
+    folder = tmp_path / "run"
+    process = subprocess.Popen([*program, "train", "moco_v2", place, str(folder)])
+    while not list(folder.glob("checkpoint/step-*")) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=60) == 0
+    with allowing("tiny"):
+        assert resume(folder).finished
+
+
+def test_the_folder_tells_what_was_run(place: str, tmp_path: Path):
+    run = small_run("moco_v2", place, epochs=1)
+    outcome = train(run, tmp_path / "run")
+    assert outcome.finished
+    provenance = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    assert provenance[0]["data"]["images"] == IMAGES and torch.__version__.startswith(
+        provenance[0]["versions"]["torch"]
+    )
+    (row,) = rows(tmp_path / "run")
+    assert {"epoch", "step", "loss", "accuracy", "alignment", "uniformity", "rank", "deviation", "rate"} <= row.keys()
+    assert list((tmp_path / "run" / "events").iterdir())
+    assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 2
+    with pytest.raises(UserError, match="already holds a run"):
+        train(run, tmp_path / "run")
+
+
+def test_a_resumed_run_keeps_its_settings_and_its_images(place: str, tmp_path: Path):
+    run = small_run("moco_v2", place, epochs=1)
+    train(run, tmp_path / "run")
+    with allowing("tiny"):
+        with pytest.raises(UserError, match="epochs is 1 in the run, 5 was asked"):
+            resume(tmp_path / "run", replace(run, epochs=5))
+        Path(place).unlink()
+        with pytest.raises(UserError):
+            resume(tmp_path / "run")
+
+
+def test_other_images_are_refused(place: str, tmp_path: Path):
+    run = small_run("moco_v2", place, epochs=1)
+    train(run, tmp_path / "run")
+    import numpy as np
+
+    other = str(tmp_path / "other.npz")
+    np.savez(other, images=np.zeros((IMAGES, 16, 16, 3), np.uint8))
+    with allowing("tiny"), pytest.raises(UserError, match="give the same images back"):
+        resume(tmp_path / "run", replace(run, data=Data(other)))
+
+
+def test_a_loss_that_is_not_finite_stops_by_name(place: str, tmp_path: Path, monkeypatch):
+    def diverges(self: Session, batch, step: int) -> Tensor:
+        made = step_of(self, batch, step)
+        return made * (math.inf if step == 7 else 1.0)
+
+    step_of = Session.step
+    monkeypatch.setattr(Session, "step", diverges)
+    with pytest.raises(UserError, match=r"became inf at step 7 \(learning rate .*step-000000007"):
+        train(small_run("moco_v2", place), tmp_path / "run")
+    newest = checkpoint.latest(tmp_path / "run")
+    assert newest is not None and newest.name == "step-000000007"
+
+
+def test_a_full_disk_leaves_the_older_checkpoint(place: str, tmp_path: Path, monkeypatch):
+    saved = checkpoint.save_file
+
+    def full(tensors, path):
+        if "000000005" in str(path):
+            raise OSError(28, "No space left on device")
+        saved(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(UserError, match="No space left.*step-000000004 is whole"):
+        train(small_run("moco_v2", place), tmp_path / "run")
+    monkeypatch.setattr(checkpoint, "save_file", saved)
+    with allowing("tiny"):
+        assert resume(tmp_path / "run").finished
+
+
+def test_accumulated_parts_give_the_gradient_of_their_mean(place: str, tmp_path: Path):
+    run = small_run("instance_discrimination", place, epochs=1)
+    train(run, tmp_path / "whole")
+    train(replace(run, accumulate=2), tmp_path / "parts")
+    whole, parts = state(tmp_path / "whole"), state(tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    name = "learner.stores.0.vector"
+    assert whole[name].shape == parts[name].shape and not torch.equal(
+        whole[name], parts[name]
+    )  # other batch statistics
+
+
+def test_streamed_images_resume_too(tmp_path: Path, place: str, monkeypatch):
+    run = small_run("moco_v2", place, epochs=1)
+    run = replace(run, data=replace(run.data, resident_bytes=0, workers=0))
+    train(run, tmp_path / "whole")
+    step_of = Session.step
+
+    def dies(self: Session, batch, step: int) -> Tensor:
+        if step == 4:
+            raise KeyboardInterrupt
+        return step_of(self, batch, step)
+
+    monkeypatch.setattr(Session, "step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        train(run, tmp_path / "cut")
+    monkeypatch.setattr(Session, "step", step_of)
+    with allowing("tiny"):
+        resume(tmp_path / "cut")
+    assert_equal(state(tmp_path / "whole"), state(tmp_path / "cut"))
+
+
+def test_the_environment_is_as_before(place: str, tmp_path: Path):
+    before = signal.getsignal(signal.SIGINT)
+    train(small_run("simclr", place, epochs=1), tmp_path / "run")
+    assert signal.getsignal(signal.SIGINT) is before and os.environ.get("VANTAGE_CACHE")
