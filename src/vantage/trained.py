@@ -94,7 +94,7 @@ def raw_pixels(run: Run, network: int = 0) -> Trained:
     """The baseline without an encoder: the pixels of the same view, normalised, averaged down to 32 x 32 where it is
     larger."""
     view = evaluation_view(run, network)
-    return Trained(_Pixels(view.size), view, "raw pixels", run, None, None)
+    return Trained(_Pixels(view.size).eval(), view, "raw pixels", run, None, None)
 
 
 def evaluation_view(run: Run, network: int = 0) -> Evaluation:

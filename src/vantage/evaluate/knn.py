@@ -66,10 +66,11 @@ class KNN:
         self._check(len(bank))
         guesses = []
         for cosine, near in nearest(bank, query, self.k):
-            # Less the largest, so that a low temperature cannot overflow.
-            weight = ((cosine - cosine[:, :1]) / self.temperature).exp_()
+            # Less the largest, so that a low temperature cannot overflow; never 0, so that who votes can be told.
+            weight = ((cosine - cosine[:, :1]) / self.temperature).exp_().clamp_min_(1e-30)
             votes = weight.new_zeros(len(near), classes).scatter_add_(1, label[near], weight)
-            guesses.append(best_classes(votes))
+            guess = best_classes(votes)
+            guesses.append(guess.masked_fill(votes.gather(1, guess) == 0, -1))
         return torch.cat(guesses) if guesses else label.new_empty(0, min(5, classes))
 
     def _check(self, images: int) -> None:

@@ -1,0 +1,61 @@
+"""Labels by name, and images held out."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import images
+
+from vantage.data.arrays import Arrays
+from vantage.errors import UserError
+from vantage.evaluate import held_out, split
+from vantage.evaluate.labelled import Renumbered, with_labels
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.floats(0.01, 0.99), st.integers(0, 9))
+def test_every_class_keeps_an_image_and_gives_its_share(labels: list[int], share: float, seed: int) -> None:
+    label = torch.tensor(labels)
+    counts = Counter(labels)
+    if max(counts.values()) < 2:
+        with pytest.raises(UserError, match="no class has two images"):
+            held_out(label, share, seed)
+        return
+    held = held_out(label, share, seed)
+    assert torch.equal(held, held_out(label, share, seed))
+    given = Counter(label[held].tolist())
+    for number, count in counts.items():
+        assert given[number] == min(max(1, round(share * count)), count - 1)
+
+
+def test_another_seed_holds_out_others() -> None:
+    label = torch.arange(100) % 4
+    assert not torch.equal(held_out(label, 0.5, 0), held_out(label, 0.5, 1))
+
+
+def test_a_fifth_of_each_class_is_for_testing() -> None:
+    train, test = split(images(150, seed=0))
+    assert (len(train), len(test)) == (120, 30)
+    assert not {train.name(n) for n in range(120)} & {test.name(n) for n in range(30)}
+    assert Counter(test.label(n) for n in range(30)) == {0: 10, 1: 10, 2: 10}
+
+
+def named(names: list[str]) -> Arrays:
+    return Arrays(np.zeros((len(names), 4, 4), np.uint8), np.array(names), "words")
+
+
+def test_test_labels_count_the_training_classes_by_name() -> None:
+    train, test = named(["ant", "bee", "cow", "dog"]), named(["bee", "dog", "elk"])
+    found = Renumbered(test, train.classes)
+    assert found.classes == ("ant", "bee", "cow", "dog", "elk")
+    assert [found.label(n) for n in range(3)] == [1, 3, 4]
+    assert found.fingerprint() == test.fingerprint() and found.name(2) == "row 2" and found.image(0).shape == (3, 4, 4)
+
+
+def test_images_without_labels_are_left_out_or_refused() -> None:
+    source, label = with_labels(Arrays(np.zeros((5, 4, 4), np.uint8), np.array([1, -1, 0, -1, 1]), "some"))
+    assert label.tolist() == [1, 0, 1] and [source.name(n) for n in range(3)] == ["row 0", "row 2", "row 4"]
+    with pytest.raises(UserError, match="none of the 5 images has one"):
+        with_labels(Arrays(np.zeros((5, 4, 4), np.uint8), None, "none"))

@@ -1,0 +1,71 @@
+"""Logistic regression against scikit-learn's, and its choice of penalty."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from tiny import images, tiny_run, work
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.evaluate import LinearCached, fit_logistic, logistic
+from vantage.trained import random_encoder
+
+
+def data(count: int = 300) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    label = torch.randint(0, 4, (count,), generator=generator)
+    means = torch.randn(4, 7, generator=generator, dtype=torch.float64)
+    return means[label] + 1.5 * torch.randn(count, 7, generator=generator, dtype=torch.float64), label
+
+
+@pytest.mark.parametrize("l2", [1e-3, 1e-1])
+def test_the_minimum_is_scikit_learn_s(l2: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logistic, "_ROWS", 64)  # several parts
+    vector, label = data()
+    mine = fit_logistic(vector, label, 4, l2, iterations=1000)
+    theirs = LogisticRegression(C=1 / (l2 * len(vector)), tol=1e-10, max_iter=5000).fit(vector.numpy(), label.numpy())
+    # The softmax does not tell apart biases that differ by a constant.
+    centred = mine.bias - mine.bias.mean()
+    np.testing.assert_allclose(mine.weight.numpy(), theirs.coef_, atol=2e-4)
+    np.testing.assert_allclose(centred.numpy(), theirs.intercept_ - theirs.intercept_.mean(), atol=2e-4)
+    assert np.array_equal(mine.predict(vector)[:, 0].numpy(), theirs.predict(vector.numpy()))
+
+
+def test_an_earlier_fit_as_start_gives_the_same_minimum() -> None:
+    vector, label = data()
+    cold = fit_logistic(vector, label, 4, 1e-2, 1000)
+    warm = fit_logistic(vector, label, 4, 1e-2, 1000, start=fit_logistic(vector, label, 4, 1.0))
+    torch.testing.assert_close(cold.weight, warm.weight, atol=2e-4, rtol=0)
+
+
+def test_the_penalty_is_chosen_without_the_test_labels(tmp_path: Path) -> None:
+    trained, train = random_encoder(tiny_run()), images(90, seed=0, noise=40)
+    protocol = LinearCached(l2=(1e-4, 1e2), iterations=50)
+    right = protocol(trained, train, images(30, seed=1, noise=40), work(tmp_path))
+    assert right.accuracy.top1 > 80 and right.chosen["l2"] == 1e-4
+    assert isinstance(right.chosen["held_out_accuracy"], list) and len(right.chosen["held_out_accuracy"]) == 2
+
+    other = images(30, seed=1, noise=40)
+    other._labels = (other._labels + 1) % 3  # all wrong
+    wrong = protocol(trained, train, other, work(tmp_path))
+    assert wrong.chosen == right.chosen and wrong.accuracy.top1 < 20
+
+
+def test_one_penalty_is_not_chosen(tmp_path: Path) -> None:
+    found = LinearCached(l2=(1e-3,))(random_encoder(tiny_run()), images(30, 0), images(9, 1), work(tmp_path))
+    assert found.chosen == {"l2": 1e-3, "by": "the protocol"} and found.train_images == 30
+
+
+def test_features_that_never_change_do_no_harm() -> None:
+    vector, label = data()
+    padded = torch.cat([vector, torch.zeros(len(vector), 1, dtype=torch.float64)], 1)
+    assert fit_logistic(padded, label, 4, 1e-2).weight[:, -1].abs().max() == 0
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    for settings in ({"l2": ()}, {"l2": (-1.0,)}, {"iterations": 0}):
+        with pytest.raises(UserError, match="linear evaluation on cached features"):
+            LinearCached(**settings)

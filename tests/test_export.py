@@ -1,0 +1,108 @@
+"""An exported file loads with strict=True into the library's own network by the lines it carries; outputs are equal."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from tiny import ALLOW, kept_run, tiny_run
+
+from vantage.encoders.backbones import Backbone, ResNet, Timm
+from vantage.encoders.encoder import Encoder
+from vantage.encoders.heads import Linear
+from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.roles import Shared
+from vantage.errors import UserError
+from vantage.export import Format, export, export_backbone
+from vantage.trained import Trained, random_encoder
+
+RESNETS = [
+    ResNet(18),
+    ResNet(18, small=True),
+    ResNet(18, small=True, stem_stride=2),
+    ResNet(18, in_channels=1),
+    ResNet(50),
+]
+LARGE = [ResNet(34), ResNet(101), ResNet(50, groups=32, width_per_group=4), ResNet(50, width_per_group=128)]
+UNNAMED = ResNet(50, groups=2, width_per_group=16)
+
+
+def encoder(backbone: Backbone) -> Trained:
+    run = replace(tiny_run(), encoders=Shared(Encoder(backbone, Linear(8), SplitBatchNorm(2))))
+    trained = random_encoder(run)
+    generator = torch.Generator().manual_seed(1)
+    for tensor in trained.backbone.buffers():  # batch statistics of a trained network are not 0 and 1
+        if tensor.is_floating_point():
+            tensor.add_(0.1 * torch.rand(tensor.shape, generator=generator))
+    return trained
+
+
+def model_from(how: str, folder: Path) -> torch.nn.Module:
+    """Run the lines where the file is, as a user would."""
+    here, found = Path.cwd(), {}
+    os.chdir(folder)
+    try:
+        exec(how, found)
+    finally:
+        os.chdir(here)
+    return found["model"]
+
+
+def check(backbone: Backbone, to: Format, folder: Path, channels: int = 3) -> torch.nn.Module:
+    trained = encoder(backbone)
+    made = export_backbone(trained, to, folder / "backbone.safetensors")
+    model = model_from(made.how, folder)
+    images = torch.randn(2, channels, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(model(images), trained.backbone(images))
+    with safe_open(made.file, framework="pt") as file:
+        metadata = file.metadata()
+    assert metadata["how"] == made.how and metadata["encoder"] == trained.digest() and metadata["size"] == "32"
+    return model
+
+
+@pytest.mark.parametrize("to", ["torchvision", "timm", "safetensors"])
+@pytest.mark.parametrize("backbone", [*RESNETS, UNNAMED], ids=repr)
+def test_resnets_load_elsewhere_with_equal_outputs(backbone: ResNet, to: Format, tmp_path: Path) -> None:
+    model = check(backbone, to, tmp_path, backbone.in_channels)
+    library = {"torchvision": "torchvision.", "timm": "timm.", "safetensors": "vantage."}[to]
+    assert type(model).__module__.startswith(library)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("to", ["torchvision", "timm"])
+@pytest.mark.parametrize("backbone", LARGE, ids=repr)
+def test_large_resnets_load_elsewhere_with_equal_outputs(backbone: ResNet, to: Format, tmp_path: Path) -> None:
+    check(backbone, to, tmp_path)
+
+
+@pytest.mark.parametrize("to", ["timm", "safetensors"])
+def test_timm_networks_load_elsewhere_with_equal_outputs(to: Format, tmp_path: Path) -> None:
+    check(Timm("mobilenetv3_small_050"), to, tmp_path)
+
+
+def test_a_run_is_exported(tmp_path: Path) -> None:
+    run = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
+    learner = kept_run(tmp_path, run).eval()
+    made = export(tmp_path, "torchvision", tmp_path / "out" / "backbone.safetensors")
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        found = model_from(made.how, made.file.parent)(images)
+        torch.testing.assert_close(found, learner.networks.kept[0].features(images), rtol=0, atol=0)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="torchvision has no network for Timm"):
+        export_backbone(encoder(Timm("mobilenetv3_small_050")), "torchvision", tmp_path / "a.safetensors")
+    kept_run(tmp_path, tiny_run())
+    for to in ("torchvision", "timm", "safetensors"):
+        with pytest.raises(UserError, match="TinyBackbone"):
+            export(tmp_path, to, tmp_path / "a.safetensors", allow=ALLOW)
+    trained = encoder(ResNet(18))
+    with pytest.raises(UserError, match="end the name with .safetensors"):
+        export_backbone(trained, "torchvision", tmp_path / "a.pth")
+    (tmp_path / "a.safetensors").write_text("mine")
+    with pytest.raises(UserError, match="exists already"):
+        export_backbone(trained, "torchvision", tmp_path / "a.safetensors")
