@@ -1,0 +1,8 @@
+"""`python -m vantage.cli` is `vantage`."""
+
+import sys
+
+from vantage.cli.program import main
+
+if __name__ == "__main__":
+    sys.exit(main())

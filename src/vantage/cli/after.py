@@ -1,0 +1,185 @@
+"""What is done with a run: `embed`, `evaluate`, `export`; and `demo`, which does it all."""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vantage.cli.arguments import Command, parse, wants_help
+from vantage.cli.console import Voice
+from vantage.cli.fields import headings, leaves, options
+from vantage.cli.images import look_at
+from vantage.cli.suggestions import did_you_mean
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.data import Source
+    from vantage.embed import Work
+
+__all__ = ["demo", "embed", "evaluate", "export"]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images that are looked at, and what does it."""
+
+    run: str
+    """Folder of the run."""
+
+    data: str
+    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+    network: int = 0
+    """Which of the trained networks, for runs that have one per view."""
+
+
+@dataclass(frozen=True)
+class Embedding(Images):
+    """What `embed` is told."""
+
+    out: str = ""
+    """File to write: .parquet (name, label, embedding) or .npy (with a list of rows beside it)."""
+
+    batch: int = 256
+    """Images that go through the network at once."""
+
+
+@dataclass(frozen=True)
+class Evaluation(Images):
+    """What `evaluate` is told beside the protocol's own fields."""
+
+    test: str = ""
+    """Labelled test images, named as --data is; without, a fifth of each class of the data is held out."""
+
+    baselines: bool = False
+    """Whether raw pixels and a random encoder are judged as well."""
+
+    out: str = ""
+    """File for the result, as JSON; without, it is kept in RUN/evaluations."""
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """What `export` is told."""
+
+    run: str
+    """Folder of the run."""
+
+    to: Literal["torchvision", "timm", "safetensors"]
+    """Library whose own model loads the file, or safetensors for the parameters as they are."""
+
+    out: str
+    """File to write, ending with .safetensors."""
+
+    network: int = 0
+    """Which of the trained networks, for runs that have one per view."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What `demo` is told."""
+
+    out: str = "vantage-demo"
+    """Folder for the run."""
+
+
+def embed(words: list[str], voice: Voice) -> int:
+    """Write the features of images to a file: vantage embed RUN --data PATH --out FILE."""
+    asked = parse(Command("vantage embed", embed.__doc__ or "", {}), options(Embedding, ("run",)), words).values
+    if not asked["out"]:
+        raise UserError("vantage embed needs --out: a file ending with .parquet or .npy")
+    from vantage.embedding_file import write_embeddings
+    from vantage.trained import load
+
+    trained = load(Path(asked["run"]), asked["network"])
+    source = _source(asked["data"], asked, voice)
+    file = write_embeddings(trained, source, Path(asked["out"]), _work(asked, voice, asked["batch"]))
+    voice.note(f"{len(source):,} images × {trained.width:,} numbers")
+    voice.result(str(file))
+    return 0
+
+
+def evaluate(words: list[str], voice: Voice) -> int:
+    """Judge a run by labelled images: vantage evaluate knn RUN --data PATH.
+
+    Protocols: knn, nearest-neighbour, linear (as MoCo does), linear-pycontrast, linear-cached.
+    """
+    if not words or words[0].startswith("-"):
+        if wants_help(words):
+            voice.result(inspect.cleandoc(evaluate.__doc__ or ""))
+            voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
+            return 0
+        raise UserError("evaluate needs a protocol first, such as: vantage evaluate knn RUN --data PATH")
+    from vantage.evaluate import KNN, LinearCached, LinearMoCo, LinearPyContrast, NearestNeighbour
+    from vantage.evaluate import evaluate as judge
+
+    kinds = {kind.name: kind for kind in (KNN, NearestNeighbour, LinearMoCo, LinearPyContrast, LinearCached)}
+    kinds["linear"] = LinearMoCo
+    if words[0] not in kinds:
+        raise UserError(
+            f"there is no protocol {words[0]!r}{did_you_mean(words[0], kinds)} (protocols: {', '.join(kinds)})"
+        )
+    protocol: Any = kinds[words[0]]()
+    fields = tuple(leaves(protocol))
+    command = Command(f"vantage evaluate {words[0]}", type(protocol).__doc__ or "", dict(headings(protocol)))
+    parsed = parse(command, (*options(Evaluation, ("run",)), *fields), words[1:])
+    asked = parsed.values
+    protocol = type(protocol)(**{leaf.path: asked[leaf.path] for leaf in fields})
+    train = _source(asked["data"], asked, voice)
+    test = _source(asked["test"], asked, voice) if asked["test"] else None
+    result = judge(
+        Path(asked["run"]),
+        protocol,
+        train,
+        test,
+        baselines=asked["baselines"],
+        network=asked["network"],
+        work=_work(asked, voice),
+        out=Path(asked["out"]) if asked["out"] else None,
+    )
+    voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
+    for line in result.lines():
+        voice.result(line)
+    return 0
+
+
+def export(words: list[str], voice: Voice) -> int:
+    """Write the backbone for another library: vantage export RUN --to torchvision --out FILE."""
+    asked = parse(Command("vantage export", export.__doc__ or "", {}), options(Exporting, ("run",)), words).values
+    from vantage.export import export as write
+
+    made = write(Path(asked["run"]), asked["to"], Path(asked["out"]), asked["network"])
+    voice.note(f"{made.file} is written. To load it:\n")
+    voice.result(made.how)
+    return 0
+
+
+def demo(words: list[str], voice: Voice) -> int:
+    """Train on photographs that come with the installation, and compare: vantage demo (some minutes)."""
+    asked = parse(Command("vantage demo", demo.__doc__ or "", {}), options(Demonstration), words).values
+    from vantage.demo import demo as show
+
+    show(Path(asked["out"]))
+    return 0
+
+
+def _source(place: str, asked: Any, voice: Voice) -> "Source":
+    from vantage.run import Data
+
+    return look_at(Data(place, asked["on_bad_image"], asked["workers"]), voice)
+
+
+def _work(asked: Any, voice: Voice, batch: int = 256) -> "Work":
+    from vantage.embed import Work
+    from vantage.progress import teller
+
+    return Work(device=asked["device"], batch=batch, workers=asked["workers"], teller=teller(voice.silent))

@@ -1,0 +1,67 @@
+"""What the command line prints: tables in a terminal, plain lines elsewhere, nothing where quiet was asked for."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Voice"]
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How a verb speaks: notes to standard error, so that results on standard output may be piped."""
+
+    quiet: bool = False
+    """Whether notes are left out; results and mistakes are not."""
+
+    imports: tuple[str, ...] = ()
+    """Modules of the user's own whose parts may be used."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether notes are left out: because of `quiet`, or because the first of several processes tells them."""
+        return self.quiet or any(os.environ.get(name, "0") != "0" for name in ("RANK", "LOCAL_RANK"))
+
+    def note(self, text: str) -> None:
+        """One line that helps but is no result."""
+        if not self.silent:
+            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+
+    def notes(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
+        """Rows that help but are no result."""
+        if not self.silent:
+            _print(Console(stderr=True, highlight=False), title, rows, columns)
+
+    def result(self, text: str) -> None:
+        """One line that was asked for."""
+        Console(highlight=False, markup=False, soft_wrap=True).print(text)
+
+    def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
+        """Rows that were asked for."""
+        _print(Console(highlight=False), title, rows, columns)
+
+
+def _print(console: Console, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+    if console.is_terminal:
+        heads = columns or [""] * len(rows[0])
+        table = Table(*heads, show_header=bool(columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.columns[0].style = "bold"
+        table.columns[0].overflow = "fold"
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console.print(Text(title, style="bold underline") if title else "")
+        console.print(table)
+        console.print()
+        return
+    for line in (*([title] if title else []), *("  " * bool(title) + _line(row, columns) for row in rows)):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _line(row: Sequence[str], columns: Sequence[str]) -> str:
+    if len(row) == 2:
+        return f"{row[0]}: {row[1]}"
+    return f"{row[0]}: " + ", ".join(f"{name} {word}" for name, word in zip(columns[1:], row[1:], strict=True))

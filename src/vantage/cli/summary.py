@@ -1,0 +1,65 @@
+"""A run in a few lines for people."""
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+from vantage.branch import Branch
+from vantage.run import Run
+
+__all__ = ["short", "summary"]
+
+
+def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
+    """What a run is made of, as (what, words); with the number of images, also how long it is."""
+    rows = [("recipe", run.recipe), ("views", _views(run)), ("encoder", short(run.encoders))]
+    several = len(run.branches) > 1
+    rows += [(f"branch {n}" if several else "branch", _branch(branch)) for n, branch in enumerate(run.branches)]
+    rows += [("optimizer", short(run.optimizer)), ("learning rate", short(run.rate))]
+    parts = f", in {run.accumulate} parts" if run.accumulate > 1 else ""
+    rows += [("batch", f"{run.batch:,} images{parts}"), ("epochs", f"{run.epochs:,}")]
+    if images is not None:
+        steps = max(1, images // run.batch)
+        rows += [("images", f"{images:,} from {run.data.place}")]
+        rows += [("steps", f"{steps:,} an epoch, {steps * run.epochs:,} in all")]
+    many = run.hardware.devices * run.hardware.nodes
+    rows += [("hardware", f"{run.hardware.accelerator}{f' × {many}' if many > 1 else ''}, {run.hardware.precision}")]
+    return rows
+
+
+def short(value: Any) -> str:
+    """A part in one line, without the fields that are as they are by default; equal neighbours are counted."""
+    if is_dataclass(value) and not isinstance(value, type):
+        told = [(f, getattr(value, f.name)) for f in fields(value)]
+        inside = [
+            short(held) if is_dataclass(held) else f"{f.name}={short(held)}"
+            for f, held in told
+            if f.default is MISSING or held != f.default
+        ]
+        return f"{type(value).__name__}({', '.join(inside)})" if inside else type(value).__name__
+    if isinstance(value, tuple):
+        if len(value) > 1 and is_dataclass(value[0]) and all(item == value[0] for item in value):
+            return f"{len(value)} × {short(value[0])}"
+        return f"({', '.join(map(short, value))})"
+    if type(value) is int:
+        return f"{value:,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _branch(branch: Branch) -> str:
+    rules = " then ".join(map(short, branch.negatives)) or "all negatives"
+    weight = (
+        "" if branch.weight == Branch.__dataclass_fields__["weight"].default else f" · weight {short(branch.weight)}"
+    )
+    answers = ", ".join(map(str, branch.keys)) or "memory"
+    parts = (short(branch.memory), short(branch.positives), rules, short(branch.estimator))
+    return f"{' · '.join(parts)}{weight} · view {branch.query} asks {answers}"
+
+
+def _views(run: Run) -> str:
+    views = getattr(run.views, "views", None)
+    if not isinstance(views, tuple) or not all(hasattr(view, "operations") and hasattr(view, "crop") for view in views):
+        return f"{run.views.count}: {short(run.views)}"
+    rows = [" → ".join(map(short, (view.crop, *view.operations))) for view in views]
+    if len(set(rows)) == 1:
+        return f"{len(rows)} × {rows[0]}"
+    return "; ".join(f"{number}: {row}" for number, row in enumerate(rows))

@@ -1,0 +1,464 @@
+"""The command line: words become the run they say, mistakes are told in a few lines, and results can be piped."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vantage import Run, settings
+from vantage.cli import main
+from vantage.cli.fields import field_help, headings, leaves, replaced
+from vantage.cli.suggestions import did_you_mean
+from vantage.cli.summary import short, summary
+from vantage.cli.training import overridden
+from vantage.errors import UserError
+from vantage.estimators import InfoNCE
+from vantage.recipes import RECIPES, moco_v1, moco_v2, simclr
+from vantage.run import Data, Hardware
+from vantage.schedules import CosineByEpoch
+from vantage.train import Outcome
+
+MOST_LINES = 4
+
+
+@dataclass(frozen=True)
+class KeepAll:
+    """A rule of a user's own."""
+
+    share: float = 1.0
+    """Share that is kept."""
+
+    def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> Any:
+        return scores
+
+
+def own_recipe(size: int = 224) -> Run:
+    """A recipe of a user's own."""
+    run = moco_v2(size)
+    return replace(run, recipe="own", branches=(replace(run.branches[0], negatives=(KeepAll(),)),))
+
+
+def no_recipe(size: int = 224) -> int:
+    """Looks like a recipe."""
+    return size
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def make_images(folder: Path, side: int = 40, count: int = 20) -> Path:
+    drawn = np.random.default_rng(0)
+    for name in "ab":
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = drawn.integers(0, 255, (side + 4, side, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_images(tmp_path_factory.mktemp("images"))
+
+
+@dataclass
+class Trained:
+    """What training was asked for, in place of training."""
+
+    run: Run | None = None
+    folder: Path | None = None
+    finished: bool = True
+
+    def train(self, run: Run, folder: Path, teller: Any = None) -> Outcome:
+        self.run, self.folder = run, folder
+        settings.write(run, folder)
+        return Outcome(folder, 5, self.finished)
+
+    def resume(self, folder: Path, run: Run | None = None, teller: Any = None) -> Outcome:
+        self.run, self.folder = run, folder
+        return Outcome(folder, 5, self.finished)
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
+    stand_in = Trained()
+    monkeypatch.setattr("vantage.train.train", stand_in.train)
+    monkeypatch.setattr("vantage.train.resume", stand_in.resume)
+    return stand_in
+
+
+def run_of(trained: Trained, *words: str | Path) -> Run:
+    assert main([str(word) for word in words]) == 0
+    assert trained.run is not None
+    return trained.run
+
+
+# Fields
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_every_field_of_a_recipe_can_be_replaced_and_has_help(recipe: Callable[[int], Run]) -> None:
+    run = recipe(32)
+    known = list(leaves(run))
+    assert len({leaf.path for leaf in known}) == len(known)
+    assert [leaf.path for leaf in known if not leaf.help] == []
+    assert all(words for _, words in headings(run))
+    assert replaced(run, {leaf.path: leaf.value for leaf in known}) == run
+
+
+def test_replacing_sees_all_changes_at_once() -> None:
+    run = replaced(moco_v2(32), {"batch": 6, "accumulate": 3, "views.views.1.crop.size": 16})
+    assert (run.batch, run.accumulate) == (6, 3)
+    assert [view.crop.size for view in run.views.views] == [32, 16]
+    with pytest.raises(UserError, match="does not divide into 3"):
+        replaced(moco_v2(32), {"accumulate": 3})
+
+
+def test_field_help_is_the_text_under_the_field() -> None:
+    assert field_help(InfoNCE)["temperature"] == "τ: what cosines are divided by."
+    assert set(field_help(Run)) == {f for f in Run.__dataclass_fields__}
+
+
+def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None:
+    fitted = moco_v1(224)
+    run = overridden(fitted, {"batch": 512, "epochs": 100})
+    assert run.rate.peak == pytest.approx(0.06) and run.rate.at_epochs == (60, 80)
+    run = overridden(fitted, {"batch": 512, "epochs": 100, "rate.peak": 0.5})
+    assert run.rate.peak == 0.5 and run.rate.at_epochs == (60, 80)
+    assert overridden(fitted, {}) == fitted
+
+
+def test_suggestions_look_at_the_whole_and_at_the_last_part() -> None:
+    flags = ["--epochs", "--branches.0.estimator.temperature", "--data.place"]
+    assert did_you_mean("--epocs", flags) == "; did you mean --epochs?"
+    assert did_you_mean("--temperatur", flags) == "; did you mean --branches.0.estimator.temperature?"
+    assert did_you_mean("--zzz", flags, "; none") == "; none"
+    assert did_you_mean("--size", ["--a.size", "--b.size", "--c.size"]).endswith("(or 1 more)?")
+
+
+# Pretraining
+
+
+def test_pretrain_fits_the_recipe_and_lets_the_user_win(trained: Trained, images: Path, tmp_path: Path) -> None:
+    words = ["pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run"]
+    fitted = moco_v2(32).fit(40)
+    assert run_of(trained, *words) == replace(fitted, data=Data(str(images)))
+    words[-1] = tmp_path / "other"
+    run = run_of(trained, *words, "--branches.0.estimator.temperature", "0.17", "--branches.0.memory.length=77")
+    assert run.branches[0].estimator == InfoNCE(0.17)
+    assert run.branches[0].memory.length == 77
+    assert run.batch == fitted.batch
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--epochs 5", {"epochs": 5}),
+        ("--batch 4", {"batch": 4, "rate.peak": pytest.approx(0.03 * 4 / 256)}),
+        ("--batch 4 --rate.peak 0.5", {"batch": 4, "rate.peak": 0.5}),
+        ("--hardware.devices 2 --hardware.precision 32-true", {"hardware": Hardware(devices=2, precision="32-true")}),
+        ("--accumulate 8", {"accumulate": 8, "batch": 8}),
+        ("--views.views.0.crop.scale 0.5 0.75", {"views.views.0.crop.scale": (0.5, 0.75)}),
+        ("--branches.0.keys 1 --seed 7", {"branches.0.keys": (1,), "seed": 7}),
+        ("--hardware.compile", {"hardware.compile": True}),
+        ("--hardware.no-compile", {"hardware.compile": False}),
+        ("--on-bad-image stop --workers 1", {"data.on_bad_image": "stop", "data.workers": 1}),
+        ("--optimizer.weight_decay 0.25", {"optimizer.weight_decay": 0.25}),
+        ("--size 64", {"views.views.0.crop.size": 64, "encoders.encoder.backbone.small": True}),
+        ("--size 224", {"views.views.0.crop.size": 224, "encoders.encoder.backbone.depth": 50}),
+    ],
+)
+def test_any_field_is_set_by_its_path(
+    words: str, expected: dict[str, Any], trained: Trained, images: Path, tmp_path: Path
+) -> None:
+    run = run_of(trained, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run", *words.split())
+    for path, value in expected.items():
+        found: Any = run
+        for name in path.split("."):
+            found = found[int(name)] if isinstance(found, tuple) else getattr(found, name)
+        assert found == value
+
+
+@pytest.mark.parametrize(("side", "size"), [(20, 32), (48, 32), (49, 64), (97, 224)])
+def test_the_size_of_views_follows_the_images(side: int, size: int, trained: Trained, tmp_path: Path) -> None:
+    place = make_images(tmp_path / "images", side, 8)
+    run = run_of(trained, "pretrain", "simclr", "--data", place, "--out", tmp_path / "run", "--branches.0.query", "1")
+    assert run.views == simclr(size).views
+    assert run.branches[0].query == 1
+
+
+def test_what_was_fitted_and_what_was_given_is_told(
+    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pretrain", "moco_v1", "--data", images, "--out", tmp_path / "run", "--epochs", "6"]
+    run_of(trained, *words)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "branches.0.memory.length: recipe 4,096, this run 20, why fitted to the images" in told.err
+    assert "epochs: recipe 200, this run 6, why given" in told.err
+    assert re.search(r"rate\.at_epochs: recipe \(120, 160\), this run .*, why follows what was given", told.err)
+    assert f"images: 40 from {images}" in told.err
+    assert "their short side is 40 px" in told.err
+    words[5] = tmp_path / "quiet"
+    run_of(trained, *words, "--quiet")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_other_processes_of_a_run_say_nothing(
+    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    run_of(trained, "pretrain", "moco_v2", "--data", images, "--out", tmp_path / "run")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_stopped_run_is_no_success(
+    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained.finished = False
+    assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run")]) == 130
+    assert f"continue with: vantage resume {tmp_path / 'run'}" in capsys.readouterr().err
+
+
+def test_a_recipe_of_ones_own_needs_its_module_named(
+    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["pretrain", f"{__name__}:own_recipe", "--data", str(images), "--out", str(tmp_path / "run")]
+    assert main(words) == 2
+    assert f"--import {__name__}" in capsys.readouterr().err
+    run = run_of(trained, *words, "--import", __name__, "--branches.0.negatives.0.share", "0.5")
+    assert run.branches[0].negatives == (KeepAll(0.5),)
+    assert main(["resume", str(tmp_path / "run")]) == 2
+    assert "is not Vantage's own" in capsys.readouterr().err
+    assert run_of(trained, f"--import={__name__}", "resume", tmp_path / "run") == run
+    assert main([*words[:1], f"{__name__}:no_recipe", "--import", __name__]) == 2
+    assert "is no recipe" in capsys.readouterr().err
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("pretran", "no verb 'pretran'; did you mean pretrain?"),
+        ("zzz", "verbs: recipes, pretrain"),
+        ("--quiet", "no verb is given"),
+        ("recipes --import", "--import needs the name of a module"),
+        ("recipes --import no_such_module_here", "no such module"),
+        ("recipes moco_v3", "no recipe 'moco_v3'; did you mean moco_v"),
+        ("recipes --sise 3", "no option --sise; did you mean --size?"),
+        ("pretrain", "needs a recipe first"),
+        ("pretrain --data x", "needs a recipe first"),
+        ("pretrain moco --data x --out y", "no recipe 'moco'; did you mean moco_v"),
+        ("pretrain moco_v2 --data IMAGES", "needs --out"),
+        ("pretrain moco_v2 --out OUT", "give --data PATH"),
+        ("pretrain moco_v2 --out OUT --data OUT/nowhere", "nowhere does not exist"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --epocs 3", "no option --epocs; did you mean --epochs?"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --temperature 3", "mean --branches.0.estimator.temperature?"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --epochs five", "Error parsing --epochs: .*'five'"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --epochs", "Missing value for argument '--epochs'"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --epochs 0", "epochs is 0"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --hardware.precision 8", "Expected one of .*bf16-mixed"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --batch 7 --accumulate 2", "use a batch of 6"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --branches.0.memory.length 0", "a queue of length 0"),
+        ("pretrain moco_v2 --out OUT --data IMAGES stray", "does not know what 'stray' is for"),
+        ("pretrain moco_v2 --out IMAGES/a/0.png --data IMAGES", "is a file: give a folder"),
+        ("pretrain moco_v2 --out RUN --data IMAGES", "holds a run already: continue it with `vantage resume"),
+        ("resume", "needs the folder of a run first"),
+        ("resume OUT", "holds no run"),
+        ("resume RUN --epochs 7", "epochs is 8 in the run, 7 was asked"),
+        ("resume RUN --branches.0.memory.length 7", r"branches\.0\.memory\.length is 20 in the run, 7 was asked"),
+        ("resume RUN --device 7", "no option --device; did you mean --hardware.devices?"),
+        ("embed RUN", "needs --data"),
+        ("embed RUN --data IMAGES", "needs --out"),
+        ("embed RUN --data IMAGES --out OUT", "holds no checkpoint"),
+        ("embed --data IMAGES --out OUT", "RUN"),
+        ("evaluate", "needs a protocol first"),
+        ("evaluate kn RUN --data IMAGES", "no protocol 'kn'; did you mean knn?"),
+        ("evaluate knn RUN", "needs --data"),
+        ("evaluate knn RUN --data IMAGES --kk 3", "no option --kk; did you mean --k?"),
+        ("evaluate knn RUN --data IMAGES --k 0", "k is 0"),
+        ("export RUN --to onnx --out OUT", "Expected one of .*torchvision"),
+        ("export RUN --out OUT", "needs --to"),
+        ("demo --oot x", "no option --oot; did you mean --out?"),
+    ],
+)
+def test_a_mistake_is_told_in_a_few_lines(
+    words: str, told: str, trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.write(replace(moco_v2(32).fit(40), epochs=8), tmp_path / "run")
+    places = {"IMAGES": images, "RUN": tmp_path / "run", "OUT": tmp_path / "out"}
+    spelled = re.sub("IMAGES|RUN|OUT", lambda match: str(places[match[0]]), words)
+    assert main(spelled.split()) == 2
+    heard = capsys.readouterr()
+    mistake = heard.err[heard.err.index("vantage: ") :]
+    assert re.search(told, mistake), mistake
+    assert len(mistake.splitlines()) <= MOST_LINES and "Traceback" not in heard.err
+    assert heard.out == ""
+    assert trained.folder is None
+
+
+def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
+    trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pretrain", "moco_v2", "--data", "/nowhere", "--out", str(tmp_path / "run"), "--epochs", "five"]) == 2
+    assert "--epochs" in capsys.readouterr().err
+
+
+def test_a_bug_shows_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("vantage.train.train", broken)
+    assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run"), "--quiet"]) == 1
+    told = capsys.readouterr().err
+    assert "Traceback" in told and "ZeroDivisionError: a bug" in told
+
+
+def test_an_interrupt_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("vantage.feed.open_images", interrupted)
+    assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run")]) == 130
+    assert capsys.readouterr().err == "vantage: interrupted\n"
+
+
+# Resuming
+
+
+def test_resume_may_change_hardware_monitoring_and_place(trained: Trained, tmp_path: Path) -> None:
+    stored = moco_v2(32).fit(40)
+    settings.write(stored, tmp_path)
+    run = run_of(
+        trained, "resume", tmp_path, "--hardware.precision=32-true", "--monitoring.log_every", "3", "--data", "x"
+    )
+    assert run == replaced(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.place": "x"})
+    assert run_of(trained, "resume", tmp_path, "--epochs", str(stored.epochs)) == stored
+
+
+# Telling
+
+
+def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [recipe.__name__ for recipe in RECIPES]
+    assert all("arXiv" in line for line in lines)
+    assert main(["recipes", "MoCo-v2", "--size", "32"]) == 0
+    told = capsys.readouterr().out
+    assert "2003.04297" in told and "branch: Queue(length=4,096) · OtherViews · all negatives" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", "usage: vantage VERB"),
+        ("--help", "usage: vantage VERB"),
+        ("--version", "vantage 0"),
+        ("recipes --help", "--size INT"),
+        ("pretrain --help", "simclr"),
+        ("pretrain moco_v2 --help", "--branches.0.estimator.temperature FLOAT"),
+        ("resume --help", "--hardware.devices INT"),
+        ("embed --help", "--device STR"),
+        ("evaluate --help", "nearest-neighbour"),
+        ("evaluate knn --help", "--temperature FLOAT"),
+        ("export --help", "{torchvision,timm,safetensors}"),
+        ("demo --help", "--out STR"),
+    ],
+)
+def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == (0 if words else 2)
+    heard = capsys.readouterr()
+    assert told in heard.out
+    assert heard.err == ""
+
+
+def test_help_of_a_recipe_tells_the_values_of_the_size_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, default in (([], "65536"), (["--size", "32"], "4096"), (["--size=32"], "4096")):
+        assert main(["pretrain", "moco_v2", *words, "--help"]) == 0
+        told = re.sub(r"[\s│]+", " ", capsys.readouterr().out)
+        assert f"--branches.0.memory.length INT Keys remembered. (default: {default})" in told
+
+
+def test_a_summary_names_every_part() -> None:
+    told = dict(summary(moco_v2(32).fit(40), 40))
+    assert told["branch"] == "Queue(length=20) · OtherViews · all negatives · InfoNCE(temperature=0.1) · view 0 asks 1"
+    assert told["views"].startswith("2 × RandomResizedCrop(size=32")
+    assert told["images"].startswith("40 from")
+    assert {"branch 0", "branch 1"} <= dict(summary(simclr(224))).keys()
+    assert short(CosineByEpoch(0.03)) == "CosineByEpoch(peak=0.03)"
+    assert short((InfoNCE(), InfoNCE())) == "2 × InfoNCE"
+
+
+# All of it, with nothing replaced
+
+
+def test_from_images_to_a_backbone(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    pretrain = [
+        "pretrain",
+        "moco_v2",
+        "--data",
+        images,
+        "--out",
+        run,
+        "--epochs",
+        "1",
+        "--hardware.precision",
+        "32-true",
+    ]
+    later = [
+        ["resume", run, "--monitoring.log-every", "1"],
+        ["embed", run, "--data", images, "--out", tmp_path / "features.npy"],
+        ["evaluate", "knn", run, "--data", images, "--k", "3", "--baselines", "--out", tmp_path / "knn.json"],
+        ["export", run, "--to", "torchvision", "--out", tmp_path / "backbone.safetensors"],
+    ]
+    for words in (pretrain, *later):
+        assert main([*map(str, words), "--quiet"]) == 0, capsys.readouterr().err
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert settings.read(run).epochs == 1
+    assert np.load(tmp_path / "features.npy").shape == (40, 512)
+    assert json.loads((tmp_path / "knn.json").read_text())["settings"]["k"] == 3
+    assert "moco_v2: top-1 " in told.out and "raw pixels: top-1 " in told.out
+    assert "load_state_dict" in told.out and (tmp_path / "backbone.safetensors").is_file()
+
+
+def test_the_process_ends_with_the_status(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(settings.__file__).parents[1])}
+    command = [sys.executable, "-m", "vantage.cli", "pretran"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("vantage: there is no verb 'pretran'; did you mean pretrain?")
+
+
+def test_the_command_line_itself_imports_no_torch() -> None:
+    code = (
+        "import sys, types\n"
+        "package = types.ModuleType('vantage')\n"
+        f"package.__path__ = [{str(Path(settings.__file__).parent)!r}]\n"
+        "sys.modules['vantage'] = package\n"
+        "from vantage.cli import main\n"
+        "assert main(['--help']) == 0 and main(['embed', '--help']) == 0 and main(['pretran']) == 2\n"
+        "assert 'torch' not in sys.modules, 'torch is imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
