@@ -24,7 +24,7 @@ from timing import write_results
 import vantage
 from vantage.data import open_source
 from vantage.encoders import Momentum, ResNet, Shared
-from vantage.evaluate import KNN, LogisticRegression, evaluate
+from vantage.evaluate import KNN, LinearCached, evaluate
 from vantage.progress import PlainTeller
 from vantage.train import train
 
@@ -69,10 +69,10 @@ def measure(data: Path, name: str, recipe: str, seed: int, images: int, stride: 
         seconds = time.perf_counter() - start
         row: dict[str, Any] = {"set": name, "recipe": recipe, "seed": seed, "epochs": run.epochs, "batch": run.batch}
         row |= {"images": len(source), "train_seconds": round(seconds), "stem_stride": stride}
-        for protocol in (KNN(), LogisticRegression()):
+        for protocol in (KNN(), LinearCached()):
             result = evaluate(folder / "run", protocol, source, test, baselines=True)
             for encoder, outcome in result.outcomes.items():
-                row[f"{protocol.name}: {encoder}"] = round(100 * outcome.accuracy.top1, 2)
+                row[f"{protocol.name}: {encoder}"] = round(outcome.accuracy.top1, 2)
         return row
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -8,6 +8,7 @@ from vantage.data.loading import Batch, Crops, StreamedImages
 from vantage.data.opening import open_source
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.parquet import Parquet
+from vantage.data.photographs import Photographs
 from vantage.data.reencode import Resized, resize_short_side
 from vantage.data.resident import BUDGET, ResidentImages, decode_all, fits, resident_size
 from vantage.data.scan import BadImage, OnBadImage, Scan, readable, scan
@@ -25,6 +26,7 @@ __all__ = [
     "Folder",
     "OnBadImage",
     "Parquet",
+    "Photographs",
     "ResidentImages",
     "Resized",
     "Scan",

@@ -8,6 +8,7 @@ from vantage.data.cache import cache_folder
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.folder import Folder
 from vantage.data.parquet import Parquet
+from vantage.data.photographs import Photographs
 from vantage.data.source import Source
 from vantage.data.tar import Tar
 from vantage.data.torchvision_sets import open_torchvision
@@ -34,6 +35,7 @@ def open_source(
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
     * `torchvision:CIFAR10`: a set that torchvision can download
+    * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
 
     A part of a place is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, wherever
     it lies nearest to the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train`
@@ -48,6 +50,8 @@ def open_source(
     if written.startswith("torchvision:"):
         name, _, part = written.removeprefix("torchvision:").partition("#")
         source = open_torchvision(name, part, data_root or cache / "sets")
+    elif written in ("photographs:train", "photographs:test"):
+        source = Photographs("train" if written.endswith("train") else "test")
     else:
         path, part = _split(written)
         source = _open_path(path, part, cache, max_pixels)

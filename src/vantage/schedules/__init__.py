@@ -1,0 +1,22 @@
+"""Numbers that follow the step, and learning rates that follow the epochs.
+
+A `Schedule` maps the step (optimizer steps taken so far, from 0) to a number: a weight, a temperature, a percentile. A
+`RateSchedule` gives the learning rate of a step; it is told how long an epoch and the run are, so that one recipe
+holds for a data set of any size. Both are frozen values without state: resuming at step s needs nothing but s.
+"""
+
+from vantage.schedules.numbers import Constant, Cosine, Exponential, Linear, Schedule, Steps
+from vantage.schedules.rates import CosineByEpoch, CosineByStep, RateSchedule, StepDecay
+
+__all__ = [
+    "Constant",
+    "Cosine",
+    "CosineByEpoch",
+    "CosineByStep",
+    "Exponential",
+    "Linear",
+    "RateSchedule",
+    "Schedule",
+    "StepDecay",
+    "Steps",
+]

@@ -1,0 +1,69 @@
+"""What the schedules share: curves between two numbers, and refusals of numbers that make no sense."""
+
+import itertools
+import math
+
+from vantage.errors import UserError
+
+
+def moved(epoch: int, epochs: int, to: int) -> int:
+    """An epoch of a run of `epochs`, moved in proportion to a run of `to`."""
+    return min(round(epoch * to / epochs), to - 1)
+
+
+def between(start: float, end: float, part: float) -> float:
+    """The point between two numbers: `part` 0 is `start`, 1 is `end`."""
+    # Weighted by both ends, so that part 0 and part 1 give them exactly.
+    return start * (1 - part) + end * part
+
+
+def half_cosine(start: float, end: float, part: float) -> float:
+    """From `start` to `end` along half a cosine."""
+    return between(end, start, 0.5 * (1 + math.cos(math.pi * part)))
+
+
+def climb(peak: float, step: int, steps: int) -> float:
+    """Linear warm-up that ends at `peak` in its last step."""
+    return peak * (step + 1) / steps
+
+
+def check_run(schedule: object, step: int, steps_per_epoch: int, epochs: int, warmup_epochs: int) -> None:
+    """Raises `UserError` for a run in which a rate makes no sense."""
+    require(schedule, "step", step, step >= 0, "be 0 or more")
+    require(
+        schedule,
+        "steps_per_epoch",
+        steps_per_epoch,
+        steps_per_epoch >= 1,
+        "be 1 or more: is a batch larger than the set?",
+    )
+    require(schedule, "epochs", epochs, epochs >= 1, "be 1 or more")
+    fits = warmup_epochs == 0 or warmup_epochs < epochs
+    require(schedule, "warmup_epochs", warmup_epochs, fits, f"be less than the {epochs} epochs of the run")
+
+
+def require(schedule: object, field: str, value: object, holds: bool, must: str) -> None:
+    """Raises `UserError` unless the condition holds."""
+    if not holds:
+        raise UserError(f"{type(schedule).__name__}: {field} is {value}; it must {must}")
+
+
+def finite(schedule: object, *fields: str) -> None:
+    """Raises `UserError` for fields that are not finite."""
+    for field in fields:
+        value = getattr(schedule, field)
+        require(schedule, field, value, math.isfinite(value), "be a finite number")
+
+
+def at_least(schedule: object, least: int, *fields: str) -> None:
+    """Raises `UserError` for fields below `least`."""
+    for field in fields:
+        value = getattr(schedule, field)
+        require(schedule, field, value, math.isfinite(value) and value >= least, f"be {least} or more, and finite")
+
+
+def growing(schedule: object, field: str) -> None:
+    """Raises `UserError` unless a field's numbers grow from 0 or later."""
+    jumps = getattr(schedule, field)
+    holds = all(jump >= 0 for jump in jumps) and all(a < b for a, b in itertools.pairwise(jumps))
+    require(schedule, field, jumps, holds, "grow, and start at 0 or later")

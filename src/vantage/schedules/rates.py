@@ -1,0 +1,153 @@
+"""Learning rates that follow the epochs."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from vantage.schedules.checks import at_least, check_run, climb, growing, half_cosine, moved, require
+
+__all__ = ["CosineByEpoch", "CosineByStep", "RateSchedule", "StepDecay"]
+
+
+@runtime_checkable
+class RateSchedule(Protocol):
+    """A learning rate that follows the step, in terms of epochs."""
+
+    def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """The learning rate of `step` (from 0) in a run of `epochs` epochs of `steps_per_epoch` optimizer steps."""
+        ...
+
+    def scaled(self, factor: float) -> "RateSchedule":
+        """The same course at `factor` times the rate, as when the batch grows by it."""
+        ...
+
+    def stretched(self, epochs: int, to: int) -> "RateSchedule":
+        """The same course for a run of `to` epochs in place of `epochs`: what happens at an epoch moves in
+        proportion."""
+        ...
+
+
+@dataclass(frozen=True)
+class CosineByEpoch:
+    """Learning rate on half a cosine that moves once an epoch, as MoCo v2 trains (arXiv 2003.04297).
+
+    With n steps an epoch, E epochs and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
+
+        warm-up (e < w):  peak · (s + 1) / (w · n)
+        then:             final + (peak − final) · ½(1 + cos(π (e − w) / (E − w)))
+
+    MoCo's own schedule is w = 0 and final = 0: its last epoch still trains, at e = E − 1. Warm-up moves every step and
+    its last step is at `peak`; step 0 is above 0, so that no step is spent at rate nought.
+    """
+
+    peak: float
+    """Highest learning rate, as handed to the optimizer (already scaled to the batch)."""
+    final: float = 0.0
+    """Learning rate that the curve reaches at the end of the last epoch."""
+    warmup_epochs: int = 0
+    """Epochs of linear warm-up."""
+
+    def scaled(self, factor: float) -> "CosineByEpoch":
+        """The same course at `factor` times the rate."""
+        return replace(self, peak=self.peak * factor, final=self.final * factor)
+
+    def stretched(self, epochs: int, to: int) -> "CosineByEpoch":
+        """The same course for `to` epochs in place of `epochs`."""
+        return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "peak", "final", "warmup_epochs")
+
+    def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
+        check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
+        if step < self.warmup_epochs * steps_per_epoch:
+            return climb(self.peak, step, self.warmup_epochs * steps_per_epoch)
+        done = min(step // steps_per_epoch - self.warmup_epochs, epochs - self.warmup_epochs)
+        return half_cosine(self.peak, self.final, done / (epochs - self.warmup_epochs))
+
+
+@dataclass(frozen=True)
+class CosineByStep:
+    """Learning rate on half a cosine that moves every step, as SimCLR trains (arXiv 2002.05709).
+
+    With n steps an epoch, E epochs and w warm-up epochs, at step s:
+
+        warm-up (s < w n):  peak · (s + 1) / (w · n)
+        then:               final + (peak − final) · ½(1 + cos(π (s − w n) / (E n − w n)))
+
+    SimCLR's release warms up by s / (w n), one step later: its first step has rate 0.
+    """
+
+    peak: float
+    """Highest learning rate, as handed to the optimizer (already scaled to the batch)."""
+    final: float = 0.0
+    """Learning rate that the curve reaches after the last step."""
+    warmup_epochs: int = 0
+    """Epochs of linear warm-up."""
+
+    def scaled(self, factor: float) -> "CosineByStep":
+        """The same course at `factor` times the rate."""
+        return replace(self, peak=self.peak * factor, final=self.final * factor)
+
+    def stretched(self, epochs: int, to: int) -> "CosineByStep":
+        """The same course for `to` epochs in place of `epochs`."""
+        return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "peak", "final", "warmup_epochs")
+
+    def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
+        check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
+        warmup = self.warmup_epochs * steps_per_epoch
+        if step < warmup:
+            return climb(self.peak, step, warmup)
+        length = epochs * steps_per_epoch - warmup
+        return half_cosine(self.peak, self.final, min(step - warmup, length) / length)
+
+
+@dataclass(frozen=True)
+class StepDecay:
+    """Learning rate that drops at given epochs, as instance discrimination and MoCo v1 train.
+
+    With n steps an epoch and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
+
+        warm-up (e < w):  peak · (s + 1) / (w · n)
+        then:             peak · factor^(how many of `at_epochs` are ≤ e)
+
+    Without `at_epochs` this is a constant rate. Drops beyond the last epoch never come: a shorter run needs its own.
+    """
+
+    peak: float
+    """Highest learning rate, as handed to the optimizer (already scaled to the batch)."""
+    factor: float = 0.1
+    """What each drop multiplies by."""
+    at_epochs: tuple[int, ...] = (120, 160)
+    """The epochs (from 0) at whose first step the rate drops, growing."""
+    warmup_epochs: int = 0
+    """Epochs of linear warm-up; no drop may come before its end."""
+
+    def scaled(self, factor: float) -> "StepDecay":
+        """The same course at `factor` times the rate."""
+        return replace(self, peak=self.peak * factor)
+
+    def stretched(self, epochs: int, to: int) -> "StepDecay":
+        """The same course for `to` epochs in place of `epochs`; drops that would fall on one epoch follow each
+        other."""
+        drops: list[int] = []
+        for drop in self.at_epochs:
+            drops.append(max(moved(drop, epochs, to), drops[-1] + 1 if drops else 0))
+        return replace(self, at_epochs=tuple(drops), warmup_epochs=moved(self.warmup_epochs, epochs, to))
+
+    def __post_init__(self) -> None:
+        at_least(self, 0, "peak", "factor", "warmup_epochs")
+        growing(self, "at_epochs")
+        late = all(drop >= self.warmup_epochs for drop in self.at_epochs)
+        require(self, "at_epochs", self.at_epochs, late, f"come after the {self.warmup_epochs} epochs of warm-up")
+
+    def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
+        check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
+        if step < self.warmup_epochs * steps_per_epoch:
+            return climb(self.peak, step, self.warmup_epochs * steps_per_epoch)
+        return self.peak * self.factor ** sum(drop <= step // steps_per_epoch for drop in self.at_epochs)
