@@ -211,7 +211,7 @@ def test_what_was_fitted_and_what_was_given_is_told(
     assert "epochs: recipe 200, this run 6, why given" in told.err
     assert re.search(r"rate\.at_epochs: recipe \(120, 160\), this run .*, why follows what was given", told.err)
     assert f"images: 40 from {images}" in told.err
-    assert "their short side is 40 px" in told.err
+    assert "the images' short side is 40 px" in told.err
     words[5] = tmp_path / "quiet"
     run_of(trained, *words, "--quiet")
     assert capsys.readouterr() == ("", "")
@@ -412,20 +412,11 @@ def test_a_summary_names_every_part() -> None:
 # All of it, with nothing replaced
 
 
-def test_from_images_to_a_backbone(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = make_images(tmp_path / "images", 16, count=8)
+    quick = ["--size", "16", "--encoders.encoder.normalisation.groups", "4", "--hardware.precision", "32-true"]
     run = tmp_path / "run"
-    pretrain = [
-        "pretrain",
-        "moco_v2",
-        "--data",
-        images,
-        "--out",
-        run,
-        "--epochs",
-        "1",
-        "--hardware.precision",
-        "32-true",
-    ]
+    pretrain = ["pretrain", "moco_v2", "--data", images, "--out", run, "--epochs", "1", *quick]
     later = [
         ["resume", run, "--monitoring.log-every", "1"],
         ["embed", run, "--data", images, "--out", tmp_path / "features.npy"],
@@ -437,7 +428,7 @@ def test_from_images_to_a_backbone(images: Path, tmp_path: Path, capsys: pytest.
     told = capsys.readouterr()
     assert told.err == ""
     assert settings.read(run).epochs == 1
-    assert np.load(tmp_path / "features.npy").shape == (40, 512)
+    assert np.load(tmp_path / "features.npy").shape == (16, 512)
     assert json.loads((tmp_path / "knn.json").read_text())["settings"]["k"] == 3
     assert "moco_v2: top-1 " in told.out and "raw pixels: top-1 " in told.out
     assert "load_state_dict" in told.out and (tmp_path / "backbone.safetensors").is_file()

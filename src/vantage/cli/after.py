@@ -175,7 +175,9 @@ def demo(words: list[str], voice: Voice) -> int:
 def _source(place: str, asked: Any, voice: Voice) -> "Source":
     from vantage.run import Data
 
-    return look_at(Data(place, asked["on_bad_image"], asked["workers"]), voice)
+    source, told = look_at(Data(place, asked["on_bad_image"], asked["workers"]), voice)
+    voice.note(told)
+    return source
 
 
 def _work(asked: Any, voice: Voice, batch: int = 256) -> "Work":

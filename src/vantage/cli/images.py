@@ -1,4 +1,4 @@
-"""Images as a verb opens them: looked at first, with what was found told."""
+"""Images as a verb opens them: all of them are looked at first."""
 
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["look_at"]
 
 
-def look_at(data: "Data", voice: Voice) -> "Source":
-    """The readable images of a place. Raises `UserError` where there are none, or too many that are unreadable."""
+def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
+    """The readable images of a place, and a line about the others, with the progress shown.
+
+    Raises `UserError` where there are no images, or too many that are unreadable.
+    """
     from vantage.feed import open_images
     from vantage.progress import teller
 
@@ -26,8 +29,6 @@ def look_at(data: "Data", voice: Voice) -> "Source":
         progress.advance(done)
 
     try:
-        source, told = open_images(data, advance)
+        return open_images(data, advance)
     finally:
         progress.stop()
-    voice.note(told)
-    return source

@@ -62,7 +62,7 @@ def pretrain(words: list[str], voice: Voice) -> int:
     out = Path(first.values["out"])
     _check_folder(out)
     early = {path: value for path, value in _changes(first, _fields(recipe(224))).items() if path.startswith(_EARLY)}
-    source = look_at(replaced(recipe(224), early).data, voice)
+    source, _ = look_at(replaced(recipe(224), early).data, voice)
     images, size = len(source), first.values["size"] or _suited(source, voice)
     planned = replaced(recipe(size), early)
     fitted = planned.fit(images)
@@ -126,7 +126,9 @@ def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
 
 
 def _fields(run: "Run") -> tuple[Leaf, ...]:
-    return tuple(replace(leaf, aliases=_ALIASES.get(leaf.path, ())) for leaf in leaves(run) if leaf.path != "recipe")
+    """Those that a person may set; where the images come from stands first."""
+    known = [replace(leaf, aliases=_ALIASES.get(leaf.path, ())) for leaf in leaves(run) if leaf.path != "recipe"]
+    return tuple(sorted(known, key=lambda leaf: not leaf.path.startswith("data.")))
 
 
 def _changes(parsed: Parsed, known: tuple[Leaf, ...]) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def _suited(source: "Source", voice: Voice) -> int:
 
     side, _ = usual_size(source)
     size = next((chosen for most, chosen in SIZES if side <= most), 224)
-    voice.note(f"their short side is {side} px (median), so views have {size} px; --size chooses another")
+    voice.note(f"the images' short side is {side} px (median), so views have {size} px; --size chooses another")
     return size
 
 
