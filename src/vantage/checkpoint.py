@@ -32,9 +32,10 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     Raises `UserError` if the disk is full or not writable; older checkpoints stay usable.
     """
     folder = run_folder / "checkpoint"
-    target, draft = folder / f"step-{step:09d}", folder / f".draft-{step:09d}"
+    target, draft, replaced = folder / f"step-{step:09d}", folder / f".draft-{step:09d}", folder / ".draft-replaced"
     try:
-        shutil.rmtree(draft, ignore_errors=True)
+        for left in folder.glob(".draft-*"):  # by a process that was killed while it wrote
+            shutil.rmtree(left, ignore_errors=True)
         draft.mkdir(parents=True)
         whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         save_file(whole, draft / _TENSORS)
@@ -42,9 +43,11 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
         (draft / _FACTS).write_text(text)
         for name in (_TENSORS, _FACTS):
             _flush(draft / name)
-        shutil.rmtree(target, ignore_errors=True)
+        if target.exists():  # renamed, not deleted first: a kill in between should find as little time as possible
+            target.rename(replaced)
         draft.rename(target)
         _flush(folder)
+        shutil.rmtree(replaced, ignore_errors=True)
     except (OSError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
         kept = latest(run_folder)

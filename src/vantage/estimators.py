@@ -121,8 +121,7 @@ class NCEState(TableEstimator):
         if self.training and torch.isnan(self.log_normaliser):
             self._set_normaliser(near.detach(), far.detach())
         log_z = self.log_normaliser.to(near.dtype)
-        noise = negative.keep.sum(1, keepdim=True) / self.images + 1e-7
-        log_noise = noise.to(near.dtype).log()
+        log_noise = (negative.keep.sum(1, keepdim=True).to(near.dtype) / self.images + 1e-7).log()
         attract = torch.logaddexp(near - log_z, log_noise) - (near - log_z)
         repel = torch.logaddexp(far - log_z, log_noise) - log_noise
         attract = attract.masked_fill(~positive.keep, 0.0).sum(1)  # a dropped pair is −inf − −inf
