@@ -24,8 +24,8 @@ from vantage.trained import Trained
 
 __all__ = ["KNN", "NearestNeighbour"]
 
-_QUERIES, _BANK = 256, 50_000
-"""Rows and columns of the table of similarities that is held at a time: 51 MB."""
+_QUERIES, _BANK = 192, 50_000
+"""Rows and columns of the table of similarities that is held at a time: 37 MiB."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,153 @@
+"""A linear classifier on cached features: seconds until it is within half a point of the best test accuracy.
+
+    python benchmarks/probe.py CIFAR10 [--threads 2] [--rounds 3]
+
+CIFAR10 is any place that Vantage can open, with parts train and test (a .tar.gz of class folders). Features,
+50,000 x 512, are random whitened patches of the images, rectified and pooled to 2 x 2 (Coates et al., AISTATS
+2011), standardised; they are kept in the cache folder. Against SGD over a TensorDataset and DataLoader, as probes
+are commonly written: 100 epochs of batches of 256, momentum .9, rate .1, times .1 at 60 and 80.
+
+Second table: six learning rates side by side (`Heads`) against one, over the same features: what a sweep costs in
+one pass.
+"""
+
+import argparse
+import itertools
+import statistics
+import time
+
+import torch
+from timing import interleave, speedup, write_results
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, conv2d, cross_entropy, normalize, relu
+from torch.utils.data import DataLoader, TensorDataset
+
+from vantage.data import cache_folder, decode_all, labels_of, open_source
+from vantage.evaluate import Heads, fit_logistic
+
+PATCH, FILTERS = 6, 128
+Curve = list[tuple[float, float]]
+
+
+def filters(images: Tensor) -> Tensor:
+    """Random patches, each standardised, whitened together."""
+    generator = torch.Generator().manual_seed(0)
+    chosen = images[torch.randperm(len(images), generator=generator)[:4000]].float() / 255
+    top, left = torch.randint(0, images.shape[2] - PATCH + 1, (2, len(chosen)), generator=generator).tolist()
+    parts = [one[:, i : i + PATCH, j : j + PATCH] for one, i, j in zip(chosen, top, left, strict=True)]
+    patch = torch.stack(parts).flatten(1)
+    patch = patch - patch.mean(1, keepdim=True)
+    patch = patch / (patch.std(1, keepdim=True) + 0.05)
+    centred = patch - patch.mean(0)
+    value, vector = torch.linalg.eigh(torch.cov(centred.T))
+    white = vector @ torch.diag((value + 0.1).rsqrt()) @ vector.T
+    picked = torch.randperm(len(patch), generator=generator)[:FILTERS]
+    return (normalize(centred @ white, dim=1)[picked] @ white).view(FILTERS, 3, PATCH, PATCH)
+
+
+def features(images: Tensor, kernel: Tensor) -> Tensor:
+    """Responses of each image to the patches, pooled."""
+    made = []
+    for part in images.split(500):
+        answer = conv2d(part.float() / 255 * 2 - 1, kernel * 2)
+        answer = answer - answer.mean((2, 3), keepdim=True)
+        answer = relu(answer - 0.25 * answer.std((2, 3), keepdim=True))
+        made.append(adaptive_avg_pool2d(answer, 2).flatten(1))
+    return torch.cat(made)
+
+
+def data(place: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Standardised features and labels for training and testing."""
+    train, test = open_source(f"{place}#train"), open_source(f"{place}#test")
+    images = decode_all(train, cache=cache_folder())
+    kernel = filters(images)
+    known, asked = features(images, kernel), features(decode_all(test, cache=cache_folder()), kernel)
+    mean, deviation = known.mean(0), known.std(0) + 1e-6
+    return (known - mean) / deviation, labels_of(train), (asked - mean) / deviation, labels_of(test)
+
+
+def share(weight: Tensor, bias: Tensor, vector: Tensor, label: Tensor) -> float:
+    """Accuracy in per cent."""
+    return 100 * float(((vector @ weight.T + bias).argmax(1) == label).double().mean())
+
+
+def loader_sgd(vector: Tensor, label: Tensor, query: Tensor, wanted: Tensor) -> Curve:
+    """The common probe: seconds so far and test accuracy, after each epoch; tests are not timed."""
+    torch.manual_seed(0)
+    layer, curve, spent = nn.Linear(vector.shape[1], int(label.max()) + 1), [], 0.0
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [60, 80])
+    loader = DataLoader(TensorDataset(vector, label), 256, shuffle=True)
+    for _ in range(100):
+        start = time.perf_counter()
+        for part, target in loader:
+            optimizer.zero_grad()
+            cross_entropy(layer(part), target).backward()
+            optimizer.step()
+        schedule.step()
+        spent += time.perf_counter() - start
+        curve.append((spent, share(layer.weight.detach(), layer.bias.detach(), query, wanted)))
+    return curve
+
+
+def cached(vector: Tensor, label: Tensor, query: Tensor, wanted: Tensor) -> Curve:
+    """`fit_logistic` stopped after more and more iterations, each time from the start; every stop is a fit of its
+    own."""
+    curve = []
+    for iterations in (25, 50, 75, 100, 150, 200):
+        start = time.perf_counter()
+        fitted = fit_logistic(vector, label, int(label.max()) + 1, 1e-4, iterations)
+        curve.append((time.perf_counter() - start, share(fitted.weight, fitted.bias, query, wanted)))
+    return curve
+
+
+def sweep(vector: Tensor, label: Tensor, rates: list[float]) -> None:
+    """One epoch of some learning rates side by side."""
+    heads = Heads(torch.zeros(int(label.max()) + 1, vector.shape[1]), torch.zeros(int(label.max()) + 1), rates)
+    for rows in torch.randperm(len(vector)).split(256):
+        heads.step(vector[rows], label[rows], 1.0)
+
+
+def main() -> None:
+    """Time, compare, write."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("place")
+    arguments.add_argument("--threads", type=int, default=2)
+    arguments.add_argument("--rounds", type=int, default=3)
+    given = arguments.parse_args()
+    torch.set_num_threads(given.threads)
+    facts = data(given.place)
+    curves: dict[str, list[Curve]] = {"cached (L-BFGS)": [], "SGD through a DataLoader": []}
+    for _ in range(given.rounds):
+        curves["cached (L-BFGS)"].append(cached(*facts))
+        curves["SGD through a DataLoader"].append(loader_sgd(*facts))
+    every = itertools.chain.from_iterable(itertools.chain.from_iterable(curves.values()))
+    aim = max(accuracy for _, accuracy in every) - 0.5
+    reached = {name: [_first(curve, aim) for curve in found] for name, found in curves.items()}
+    rows: list[dict[str, object]] = []
+    for name, found in curves.items():
+        row = {
+            "case": name,
+            "aim": round(aim, 2),
+            "seconds_to_aim": round(statistics.median(reached[name]), 2),
+            "seconds_in_all": round(statistics.median(curve[-1][0] for curve in found), 2),
+            "final_accuracy": round(statistics.median(curve[-1][1] for curve in found), 2),
+            "cached_is_faster_by": round(speedup(reached, "cached (L-BFGS)", name), 2),
+        }
+        rows.append(row)
+    one, six = "one rate, an epoch", "six rates side by side, an epoch"
+    grid = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
+    seconds = interleave({one: lambda: sweep(*facts[:2], [0.1]), six: lambda: sweep(*facts[:2], grid)}, given.rounds)
+    for name, found in seconds.items():
+        rows.append({"case": name, "seconds": round(statistics.median(found), 3)})
+    for row in rows:
+        print(row)
+    print(write_results("probe", rows))
+
+
+def _first(curve: Curve, aim: float) -> float:
+    return next((spent for spent, accuracy in curve if accuracy >= aim), float("inf"))
+
+
+if __name__ == "__main__":
+    main()
