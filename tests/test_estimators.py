@@ -215,7 +215,7 @@ def test_21_a_negative_margin_weakens_negatives():
 
 @pytest.mark.parametrize("count", [1, 100, 4095])
 def test_9_info_nce_bounds_information_by_log_of_the_choices(count: int):
-    """With 1/(k+1) in the denominator the estimate is log(k+1) − loss: 0 for a constant critic, never above log(k+1)."""
+    """The estimate is log(k+1) − loss: 0 for a constant critic, never above log(k+1)."""
     flat = InfoNCE(1.0)(
         synthetic.table(torch.zeros(1, 1, dtype=torch.float64)), torch.tensor([math.log(count)], dtype=torch.float64)
     )

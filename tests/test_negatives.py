@@ -1,6 +1,7 @@
 """The contract of negative rules, and what each rule does beyond it.
 
-A new rule needs one instance in `CONTRACT`; a public rule that is missing there fails `test_every_rule_is_in_the_contract`.
+A new rule needs one instance in `CONTRACT`; a public rule that is missing there
+fails `test_every_rule_is_in_the_contract`.
 """
 
 from dataclasses import fields, is_dataclass, replace

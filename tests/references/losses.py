@@ -1,4 +1,6 @@
-"""Objectives as loops over scalars. Rows are lists of vectors; every result is one scalar tensor per query, so autograd gives gradients.
+"""Objectives as loops over scalars.
+
+Every result is made of scalar tensors, so autograd gives gradients.
 
 τ: temperature   a: cosine with a positive   b: cosine with a negative
 """

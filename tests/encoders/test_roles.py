@@ -1,0 +1,140 @@
+"""Roles: which network encodes queries and which encodes keys."""
+
+import pytest
+import ranks
+import shrunken
+import torch
+from references import memory as reference
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from vantage.encoders import BatchNorm, Encoder, Linear, Momentum, PerView, Shared, SplitBatchNorm
+from vantage.errors import UserError
+from vantage.schedules import Constant
+from vantage.schedules import Linear as Line
+
+PLAIN = Encoder(shrunken.TwoLayers(False), Linear(6))
+NORMALISED = Encoder(shrunken.TwoLayers(), Linear(6), SplitBatchNorm(2))
+
+
+def views(count: int = 2, rows: int = 8) -> dict[int, Tensor]:
+    return {n: torch.randn(rows, 3, 6, 6, generator=torch.Generator().manual_seed(n)) for n in range(count)}
+
+
+def test_shared_encodes_each_view_once_and_keys_learn():
+    networks, calls = Shared(PLAIN).build(), []
+    networks.network.register_forward_hook(lambda *_: calls.append(1))
+    queries = networks.queries(views())
+    keys = networks.keys(views(), queries, 0)
+    assert len(calls) == 1, "two views of one size go through the network in one pass, and keys are these vectors"
+    assert all(keys[n] is queries[n] for n in range(2))
+    assert keys[1].requires_grad
+    alone = networks.keys({1: views()[1]}, {}, 0)
+    assert_close(alone[1], queries[1])
+
+
+def test_views_of_other_sizes_go_by_themselves():
+    networks = Shared(PLAIN).build()
+    several = views() | {2: torch.randn(8, 3, 4, 4)}
+    queries = networks.queries(several)
+    for number, view in several.items():
+        assert_close(queries[number], networks.network(view))
+
+
+def test_per_view_has_a_network_for_each_view():
+    networks = PerView((PLAIN, PLAIN)).build()
+    queries = networks.queries({0: views()[0]})
+    keys = networks.keys(views(), queries, 0)
+    assert keys[0] is queries[0] and keys[1].requires_grad
+    assert_close(keys[1], networks.kept[1](views()[1]))
+    assert len(networks.kept) == 2
+    with pytest.raises(UserError, match="one width"):
+        PerView((PLAIN, Encoder(shrunken.TwoLayers(False), Linear(5)))).build()
+    with pytest.raises(UserError, match="no encoders"):
+        PerView(())
+
+
+def numbers(module: nn.Module) -> list[float]:
+    return torch.cat([parameter.detach().flatten() for parameter in module.parameters()]).tolist()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.999, 1.0])
+@pytest.mark.parametrize("after", [False, True])
+def test_18_the_slow_network_follows(momentum: float, after: bool):
+    networks = Momentum(PLAIN, Constant(momentum), after).build().double()
+    assert numbers(networks.slow) == numbers(networks.network), "it starts as a copy"
+    assert not any(parameter.requires_grad for parameter in networks.slow.parameters())
+    with torch.no_grad():
+        for parameter in networks.network.parameters():
+            parameter.add_(torch.randn_like(parameter))
+    before, fast = numbers(networks.slow), numbers(networks.network)
+    (networks.before_step if after else networks.after_step)(0)
+    assert numbers(networks.slow) == before, "it moves once a step"
+    (networks.after_step if after else networks.before_step)(0)
+    assert numbers(networks.slow) == pytest.approx(reference.slow(before, fast, momentum), rel=0, abs=1e-14)
+    if momentum in (0.0, 1.0):
+        assert numbers(networks.slow) == (fast if momentum == 0 else before)
+
+
+def test_momentum_may_follow_the_step():
+    networks = Momentum(PLAIN, Line(1.0, 0.0, 10)).build()
+    with torch.no_grad():
+        networks.network.head.weight.add_(1.0)  # pyright: ignore
+    before = numbers(networks.slow)
+    networks.before_step(0)
+    assert numbers(networks.slow) == before
+    networks.before_step(10)
+    assert numbers(networks.slow) == numbers(networks.network)
+
+
+def test_only_parameters_follow_and_statistics_are_its_own():
+    networks = Momentum(NORMALISED, Constant(0.0)).build()
+    queries = networks.queries({0: views()[0]})
+    networks.keys({1: views()[1] * 5}, queries, 3)
+    fast = dict(networks.network.named_buffers())["backbone.1.running_var"].clone()
+    slow = dict(networks.slow.named_buffers())["backbone.1.running_var"].clone()
+    assert not torch.allclose(fast, slow)
+    networks.before_step(0)
+    assert torch.equal(dict(networks.slow.named_buffers())["backbone.1.running_var"], slow)
+
+
+def test_keys_carry_no_gradient_and_come_back_in_order():
+    """In evaluation BatchNorm does not mix images, so the shuffle must leave no trace."""
+    networks = Momentum(NORMALISED).build().eval()
+    keys = networks.keys(views(), {}, 5)
+    assert not keys[0].requires_grad
+    for number, view in views().items():
+        assert_close(keys[number], networks.slow(view))
+
+
+def test_shuffle_mixes_the_groups():
+    """Keys are normalised with other images than their queries, and with others for another seed."""
+    networks = Momentum(NORMALISED, Constant(1.0)).build()
+    straight = networks.slow(views()[1]).detach()
+    shuffled = [networks.keys({1: views()[1]}, {}, seed)[1] for seed in (1, 2)]
+    assert not torch.allclose(straight, shuffled[0], atol=1e-4)
+    assert not torch.allclose(shuffled[0], shuffled[1], atol=1e-4)
+    order = torch.randperm(8, generator=torch.Generator().manual_seed(1))
+    assert_close(shuffled[0], networks.slow(views()[1][order]).detach()[order.argsort()])
+
+
+def test_without_groups_on_one_process_a_shuffle_would_change_nothing():
+    networks = Momentum(Encoder(shrunken.TwoLayers(), Linear(6), BatchNorm())).build()
+    assert_close(networks.keys({1: views()[1]}, {}, 1)[1], networks.slow(views()[1]))
+
+
+def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():
+    """Two groups of the joint batch are the two halves of the images, each with both views: what two processes hold."""
+    networks = Shared(NORMALISED).build()
+    whole = networks.queries(views())
+    for half in (slice(0, 4), slice(4, 8)):
+        single = Shared(Encoder(shrunken.TwoLayers(), Linear(6), BatchNorm())).build()
+        single.load_state_dict(networks.state_dict())
+        part = single.queries({n: view[half] for n, view in views().items()})
+        for number in range(2):
+            assert_close(part[number], whole[number][half])
+
+
+def test_the_two_process_cases_cover_roles_with_batch_statistics():
+    kinds = {type(run.encoders) for run in ranks.cases(BatchNorm()).values()}
+    assert kinds == {Shared, Momentum}

@@ -1,0 +1,90 @@
+"""What each of two processes does for `test_learner.py` and `test_processes.py`, and what one does alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import shrunken
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as spawning
+from torch.nn.parallel import DistributedDataParallel
+
+from vantage import processes
+from vantage.encoders import BatchNorm, Normalisation, SplitBatchNorm
+from vantage.recipes import RECIPES
+
+STEPS = 5
+
+
+def train(run: Any, wrap: bool) -> dict[str, Any]:
+    """A few steps of plain gradient descent: every loss, gradient, parameter and store."""
+    learner = shrunken.learner(run)
+    module = DistributedDataParallel(learner, broadcast_buffers=False) if wrap else learner
+    parameters = [p for p in learner.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.9)
+    losses, gradients, keys = [], [], []
+    for step, (views, image) in enumerate(shrunken.batches(STEPS, learner.views)):
+        learner.before_step(step)
+        result = module([processes.own_rows(view) for view in views], processes.own_rows(image), step)
+        optimizer.zero_grad()
+        result.loss.backward()
+        gradients.append({n: p.grad.clone() for n, p in learner.named_parameters() if p.grad is not None})
+        optimizer.step()
+        learner.after_step([result.fresh], step)
+        losses.append(float(processes.total(result.loss.detach())) / processes.count())
+        keys.append([{n: vector.clone() for n, vector in result.fresh.vectors.items()}, result.fresh.image.clone()])
+    return {"losses": losses, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
+
+
+def cases(groups: Normalisation) -> dict[str, Any]:
+    """Every recipe with BatchNorm in groups and without BatchNorm, made small."""
+    found = {}
+    for recipe in RECIPES:
+        found[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), groups)
+        found[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
+    return found
+
+
+def one_process() -> dict[str, Any]:
+    """The joined batch on one process, whose two groups play the two processes."""
+    return {name: train(run, wrap=False) for name, run in cases(SplitBatchNorm(2)).items()}
+
+
+def every_recipe(folder: Path) -> None:
+    """The same on two processes, each with its half of the batch and plain BatchNorm."""
+    told = {name: train(run, wrap=True) for name, run in cases(BatchNorm()).items()}
+    torch.save(told, folder / f"{processes.rank()}.pt")
+
+
+def gathering(folder: Path) -> None:
+    """What `processes` gives on this rank."""
+    rank, told = processes.rank(), {}
+    rows = (torch.arange(6.0).reshape(3, 2) + 10 * rank).requires_grad_()
+    joined = processes.gather(rows)
+    told["count"], told["rank"], told["joined"] = processes.count(), rank, joined.detach()
+    told["own"] = torch.equal(processes.own_rows(joined), rows)
+    told["total"] = processes.total(torch.tensor(rank + 1.0))
+    told["integers"] = processes.gather(torch.arange(2) + 100 * rank)
+    # Each process weighs the joined rows by itself; the gradient is the sum of both weights.
+    weight = torch.arange(12.0).reshape(6, 2) * (rank + 1)
+    other = torch.zeros(6, 2, requires_grad=True)
+    both = joined + other  # autograd hands one gradient tensor to both
+    (both * weight).sum().backward()
+    told["gradient"], told["other"] = rows.grad, other.grad
+    torch.save(told, folder / f"{rank}.pt")
+
+
+def _enter(rank: int, work: Callable[[Path], None], folder: Path, count: int) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=count)
+    try:
+        work(folder)
+    finally:
+        dist.destroy_process_group()
+
+
+def spawn(work: Callable[[Path], None], folder: Path, count: int = 2) -> list[dict[str, Any]]:
+    """Run `work` on `count` processes joined by gloo, and give back what each wrote."""
+    spawning.spawn(_enter, (work, folder, count), nprocs=count)  # pyright: ignore
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(count)]

@@ -1,0 +1,139 @@
+"""Published recipes made small: a two-layer backbone and short memories, so that a step takes milliseconds.
+
+Inputs come from NumPy, so that every torch and every process gets the same.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
+from vantage.learner import Learner
+from vantage.memory import Bank, InBatch, Queue
+from vantage.negatives import OtherImages, Sample
+from vantage.run import Run
+
+IMAGES = 24
+"""Images of the tiny data set."""
+BATCH = 8
+"""Images of a step, over all processes."""
+SIDE = 6
+"""Pixels of a side."""
+
+
+@dataclass(frozen=True)
+class TwoLayers:
+    """A convolution, optionally BatchNorm, and pooling: enough for batch statistics to matter."""
+
+    normalised: bool = True
+
+    def build(self) -> nn.Module:
+        """Images (b, 3, h, w) to features (b, 10)."""
+        norm = nn.BatchNorm2d(10) if self.normalised else nn.Identity()
+        network = nn.Sequential(nn.Conv2d(3, 10, 3), norm, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        setattr(network, "width", 10)  # noqa: B010
+        return network
+
+
+def _encoder(encoder: Encoder, normalisation: Normalisation | None) -> Encoder:
+    changes: dict[str, Any] = {"width": 6} | ({"hidden": 12} if hasattr(encoder.head, "hidden") else {})
+    head = replace(encoder.head, **changes)  # pyright: ignore
+    if normalisation is not None:
+        return Encoder(TwoLayers(), head, normalisation)
+    return Encoder(TwoLayers(False), _Plain(head), BatchNorm())
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """A head without its BatchNorm layers."""
+
+    head: Any
+
+    @property
+    def width(self) -> int:
+        """Width of the head."""
+        return self.head.width
+
+    def build(self, features: int) -> nn.Module:
+        """The head, with BatchNorm layers replaced by nothing."""
+        head = self.head.build(features)
+        if isinstance(head, nn.Sequential):
+            return nn.Sequential(*(part for part in head if not isinstance(part, nn.BatchNorm1d)))
+        return head
+
+
+def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
+    """`run` with small networks and memories; `normalisation` is the reach of BatchNorm, `None` takes it out."""
+    role: Role
+    match run.encoders:
+        case Shared(encoder):
+            role = Shared(_encoder(encoder, normalisation))
+        case Momentum():
+            role = replace(run.encoders, encoder=_encoder(run.encoders.encoder, normalisation))
+        case PerView(encoders):
+            role = PerView(tuple(_encoder(encoder, normalisation) for encoder in encoders))
+        case other:
+            raise AssertionError(f"tell shrunken.py how to make {other} small")
+    branches = []
+    for branch in run.branches:
+        match branch.memory:
+            case Queue():
+                memory = Queue(10)  # shorter than two batches, and no multiple of one: wraps
+            case Bank() | InBatch():
+                memory = branch.memory
+            case other:
+                raise AssertionError(f"tell shrunken.py how to make {other} small")
+        rules = []
+        for rule in branch.negatives:
+            match rule:
+                case Sample():
+                    rules.append(replace(rule, count=7))
+                case OtherImages():
+                    rules.append(rule)
+                case other:
+                    raise AssertionError(f"tell shrunken.py how to make {other} small")
+        branches.append(replace(branch, memory=memory, negatives=tuple(rules)))
+    return replace(run, encoders=role, branches=tuple(branches))
+
+
+def fill(module: nn.Module, seed: int = 0) -> None:
+    """Give parameters and remembered vectors values from NumPy, whatever torch's own generator would give."""
+    generator = np.random.default_rng(seed)
+
+    def numbers(like: Tensor) -> Tensor:
+        return torch.from_numpy(generator.standard_normal(tuple(like.shape))).to(like.dtype)
+
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if ".slow." in name or name.startswith("slow."):
+                continue
+            scale = parameter[0].numel() ** -0.5 if parameter.ndim > 1 else 0.1
+            offset = 1.0 if parameter.ndim == 1 and name.endswith("weight") else 0.0
+            parameter.copy_(offset + scale * numbers(parameter))
+        if hasattr(module, "networks") and hasattr(module.networks, "slow"):
+            module.networks.slow.load_state_dict(module.networks.network.state_dict())  # pyright: ignore
+        for name, buffer in module.named_buffers():
+            if name.startswith("stores.") and name.endswith("vector"):
+                buffer.copy_(nn.functional.normalize(numbers(buffer), dim=1))
+
+
+def learner(run: Run, dtype: torch.dtype = torch.float64) -> Learner:
+    """The learner of a shrunk run, with values from NumPy."""
+    torch.manual_seed(0)
+    built = Learner(run.encoders, run.branches, images=IMAGES, seed=run.seed).to(dtype)
+    fill(built)
+    return built
+
+
+def batches(steps: int, views: int, dtype: torch.dtype = torch.float64) -> list[tuple[list[Tensor], Tensor]]:
+    """Views and image numbers of each step; every epoch of three steps is a new order of the same images."""
+    generator, found = np.random.default_rng(7), []
+    order = np.concatenate([generator.permutation(IMAGES) for _ in range(steps * BATCH // IMAGES + 1)])
+    for step in range(steps):
+        image = torch.from_numpy(order[step * BATCH : (step + 1) * BATCH].copy())
+        shape = (views, BATCH, 3, SIDE, SIDE)
+        found.append((list(torch.from_numpy(generator.standard_normal(shape)).to(dtype)), image))
+    return found

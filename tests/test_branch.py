@@ -1,0 +1,150 @@
+"""One contrast: its checks, and the whole path of references through it."""
+
+from dataclasses import replace
+
+import pytest
+import synthetic
+import torch
+from references import losses as reference
+from torch.testing import assert_close
+
+from vantage.branch import Branch
+from vantage.errors import UserError
+from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
+from vantage.memory import Bank, InBatch, Queue
+from vantage.negatives import OtherImages, Sample
+from vantage.positives import OtherViews, Remembered
+from vantage.records import Keys, Scores
+
+MOCO = Branch(Queue(9), OtherViews(), (), InfoNCE(0.2))
+IR = Branch(Bank(), Remembered(), (Sample(6),), InfoNCE(0.1), keys=(), pool=(0,))
+
+
+def contrast(branch: Branch, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int = 0):
+    choice = branch.estimator
+    built = choice.build(len(pool)) if isinstance(choice, TableChoice) else choice
+    return branch.contrast(query, keys, pool, step, built)
+
+
+def test_moco():
+    query, key, pool = (synthetic.keys(n, 5, seed) for seed, n in enumerate((4, 4, 9)))
+    query.vector.requires_grad_()
+    found = contrast(MOCO, query, (key,), pool).loss
+    expected = reference.moco(query.vector, key.vector, pool.vector, 0.2)
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (found, expected))
+    assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_nt_xent_as_two_branches_with_gradient_to_every_key():
+    first, second = synthetic.vectors(4, 5, 0).requires_grad_(), synthetic.vectors(4, 5, 1).requires_grad_()
+    image = torch.arange(4)
+    one, two, pool = (
+        Keys(first, image),
+        Keys(second, image),
+        Keys(torch.cat([first, second]), torch.cat([image, image])),
+    )
+    branch = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.5))
+    found = (contrast(branch, one, (two,), pool).loss + contrast(branch, two, (one,), pool).loss) / 2
+    expected = reference.nt_xent(first, second, 0.5)
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    for ours, theirs in zip(
+        torch.autograd.grad(found, (first, second)), torch.autograd.grad(expected, (first, second)), strict=True
+    ):
+        assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("same", [2, 9])
+def test_16_equal_embeddings_give_log_of_2n_minus_1(same: int):
+    vector, image = torch.ones(same, 3, dtype=torch.float64) / 3**0.5, torch.arange(same)
+    one, pool = Keys(vector, image), Keys(vector.repeat(2, 1), image.repeat(2))
+    found = contrast(Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1)), one, (one,), pool).loss
+    assert_close(found, torch.log(torch.tensor(2.0 * same - 1)).double(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["sampled", "full", "nce"])
+def test_instance_discrimination(objective: str):
+    query, pool = synthetic.keys(4, 5, 0), synthetic.keys(12, 5, 1)
+    query.vector.requires_grad_()
+    drawn = Sample(6).columns(query, 12).tolist()
+    if objective == "full":
+        branch = replace(IR, negatives=(OtherImages(),))
+        drawn = [[j for j in range(12) if j != i] for i in range(4)]
+    else:
+        branch = IR if objective == "sampled" else replace(IR, estimator=NCE(0.1))
+    found = contrast(branch, query, (), pool).loss
+    if objective == "nce":
+        near = [reference.dot(query.vector[i], pool.vector[i]) for i in range(4)]
+        far = [[reference.dot(query.vector[i], pool.vector[j]) for j in drawn[i]] for i in range(4)]
+        z = reference.nce_normaliser(near, far, 0.1, 12)
+        expected = torch.stack(reference.nce(near, far, 0.1, 12, z)).mean()
+    else:
+        expected = reference.instance_discrimination(query.vector, pool.vector, [0, 1, 2, 3], drawn, 0.1)
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (found, expected))
+    assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_the_mean_is_over_queries_with_a_positive():
+    class SomePositives:
+        """Only the first two queries have a positive."""
+
+        def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+            scores = OtherViews()(query, keys, pool)
+            return scores.only(torch.tensor([[True], [True], [False]]))
+
+    query, key, pool = (synthetic.keys(n, 4, seed) for seed, n in enumerate((3, 3, 9)))
+    found = contrast(replace(MOCO, positives=SomePositives()), query, (key,), pool).loss
+    first = slice(0, 2)
+    assert_close(found, contrast(MOCO, query.rows(first), (key.rows(first),), pool).loss, rtol=0, atol=1e-12)
+
+
+def test_no_query_with_a_positive_gives_nought_and_no_nan():
+    class NoPositives:
+        """No query has a positive."""
+
+        def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+            scores = OtherViews()(query, keys, pool)
+            return scores.only(torch.zeros_like(scores.keep))
+
+    for estimator in (InfoNCE(0.1), NCE(0.1)):
+        query, key, pool = (synthetic.keys(n, 4, seed) for seed, n in enumerate((3, 3, 9)))
+        query.vector.requires_grad_()
+        branch = replace(MOCO, positives=NoPositives(), estimator=estimator)
+        loss = contrast(branch, query, (key,), pool).loss
+        loss.backward()
+        assert loss == 0 and (query.vector.grad == 0).all()
+
+
+def test_rotating_everything_changes_nothing():
+    turn = torch.linalg.qr(synthetic.vectors(5, 5, 9)).Q
+    parts = [synthetic.keys(n, 5, seed) for seed, n in enumerate((4, 4, 9))]
+    turned = [Keys(part.vector @ turn, part.image, seed=part.seed) for part in parts]
+    plain, other = (contrast(MOCO, query, (key,), pool).loss for query, key, pool in (parts, turned))
+    assert_close(plain, other, rtol=0, atol=1e-12)
+    mixed = parts[2].rows(torch.randperm(9))
+    assert_close(contrast(MOCO, parts[0], (parts[1],), mixed).loss, plain, rtol=0, atol=1e-12)
+
+
+def test_7_a_draw_equals_the_loss_on_the_same_indices():
+    query, pool = synthetic.keys(4, 5, 0), synthetic.keys(400, 5, 1)
+    found = contrast(IR, query, (), pool, step=3)
+    drawn = Sample(6).columns(query, 400)
+    assert (IR.negatives[0], 6 * 32 <= 400) == (Sample(6), True)  # this pool is long enough for the short cut
+    positive = found.positive.cosine
+    both = torch.cat([positive, (query.vector @ pool.vector.T).gather(1, drawn)], 1) / 0.1
+    plain = torch.nn.functional.cross_entropy(both, torch.zeros(4, dtype=torch.int64))
+    assert_close(found.loss, plain, rtol=0, atol=1e-12)
+
+
+def test_views_are_counted_and_checked():
+    assert MOCO.views == 2 and IR.views == 1
+    assert Branch(InBatch(), OtherViews(), (), InfoNCE(), query=3, keys=(0,), pool=(1, 2)).views == 4
+    with pytest.raises(UserError, match=r"Branch\.pool"):
+        replace(MOCO, pool=())
+    with pytest.raises(UserError, match="numbered from 0"):
+        replace(MOCO, keys=(-1,))
+
+
+def test_estimators_are_of_one_kind_or_the_other():
+    assert isinstance(MOCO.estimator, Estimator) and not isinstance(MOCO.estimator, TableChoice)

@@ -1,0 +1,165 @@
+"""Save and resume, exactly; damage is refused, interruptions leave the older ones whole."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from vantage import checkpoint
+from vantage.errors import UserError
+
+
+def tensors(step: int) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(step)
+    return {
+        "a.weight": torch.randn(3, 4, generator=generator),
+        "b": torch.tensor(step),
+        "c": torch.randn(2, dtype=torch.float64, generator=generator),
+        "flag": torch.tensor([True, False]),
+        "turned": torch.randn(3, 4, generator=generator).T,
+        "nothing": torch.zeros(0, 4),
+        "half": torch.randn(4, generator=generator).bfloat16(),
+    }
+
+
+def intact(run: Path, step: int) -> None:
+    found = checkpoint.latest(run)
+    assert found is not None and found.name == f"step-{step:09d}"
+    loaded, facts = checkpoint.load(found)
+    assert facts["step"] == step
+    assert loaded.keys() == tensors(step).keys()
+    for name, value in tensors(step).items():
+        assert loaded[name].dtype == value.dtype and torch.equal(loaded[name], value)
+
+
+def test_what_was_saved_comes_back_bit_by_bit(tmp_path: Path):
+    assert checkpoint.latest(tmp_path) is None
+    checkpoint.save(tmp_path, 7, tensors(7), {"seed": 3, "rate": 0.1, "names": ["a", "ü"]})
+    intact(tmp_path, 7)
+    facts = checkpoint.load(tmp_path / "checkpoint" / "step-000000007")[1]
+    assert (facts["seed"], facts["rate"], facts["names"]) == (3, 0.1, ["a", "ü"])
+
+
+def test_the_last_two_are_kept_and_a_step_may_be_saved_again(tmp_path: Path):
+    for step in (1, 9, 10, 100, 100):
+        checkpoint.save(tmp_path, step, tensors(step), {})
+        intact(tmp_path, step)
+    assert sorted(os.listdir(tmp_path / "checkpoint")) == ["step-000000010", "step-000000100"]
+
+
+STAGES = ("mkdir", "save_file", "write_text", "_flush", "rename")
+
+
+def break_at(patch: pytest.MonkeyPatch, stage: str, problem: BaseException) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise problem
+
+    patch.setattr(Path if stage in ("mkdir", "write_text", "rename") else checkpoint, stage, fail)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_full_disk_leaves_the_older_one_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str):
+    checkpoint.save(tmp_path, 1, tensors(1), {})
+    with monkeypatch.context() as patch, pytest.raises(UserError, match=r"step-000000001 is whole; free some space"):
+        break_at(patch, stage, OSError(errno.ENOSPC, "No space left on device"))
+        checkpoint.save(tmp_path, 2, tensors(2), {})
+    intact(tmp_path, 1)
+    assert os.listdir(tmp_path / "checkpoint") == ["step-000000001"], "no draft is left to fill the disk further"
+    checkpoint.save(tmp_path, 2, tensors(2), {})
+    intact(tmp_path, 2)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("again", [False, True])
+def test_a_kill_at_any_stage_leaves_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, again: bool
+):
+    """Killed: no handler runs. What it left is cleaned away by the next save."""
+    checkpoint.save(tmp_path, 1, tensors(1), {})
+    checkpoint.save(tmp_path, 2, tensors(2), {})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        break_at(patch, stage, KeyboardInterrupt())
+        checkpoint.save(tmp_path, 2 if again else 3, tensors(2 if again else 3), {})
+    intact(tmp_path, 2)
+    checkpoint.save(tmp_path, 4, tensors(4), {})
+    assert sorted(os.listdir(tmp_path / "checkpoint")) == ["step-000000002", "step-000000004"]
+
+
+@pytest.mark.parametrize(
+    "damage", ["truncated", "altered", "empty", "gone", "facts cut", "facts empty", "no digest", "list"]
+)
+def test_damage_is_refused_by_name(tmp_path: Path, damage: str):
+    folder = checkpoint.save(tmp_path, 1, tensors(1), {})
+    data, facts = folder / "tensors.safetensors", folder / "facts.json"
+    whole = data.read_bytes()
+    match damage:
+        case "truncated":
+            data.write_bytes(whole[:-1])
+        case "altered":
+            data.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        case "empty":
+            data.write_bytes(b"")
+        case "gone":
+            data.unlink()
+        case "facts cut":
+            facts.write_text(facts.read_text()[:-5])
+        case "facts empty":
+            facts.write_text("")
+        case "no digest":
+            facts.write_text(json.dumps({"step": 1}))
+        case "list":
+            facts.write_text("[]")
+    for use in (checkpoint.load, lambda path: checkpoint.load_network(path, nn.Linear(4, 3), "a.")):
+        with pytest.raises(UserError, match="damaged"):
+            use(folder)
+
+
+def test_no_file_of_a_checkpoint_is_a_pickle(tmp_path: Path):
+    folder = checkpoint.save(tmp_path, 1, tensors(1), {})
+    assert sorted(path.name for path in folder.iterdir()) == ["facts.json", "tensors.safetensors"]
+    assert "pickle" not in vars(checkpoint) and "torch.load" not in Path(checkpoint.__file__).read_text()
+
+
+def test_a_network_is_loaded_strictly(tmp_path: Path):
+    network, other = nn.Linear(4, 3), nn.Linear(4, 3)
+    state = {f"networks.{name}": value for name, value in network.state_dict().items()}
+    folder = checkpoint.save(tmp_path, 1, state, {})
+    checkpoint.load_network(folder, other, "networks.")
+    assert torch.equal(other.weight, network.weight)
+    for wrong in (nn.Linear(4, 2), nn.Linear(4, 3, bias=False)):
+        with pytest.raises(UserError, match="does not fit"):
+            checkpoint.load_network(folder, wrong, "networks.")
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+        lambda p: torch.optim.SGD(p, lr=0.1),
+        lambda p: torch.optim.AdamW(p, lr=0.1),
+    ],
+)
+def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
+    def walk(network: nn.Linear, optimizer: torch.optim.Optimizer, steps: int) -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            network(torch.ones(2, 4)).square().sum().backward()
+            optimizer.step()
+
+    one, two = nn.Linear(4, 3), nn.Linear(4, 3)
+    first, second = (choice([{"params": [n.weight]}, {"params": [n.bias], "weight_decay": 0.0}]) for n in (one, two))
+    walk(one, first, 3)
+    named, facts = checkpoint.optimizer_state(first)
+    folder = checkpoint.save(
+        tmp_path, 3, named | {f"n.{k}": v for k, v in one.state_dict().items()}, {"optimizer": facts}
+    )
+    loaded, told = checkpoint.load(folder)
+    checkpoint.load_network(folder, two, "n.")
+    checkpoint.restore_optimizer(second, loaded, told["optimizer"])
+    walk(one, first, 3)
+    walk(two, second, 3)
+    assert torch.equal(one.weight, two.weight) and torch.equal(one.bias, two.bias)

@@ -1,0 +1,179 @@
+"""The learner: one training step, on one process and on two."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import ranks
+import shrunken
+import torch
+from references import losses as reference
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import draws
+from vantage.encoders import BatchNorm, SplitBatchNorm
+from vantage.errors import UserError
+from vantage.learner import Learner
+from vantage.recipes import RECIPES, instance_discrimination_full, moco_v2, simclr
+from vantage.schedules import Constant
+
+NAMES = [f"{recipe.__name__}-{kind}" for recipe in RECIPES for kind in ("grouped", "plain")]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Every recipe on one process with the joined batch, and on each of two."""
+    two = ranks.spawn(ranks.every_recipe, tmp_path_factory.mktemp("ranks"))
+    return ranks.one_process(), two
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]]], name: str):
+    """Losses, gradients, keys, parameters, slow networks and stores, over several steps, in float64."""
+    one, two = runs[0][name], [told[name] for told in runs[1]]
+    assert len(one["losses"]) == ranks.STEPS and len(set(one["losses"])) == ranks.STEPS
+    for mine in two:
+        assert_close(mine["losses"], one["losses"], rtol=0, atol=1e-9)
+        for step in range(ranks.STEPS):
+            assert_close(mine["gradients"][step], one["gradients"][step], rtol=0, atol=1e-9)
+            assert_close(mine["keys"][step], one["keys"][step], rtol=0, atol=1e-9)
+        assert mine["state"].keys() == one["state"].keys()
+        for place, value in one["state"].items():
+            if "running_" in place:
+                continue  # each process has those of its own images; one process with groups has their mean
+            assert_close(
+                mine["state"][place], value, rtol=0, atol=1e-9, msg=lambda text, place=place: f"{place}: {text}"
+            )
+    for place, value in one["state"].items():
+        if "running_" in place and "slow" not in place:
+            mean = (two[0]["state"][place] + two[1]["state"][place]) / 2
+            assert_close(mean, value, rtol=0, atol=1e-9)
+
+
+def first_step(run, step: int = 0, learner: Learner | None = None) -> tuple[Learner, Any, list[Tensor], Tensor]:
+    learner = learner or shrunken.learner(run)
+    views, image = shrunken.batches(step + 1, learner.views)[step]
+    return learner, learner(views, image, step), views, image
+
+
+def test_simclr_is_nt_xent():
+    """Two branches, one per direction, at half the weight; symmetric in the views; the gradient reaches both."""
+    run = shrunken.shrunk(simclr(32), BatchNorm())
+    learner, step, views, image = first_step(run)
+    joint = torch.stack(views, 1).flatten(0, 1)
+    vectors = learner.networks.network(joint).unflatten(0, (-1, 2))  # pyright: ignore
+    expected = reference.nt_xent(vectors[:, 0], vectors[:, 1], run.branches[0].estimator.temperature)  # pyright: ignore
+    assert_close(step.loss, expected, rtol=0, atol=1e-10)
+    parameters = list(learner.networks.parameters())
+    found = torch.autograd.grad(step.loss, parameters, retain_graph=True)
+    for ours, theirs in zip(found, torch.autograd.grad(expected, parameters), strict=True):
+        assert_close(ours, theirs, rtol=0, atol=1e-10)
+    swapped = learner(list(reversed(views)), image, 0)
+    assert_close(swapped.loss, step.loss, rtol=0, atol=1e-12)
+
+
+def test_moco_is_its_loop_and_follows_slowly():
+    run = shrunken.shrunk(moco_v2(32), None)
+    learner, step, views, image = first_step(run)
+    fast, slow = learner.networks.network, learner.networks.slow  # pyright: ignore
+    queue, store = learner.store(0).vector.clone(), learner.store(0)  # pyright: ignore
+    temperature = run.branches[0].estimator.temperature  # pyright: ignore
+    expected = reference.moco(fast(views[0]), slow(views[1]), queue, temperature)  # pyright: ignore
+    assert_close(step.loss, expected, rtol=0, atol=1e-10)
+    step.loss.backward()
+    assert all(parameter.grad is None for parameter in slow.parameters())  # pyright: ignore
+    learner.after_step([step.fresh], 0)
+    assert torch.equal(store.vector[:8], step.fresh.vectors[1]) and int(store.oldest) == 8  # pyright: ignore
+    assert store.image[:8].tolist() == image.tolist()  # pyright: ignore
+
+
+def test_full_softmax_over_a_bank_is_its_loop():
+    run = shrunken.shrunk(instance_discrimination_full(32), None)
+    learner, step, views, image = first_step(run)
+    features = learner.networks.network(views[0])  # pyright: ignore
+    numbers = image.tolist()
+    others = [[j for j in range(shrunken.IMAGES) if j != number] for number in numbers]
+    bank = learner.store(0).vector  # pyright: ignore
+    expected = reference.instance_discrimination(features, bank, numbers, others, 0.1)
+    assert_close(step.loss, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_a_copy_loaded_from_the_state_goes_on_bit_by_bit(recipe):
+    """The state_dict is the run's: nothing that matters is outside of it."""
+    run = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
+    one = shrunken.learner(run)
+    optimizer = torch.optim.SGD([p for p in one.parameters() if p.requires_grad], lr=0.1)
+
+    def go(learner: Learner, optimizer: torch.optim.Optimizer, steps: range) -> list[float]:
+        losses = []
+        for number in steps:
+            views, image = shrunken.batches(number + 1, learner.views)[number]
+            learner.before_step(number)
+            step = learner(views, image, number)
+            optimizer.zero_grad()
+            step.loss.backward()
+            optimizer.step()
+            learner.after_step([step.fresh], number)
+            losses.append(float(step.loss.detach()))
+        return losses
+
+    go(one, optimizer, range(2))
+    torch.manual_seed(99)
+    two = Learner(run.encoders, run.branches, images=shrunken.IMAGES, seed=run.seed).double()
+    two.load_state_dict(one.state_dict())
+    other = torch.optim.SGD([p for p in two.parameters() if p.requires_grad], lr=0.1)
+    assert go(one, optimizer, range(2, 5)) == go(two, other, range(2, 5))
+    assert all(
+        torch.equal(a, b) or a.isnan().all()
+        for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True)
+    )
+
+
+def test_a_positive_is_never_among_its_own_negatives():
+    """A perfect encoder's loss goes to 0; it would stay above log 2 if keys were written first."""
+    run = shrunken.shrunk(moco_v2(32), None)
+    sharp = replace(run.branches[0], estimator=replace(run.branches[0].estimator, temperature=0.01))  # pyright: ignore
+    learner = shrunken.learner(replace(run, branches=(sharp,)))
+    learner.store(0).vector.copy_(-torch.ones(10, 6).double() / 6**0.5)  # pyright: ignore
+    views, image = shrunken.batches(1, 1)[0]
+    loss = learner([views[0], views[0]], image, 0).loss
+    assert float(loss.detach()) < 0.69
+
+
+def test_weights_follow_the_step_and_losses_add_up():
+    run = shrunken.shrunk(simclr(32), None)
+    one, two = run.branches
+    learner = shrunken.learner(run)
+    views, image = shrunken.batches(1, 2)[0]
+
+    def loss(*weights: float) -> float:
+        branches = tuple(replace(b, weight=Constant(w)) for b, w in zip((one, two), weights, strict=True))
+        other = Learner(run.encoders, branches, images=shrunken.IMAGES, seed=0).double()
+        other.load_state_dict(learner.state_dict())
+        return float(other(views, image, 0).loss.detach())
+
+    assert abs(loss(0.25, 2.0) - (0.25 * loss(1.0, 0.0) + 2.0 * loss(0.0, 1.0))) < 1e-12
+
+
+def test_negatives_differ_from_step_to_step_but_not_from_call_to_call():
+    run = shrunken.shrunk([r for r in RECIPES if r.__name__ == "instance_discrimination"][0](32), None)
+    learner = shrunken.learner(run)
+    views, image = shrunken.batches(1, 1)[0]
+    losses = [float(learner(views, image, step).loss.detach()) for step in (0, 0, 1)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_seeds_belong_to_images_not_to_places():
+    image = torch.tensor([3, 1, 2])
+    assert torch.equal(draws.query_seeds(0, 5, image).flip(0), draws.query_seeds(0, 5, image.flip(0)))
+
+
+def test_what_does_not_fit_is_refused():
+    run = shrunken.shrunk(simclr(32), None)
+    with pytest.raises(UserError, match="at least one Branch"):
+        Learner(run.encoders, (), images=3, seed=0)
+    views, image = shrunken.batches(1, 1)[0]
+    with pytest.raises(UserError, match="need 2 views, but 1"):
+        shrunken.learner(run)(views, image, 0)

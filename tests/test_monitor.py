@@ -1,0 +1,86 @@
+"""What a run tells about itself."""
+
+import math
+
+import pytest
+import synthetic
+import torch
+from torch.nn.functional import normalize
+from torch.testing import assert_close
+
+from vantage.monitor import Monitor, effective_rank, warning
+
+
+def told(query: torch.Tensor, key: torch.Tensor, loss: float = 1.0) -> dict[str, float]:
+    monitor = Monitor(query.shape[1])
+    monitor.add(torch.tensor(loss), query, (query * key).sum(1), torch.arange(len(query)))
+    return monitor.read()
+
+
+def test_numbers_equal_their_loops():
+    monitor, losses, right, distances, pairs, every = Monitor(5), [2.0, 3.0], [], [], [], []
+    for batch in range(2):
+        query, key = (
+            synthetic.vectors(6, 5, batch),
+            normalize(synthetic.vectors(6, 5, batch + 5) * 1.5 + synthetic.vectors(6, 5, batch)),
+        )
+        image = torch.tensor([0, 1, 2, 3, 4, 0])  # two queries of one image are no negatives of each other
+        monitor.add(torch.tensor(losses[batch]), query, (query * key).sum(1), image)
+        for i in range(6):
+            others = [float(query[i] @ query[j]) for j in range(6) if image[i] != image[j]]
+            right.append(float(query[i] @ key[i]) > max(others))
+            distances.append(float((query[i] - key[i]).square().sum()))
+            pairs += [math.exp(-2 * float((query[i] - query[j]).square().sum())) for j in range(6) if i != j]
+        every.append(query)
+    found, joint = monitor.read(), torch.cat(every)
+    assert found["loss"] == 2.5
+    assert abs(found["accuracy"] - sum(right) / 12) < 1e-6 and 0 < found["accuracy"] < 1
+    assert abs(found["alignment"] - sum(distances) / 12) < 1e-6
+    assert abs(found["uniformity"] - math.log(sum(pairs) / len(pairs))) < 1e-5
+    assert abs(found["deviation"] - float(joint.std(0, correction=0).mean()) * 5**0.5) < 1e-6
+    share = torch.linalg.svdvals(joint)
+    share = share / share.sum() + 1e-7
+    assert abs(found["rank"] - float(torch.exp(-(share * share.log()).sum()))) < 1e-4
+
+
+def test_a_sphere_and_a_point():
+    sphere, point = synthetic.vectors(2000, 8, 0), torch.ones(50, 8).double() / 8**0.5
+    spread, collapsed = told(sphere, sphere), told(point, point)
+    assert abs(spread["deviation"] - 1) < 0.02 and spread["rank"] > 7.9 and spread["alignment"] < 1e-6
+    assert spread["accuracy"] == 1.0 and spread["uniformity"] < -3
+    assert collapsed["deviation"] < 1e-3 and collapsed["rank"] < 1.1 and abs(collapsed["uniformity"]) < 1e-5
+    assert collapsed["accuracy"] == 0.0
+
+
+def test_warnings_are_of_what_happened():
+    sphere, point = synthetic.vectors(500, 64, 0), torch.ones(500, 64).double() / 8
+    line = normalize(torch.cat([synthetic.vectors(500, 1, 0), synthetic.vectors(500, 63, 1) * 1e-4], 1))
+    assert warning(told(sphere, sphere), 64) is None
+    assert "nearly one point" in (warning(told(point, point), 64) or "")
+    assert "of 64 dimensions" in (warning({**told(line, line), "deviation": 0.5}, 64) or "")
+
+
+@pytest.mark.parametrize("rank", [1, 2, 5])
+def test_effective_rank_of_equal_directions(rank: int):
+    outer = torch.diag(torch.tensor([3.0] * rank + [0.0] * (6 - rank)))
+    assert abs(effective_rank(outer) - rank) < 1e-3
+
+
+def test_sums_are_saved_and_reset():
+    one, two = Monitor(4), Monitor(4)
+    batches = [(synthetic.vectors(5, 4, n), torch.arange(5)) for n in range(2)]
+    for vector, image in batches[:1]:
+        one.add(torch.tensor(1.0), vector, torch.ones(5), image)
+    two.load_state_dict(one.state_dict())
+    for monitor in (one, two):
+        monitor.add(torch.tensor(3.0), batches[1][0], torch.ones(5), batches[1][1])
+    assert one.read() == two.read() and one.read()["loss"] == 2.0
+    one.reset()
+    one.add(torch.tensor(7.0), batches[1][0], torch.ones(5), batches[1][1])
+    assert one.read()["loss"] == 7.0
+
+
+def test_a_batch_of_one_image_does_not_break():
+    vector = synthetic.vectors(1, 4, 0)
+    assert math.isfinite(told(vector, vector)["uniformity"])
+    assert_close(told(vector, vector)["alignment"], 0.0, rtol=0, atol=1e-6)

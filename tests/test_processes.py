@@ -1,0 +1,29 @@
+"""Several processes, joined by gloo."""
+
+from pathlib import Path
+
+import ranks
+import torch
+
+from vantage import processes
+
+
+def test_one_process_does_nothing():
+    rows = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    assert processes.count() == 1 and processes.rank() == 0
+    assert processes.gather(rows) is rows and torch.equal(processes.own_rows(rows), rows)
+    assert processes.total(torch.tensor(3)) == 3
+
+
+def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
+    told = ranks.spawn(ranks.gathering, tmp_path)
+    first = torch.arange(6.0).reshape(3, 2)
+    weight = torch.arange(12.0).reshape(6, 2)
+    for rank in range(2):
+        mine = told[rank]
+        assert (mine["count"], mine["rank"], mine["own"]) == (2, rank, True)
+        assert torch.equal(mine["joined"], torch.cat([first, first + 10]))
+        assert mine["integers"].tolist() == [0, 1, 100, 101]
+        assert float(mine["total"]) == 3.0
+        assert torch.equal(mine["gradient"], 3 * weight[3 * rank : 3 * rank + 3]), "the sum over both processes"
+        assert torch.equal(mine["other"], (rank + 1) * weight), "gathering must not write into others' gradients"
