@@ -25,8 +25,8 @@ import vantage
 from vantage.data import open_source
 from vantage.encoders import Momentum, ResNet, Shared
 from vantage.evaluate import KNN, LinearCached, evaluate
+from vantage.loop import train
 from vantage.progress import PlainTeller
-from vantage.train import train
 
 PLACES = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", "cifar10-jpg.tar.gz#test"),

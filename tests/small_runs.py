@@ -10,8 +10,8 @@ from tiny import TinyBackbone
 
 import vantage
 from vantage.encoders import Momentum, Shared, SplitBatchNorm
+from vantage.loop import resume, train
 from vantage.run import Data, Hardware, Monitoring, Run
-from vantage.train import resume, train
 
 IMAGES, SIZE = 48, 16
 

@@ -23,10 +23,10 @@ from vantage.cli.summary import short, summary
 from vantage.cli.training import overridden
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
+from vantage.loop import Outcome
 from vantage.recipes import RECIPES, moco_v1, moco_v2, simclr
 from vantage.run import Data, Hardware
 from vantage.schedules import CosineByEpoch
-from vantage.train import Outcome
 
 MOST_LINES = 4
 
@@ -95,8 +95,8 @@ class Trained:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     stand_in = Trained()
-    monkeypatch.setattr("vantage.train.train", stand_in.train)
-    monkeypatch.setattr("vantage.train.resume", stand_in.resume)
+    monkeypatch.setattr("vantage.loop.train", stand_in.train)
+    monkeypatch.setattr("vantage.loop.resume", stand_in.resume)
     return stand_in
 
 
@@ -325,7 +325,7 @@ def test_a_bug_shows_where_it_is(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("vantage.train.train", broken)
+    monkeypatch.setattr("vantage.loop.train", broken)
     assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run"), "--quiet"]) == 1
     told = capsys.readouterr().err
     assert "Traceback" in told and "ZeroDivisionError: a bug" in told

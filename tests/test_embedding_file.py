@@ -14,7 +14,7 @@ import torch
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
 from vantage import embedding_file
-from vantage.embed import embed
+from vantage.embedding import embed
 from vantage.embedding_file import write_embeddings
 from vantage.errors import UserError
 from vantage.trained import Trained, load, random_encoder

@@ -10,7 +10,7 @@ from torch import nn
 
 from vantage import checkpoint, settings
 from vantage.data.arrays import Arrays
-from vantage.embed import Work
+from vantage.embedding import Work
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
 from vantage.encoders.normalisation import SplitBatchNorm

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from vantage.data.cache import read_json, written_whole
 from vantage.data.source import Source
-from vantage.embed import Work, batches
+from vantage.embedding import Work, batches
 from vantage.errors import UserError
 from vantage.trained import Trained
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vantage import draws
 from vantage.data.order import epoch_order
 from vantage.data.source import Subset
-from vantage.embed import encode
+from vantage.embedding import encode
 from vantage.errors import UserError
 from vantage.evaluate import LinearMoCo, LinearPyContrast, linear
 from vantage.evaluate.heads import Heads

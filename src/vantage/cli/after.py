@@ -14,7 +14,7 @@ from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
-    from vantage.embed import Work
+    from vantage.embedding import Work
 
 __all__ = ["demo", "embed", "evaluate", "export"]
 
@@ -167,8 +167,10 @@ def demo(words: list[str], voice: Voice) -> int:
     """Train on photographs that come with the installation, and compare: vantage demo (some minutes)."""
     asked = parse(Command("vantage demo", demo.__doc__ or "", {}), options(Demonstration), words).values
     from vantage.demo import demo as show
+    from vantage.progress import teller
 
-    show(Path(asked["out"]))
+    for line in show(Path(asked["out"]), teller(voice.silent)).lines():
+        voice.result(line)
     return 0
 
 
@@ -181,7 +183,7 @@ def _source(place: str, asked: Any, voice: Voice) -> "Source":
 
 
 def _work(asked: Any, voice: Voice, batch: int = 256) -> "Work":
-    from vantage.embed import Work
+    from vantage.embedding import Work
     from vantage.progress import teller
 
     return Work(device=asked["device"], batch=batch, workers=asked["workers"], teller=teller(voice.silent))

@@ -16,8 +16,8 @@ from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
+    from vantage.loop import Outcome
     from vantage.run import Run
-    from vantage.train import Outcome
 
 __all__ = ["pretrain", "resume"]
 
@@ -187,8 +187,8 @@ def _tell_differences(planned: "Run", fitted: "Run", run: "Run", changes: Mappin
 
 def _train(run: "Run", out: Path, images: int, voice: Voice) -> int:
     from vantage.cli.summary import summary
+    from vantage.loop import train
     from vantage.progress import teller
-    from vantage.train import train
 
     voice.notes("run", summary(run, images))
     return _ended(train(run, out, teller(voice.silent)), voice)

@@ -9,7 +9,7 @@ from typing import Any
 
 from vantage.data.cache import written_whole
 from vantage.data.source import Source, Subset, hash_of
-from vantage.embed import Work
+from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.labelled import Renumbered, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome

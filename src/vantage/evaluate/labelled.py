@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.source import Source, Subset, labels_of
-from vantage.embed import Work, features_of
+from vantage.embedding import Work, features_of
 from vantage.errors import UserError
 from vantage.trained import Trained
 

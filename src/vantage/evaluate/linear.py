@@ -21,7 +21,7 @@ from vantage import draws
 from vantage.data.order import epoch_order, image_seed
 from vantage.data.resident import decode_all, fits
 from vantage.data.source import Source
-from vantage.embed import Work, encode, features_of, in_threads
+from vantage.embedding import Work, encode, features_of, in_threads
 from vantage.errors import DataError, UserError
 from vantage.evaluate.accuracy import accuracy
 from vantage.evaluate.heads import Heads

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.data.source import Source
-from vantage.embed import Work
+from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy, best_classes
 from vantage.evaluate.labelled import held_out, labelled

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 from vantage.data.source import Source
-from vantage.embed import Work
+from vantage.embedding import Work
 from vantage.evaluate.accuracy import Accuracy
 from vantage.trained import Trained
 

@@ -10,7 +10,7 @@ from tiny import images, tiny_run, work
 from torch import Tensor
 
 from vantage.data.source import Subset
-from vantage.embed import Work, embed, features_of, in_threads
+from vantage.embedding import Work, embed, features_of, in_threads
 from vantage.errors import UnreadableImage
 from vantage.trained import random_encoder
 

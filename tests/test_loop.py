@@ -18,10 +18,10 @@ from torch import Tensor
 import vantage
 from vantage import checkpoint
 from vantage.errors import UserError
+from vantage.loop import resume, train
 from vantage.run import Data
 from vantage.session import Session
 from vantage.settings import allowing
-from vantage.train import resume, train
 
 RECIPES = [recipe.__name__ for recipe in vantage.RECIPES]
 HERE = Path(__file__).parent
