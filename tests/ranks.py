@@ -1,18 +1,26 @@
 """What each of two processes does for `test_learner.py` and `test_processes.py`, and what one does alone."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import shrunken
+import synthetic
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as spawning
+from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from vantage import processes
+from vantage.branch import Branch
 from vantage.encoders import BatchNorm, Normalisation, SplitBatchNorm
+from vantage.estimators import InfoNCE
+from vantage.memory import Queue
+from vantage.positives import OtherViews
 from vantage.recipes import RECIPES
+from vantage.records import Keys, Scores
 
 STEPS = 5
 
@@ -72,7 +80,29 @@ def gathering(folder: Path) -> None:
     both = joined + other  # autograd hands one gradient tensor to both
     (both * weight).sum().backward()
     told["gradient"], told["other"] = rows.grad, other.grad
+    told["loss"], told["query"] = uneven(processes.own_rows)
     torch.save(told, folder / f"{rank}.pt")
+
+
+@dataclass(frozen=True)
+class SomePositives:
+    """The other views, but for images above 3: so the halves of a batch have unequally many positives."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """The positives of images 0 to 3."""
+        return OtherViews()(query, keys, pool).only(query.image[:, None] < 4)
+
+
+def uneven(part: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Loss and gradient to the queries where only four images of six have a positive; `part` is this process's rows."""
+    vector, key = part(synthetic.vectors(6, 4, 0)).requires_grad_(), part(synthetic.vectors(6, 4, 1))
+    image, pool = part(torch.arange(6)), synthetic.keys(9, 4, 2)
+    estimator = InfoNCE(0.2)
+    branch = Branch(Queue(9), SomePositives(), (), estimator)
+    loss = branch.contrast(Keys(vector, image), (Keys(key, image),), pool, 0, estimator).loss
+    loss.backward()
+    assert vector.grad is not None
+    return loss.detach(), vector.grad
 
 
 def _enter(rank: int, work: Callable[[Path], None], folder: Path, count: int) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import ranks
 import torch
+from torch.testing import assert_close
 
 from vantage import processes
 
@@ -27,3 +28,7 @@ def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
         assert float(mine["total"]) == 3.0
         assert torch.equal(mine["gradient"], 3 * weight[3 * rank : 3 * rank + 3]), "the sum over both processes"
         assert torch.equal(mine["other"], (rank + 1) * weight), "gathering must not write into others' gradients"
+    # Unequally many queries with a positive: the mean over processes is the mean over all such queries.
+    loss, gradient = ranks.uneven(lambda rows: rows)
+    assert_close((told[0]["loss"] + told[1]["loss"]) / 2, loss, rtol=0, atol=1e-12)
+    assert_close(torch.cat([told[0]["query"], told[1]["query"]]) / 2, gradient, rtol=0, atol=1e-12)
