@@ -208,6 +208,14 @@ def test_streamed_images_resume_too(tmp_path: Path, place: str, monkeypatch):
     assert_equal(state(tmp_path / "whole"), state(tmp_path / "cut"))
 
 
+def test_knn_on_the_way_changes_nothing_but_the_log(place: str, tmp_path: Path):
+    run = small_run("moco_v2", place, epochs=2)
+    train(run, tmp_path / "plain")
+    train(replace(run, monitoring=replace(run.monitoring, knn_every=1)), tmp_path / "probed")
+    assert_equal(state(tmp_path / "plain"), state(tmp_path / "probed"))
+    assert all(0 <= row["knn"] <= 100 for row in rows(tmp_path / "probed"))
+
+
 def test_the_environment_is_as_before(place: str, tmp_path: Path):
     before = signal.getsignal(signal.SIGINT)
     train(small_run("simclr", place, epochs=1), tmp_path / "run")

@@ -18,6 +18,7 @@ from vantage.data import Source
 from vantage.errors import UserError
 from vantage.feed import open_images
 from vantage.monitor import warning
+from vantage.probe import knn_so_far
 from vantage.progress import QuietTeller, Teller
 from vantage.record import Metrics, provenance, write_json
 from vantage.run import Run, differences
@@ -117,6 +118,10 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
     told = session.monitor.read()
     session.monitor.reset()
     row = {"epoch": epoch + 1, "step": step, **told, "rate": session.rate(step - 1), "seconds": round(clock, 3)}
+    every = session.run.monitoring.knn_every
+    if every and (epoch + 1) % every == 0 and metrics is not None:
+        row["knn"] = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
+        teller.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labelled training images")
     if metrics is not None:
         metrics.write(row)
     teller.line(

@@ -65,7 +65,7 @@ class Monitoring:
     """Longest time between checkpoints, in minutes; one is written after every epoch too."""
 
     knn_every: int = 0
-    """Epochs between kNN accuracies on every tenth labelled training image against the others; 0: never."""
+    """Epochs between kNN accuracies of a tenth of the labelled training images against the others; 0: never."""
 
 
 @runtime_checkable
@@ -152,7 +152,7 @@ class Run:
             batch //= 2
         if batch > images:
             raise UserError(
-                f"found {images} image(s), but the smallest batch of this recipe is {batch}: give at least as many images"
+                f"found {images} images, but the smallest batch of this recipe is {batch}: give at least as many"
             )
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
         branches = tuple(_fitted(branch, images, batch) for branch in self.branches)

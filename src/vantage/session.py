@@ -30,7 +30,7 @@ class Session:
     """What a run computes with; built alike at the start and on resuming."""
 
     def __init__(self, run: Run, fabric: Fabric, source: Source) -> None:
-        self.run, self.fabric = run, fabric
+        self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         trial(run)
         torch.manual_seed(run.seed)

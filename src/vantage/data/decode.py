@@ -53,8 +53,8 @@ _READERS = (
 )
 
 
-# torchvision's operator, not the function around it, which since 0.29 warns on every process that TorchCodec will replace it
-# one day. Where it is gone, Pillow reads JPEG too, 1.3 times as slowly.
+# torchvision's operator, not the function around it, which since 0.29 warns on every process that TorchCodec will
+# replace it one day. Where it is gone, Pillow reads JPEG too, 1.3 times as slowly.
 _decode_jpeg = getattr(torch.ops.image, "decode_jpeg", None)
 
 

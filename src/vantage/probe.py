@@ -1,0 +1,39 @@
+"""How good the backbone is so far, by the labels of the training images: a glance during training, no result."""
+
+import torch
+
+from vantage.data import Source
+from vantage.embedding import Work, embed
+from vantage.evaluate import KNN, accuracy, held_out
+from vantage.evaluate.labelled import with_labels
+from vantage.learner import Learner
+from vantage.run import Run
+from vantage.trained import Trained, evaluation_view
+
+__all__ = ["knn_so_far"]
+
+_SHARE = 0.1
+
+
+def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device) -> float:
+    """kNN accuracy, in per cent, of a tenth of each class of the training images against the others.
+
+    The first trained network is looked at in evaluation mode and left as it was. k is 20 and the temperature .07.
+    These images were trained on (without their labels), so this compares epochs of a run; `vantage evaluate` compares
+    encoders. Raises `UserError` where the images have no labels.
+    """
+    part, label = with_labels(source)
+    network = learner.networks.kept[0]
+    backbone = network.get_submodule("backbone")
+    trained = Trained(backbone, evaluation_view(run), run.recipe, run, None, None)
+    before = backbone.training
+    backbone.eval()
+    try:
+        vector = embed(trained, part, Work(device=str(device), workers=max(1, run.data.workers))).vector
+    finally:
+        backbone.train(before)
+    asked = held_out(label, _SHARE, run.seed)
+    known, classes = ~asked, int(label.max()) + 1
+    judge = KNN(k=min(20, int(known.sum())))
+    guess = judge.predict(vector[known], label[known], vector[asked], classes)
+    return accuracy(guess, label[asked], classes).top1
