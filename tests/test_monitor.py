@@ -11,9 +11,14 @@ from torch.testing import assert_close
 from vantage.monitor import Monitor, effective_rank, warning
 
 
+def nearest(query: torch.Tensor, key: torch.Tensor, image: torch.Tensor) -> torch.Tensor:
+    """Largest cosine with a key of another image."""
+    return (query @ key.T).masked_fill(image[:, None] == image, -1.0).amax(1)
+
+
 def told(query: torch.Tensor, key: torch.Tensor, loss: float = 1.0) -> dict[str, float]:
     monitor = Monitor(query.shape[1])
-    monitor.add(torch.tensor(loss), query, (query * key).sum(1), torch.arange(len(query)))
+    monitor.add(torch.tensor(loss), query, (query * key).sum(1), nearest(query, key, torch.arange(len(query))))
     return monitor.read()
 
 
@@ -25,9 +30,9 @@ def test_numbers_equal_their_loops():
             normalize(synthetic.vectors(6, 5, batch + 5) * 1.5 + synthetic.vectors(6, 5, batch)),
         )
         image = torch.tensor([0, 1, 2, 3, 4, 0])  # two queries of one image are no negatives of each other
-        monitor.add(torch.tensor(losses[batch]), query, (query * key).sum(1), image)
+        monitor.add(torch.tensor(losses[batch]), query, (query * key).sum(1), nearest(query, key, image))
         for i in range(6):
-            others = [float(query[i] @ query[j]) for j in range(6) if image[i] != image[j]]
+            others = [float(query[i] @ key[j]) for j in range(6) if image[i] != image[j]]
             right.append(float(query[i] @ key[i]) > max(others))
             distances.append(float((query[i] - key[i]).square().sum()))
             pairs += [math.exp(-2 * float((query[i] - query[j]).square().sum())) for j in range(6) if i != j]
@@ -68,9 +73,9 @@ def test_effective_rank_of_equal_directions(rank: int):
 
 def test_sums_are_saved_and_reset():
     one, two = Monitor(4), Monitor(4)
-    batches = [(synthetic.vectors(5, 4, n), torch.arange(5)) for n in range(2)]
-    for vector, image in batches[:1]:
-        one.add(torch.tensor(1.0), vector, torch.ones(5), image)
+    batches = [(synthetic.vectors(5, 4, n), torch.zeros(5)) for n in range(2)]
+    for vector, rival in batches[:1]:
+        one.add(torch.tensor(1.0), vector, torch.ones(5), rival)
     two.load_state_dict(one.state_dict())
     for monitor in (one, two):
         monitor.add(torch.tensor(3.0), batches[1][0], torch.ones(5), batches[1][1])

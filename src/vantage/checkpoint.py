@@ -21,7 +21,7 @@ from vantage.errors import UserError
 
 __all__ = ["fill", "latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
 
-_TENSORS, _FACTS = "tensors.safetensors", "facts.json"
+_TENSORS, _FACTS, _SEAL = "tensors.safetensors", "facts.json", "sha256"
 KEEP = 2
 """Checkpoints kept: the newest and the one before."""
 
@@ -37,10 +37,9 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
         for left in folder.glob(".draft-*"):  # by a process that was killed while it wrote
             shutil.rmtree(left, ignore_errors=True)
         draft.mkdir(parents=True)
-        whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        save_file(whole, draft / _TENSORS)
-        text = json.dumps({**facts, "step": step, "sha256": _digest(draft / _TENSORS)}, indent=1, allow_nan=False)
-        (draft / _FACTS).write_text(text)
+        save_file(_apart(tensors), draft / _TENSORS)
+        told = {**facts, "step": step, _TENSORS: _digest(draft / _TENSORS)}
+        (draft / _FACTS).write_text(json.dumps({**told, _SEAL: _seal(told)}, indent=1, allow_nan=False))
         for name in (_TENSORS, _FACTS):
             _flush(draft / name)
         if target.exists():  # renamed, not deleted first: a kill in between should find as little time as possible
@@ -48,7 +47,7 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
         draft.rename(target)
         _flush(folder)
         shutil.rmtree(replaced, ignore_errors=True)
-    except (OSError, SafetensorError) as problem:
+    except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
         kept = latest(run_folder)
         raise UserError(
@@ -134,12 +133,29 @@ def _all(run_folder: Path) -> list[Path]:
 def _facts(checkpoint: Path) -> dict[str, Any]:
     try:
         facts = json.loads((checkpoint / _FACTS).read_text())
-        intact = facts["sha256"] == _digest(checkpoint / _TENSORS)
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+        sealed = facts.pop(_SEAL) == _seal(facts)
+        intact = facts.pop(_TENSORS) == _digest(checkpoint / _TENSORS)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
-    if not intact:
-        raise _damaged(checkpoint, f"{_TENSORS} is not what was written")
+    if not (sealed and intact):
+        raise _damaged(checkpoint, f"{_FACTS if intact else _TENSORS} is not what was written")
     return facts
+
+
+def _seal(facts: dict[str, Any]) -> str:
+    """A digest of the facts, which hold the digest of the tensors: a slip of the disk or of an editor shows."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Each tensor in memory of its own on the CPU; tied weights share theirs, which safetensors refuses."""
+    whole, seen = {}, set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        place = tensor.data_ptr()
+        whole[name] = tensor.clone() if place in seen else tensor
+        seen.add(place)
+    return whole
 
 
 def _damaged(checkpoint: Path, problem: str) -> UserError:

@@ -51,6 +51,9 @@ class Step(NamedTuple):
     positive: Float[Tensor, "b"]
     """Their mean cosine with their positives."""
 
+    nearest: Float[Tensor, "b"]
+    """Their largest cosine with a key that this step made of another image; −1 where there is none."""
+
 
 class Learner(nn.Module):
     """The encoders, a store for each branch, and the estimators that keep state: its `state_dict` is the run's.
@@ -106,7 +109,14 @@ class Learner(nn.Module):
         kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image)
         first = contrasts[0].positive
         cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
-        return Step(torch.stack(weighted).sum(), kept, queries[self.branches[0].query].detach(), cosine)
+        query = queries[self.branches[0].query].detach()
+        return Step(torch.stack(weighted).sum(), kept, query, cosine, self._nearest(query, image, kept))
+
+    def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
+        """The largest cosine of each query with a fresh key of another image."""
+        branch = self.branches[0]
+        answer = fresh.vectors[(branch.keys or branch.pool)[0]]
+        return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
 
     def _contrast(self, number: int, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int) -> Contrast:
         branch = self.branches[number]

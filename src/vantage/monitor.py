@@ -1,10 +1,10 @@
 """What a run tells about itself every epoch, without labels, and whether it is collapsing.
 
-b: queries here   n: keys of the batch, of all processes   p: positives   d: width
+b: queries here   d: width
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from vantage import processes
@@ -39,16 +39,13 @@ class Monitor(nn.Module):
         loss: Float[Tensor, ""],
         query: Float[Tensor, "b d"],
         positive: Float[Tensor, "b"],
-        image: Int[Tensor, "b"],
+        nearest: Float[Tensor, "b"],
     ) -> None:
-        """Count one batch: its loss, its queries' unit vectors, their mean cosine with their positives, their images'
-        numbers."""
-        query, positive = query.float(), positive.float()
-        cosine = query @ query.T
-        same = image[:, None] == image
-        nearest = cosine.masked_fill(same, -2.0).amax(1)
+        """Count one batch: its loss, its queries' unit vectors, their cosines with their positives and with the nearest
+        key of another image."""
+        query, positive, nearest = query.float(), positive.float(), nearest.float()
         right = (positive > nearest + 1e-6).double().mean()  # by more than rounding: a collapsed encoder finds nothing
-        apart = torch.exp(4.0 * (cosine - 1.0))  # exp(−2 |x − y|²) of unit vectors
+        apart = torch.exp(4.0 * (query @ query.T - 1.0))  # exp(−2 |x − y|²) of unit vectors
         spread = (apart.sum() - apart.diagonal().sum()) / max(1, len(query) * (len(query) - 1))
         parts = [loss.double(), right, (2.0 - 2.0 * positive).double().mean(), spread.double()]
         self.sums += torch.stack([part.to(self.sums.device) for part in parts])
@@ -59,9 +56,9 @@ class Monitor(nn.Module):
     def read(self) -> dict[str, float]:
         """The epoch's numbers, over all processes.
 
-        loss: mean; accuracy: share of queries closer to their positive than to any other query of the batch;
-        alignment: mean squared distance to the positive; uniformity: log mean exp(−2|x − y|²) (Wang & Isola, arXiv
-        2005.10242; −4 is uniform on the sphere, 0 a point); rank: effective rank of the vectors (RankMe, arXiv
+        loss: mean; accuracy: share of queries closer to their positive than to any key that their step made of another
+        image; alignment: mean squared distance to the positive; uniformity: log mean exp(−2|x − y|²) (Wang & Isola,
+        arXiv 2005.10242; −4 is uniform on the sphere, 0 a point); rank: effective rank of the vectors (RankMe, arXiv
         2210.02885); deviation: mean over dimensions of the vectors' standard deviation times √d (1: spread over the
         sphere, 0: a point).
         """

@@ -49,8 +49,9 @@ def table(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, budget: int = BUDGET
 ) -> Float[Tensor, "b"]:
     """`log_partition` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
-    # Per pair: cosine, logit and weight in float32, two flags, an index where a rule narrows.
-    rows = max(1, budget // (len(pool) * 24))
+    # Per pair: cosine, logit, weight and their temporaries, and the 64-bit numbers of a rule that draws.
+    pair = 4 * _full(query.vector[:0]).element_size() + 4 * 8
+    rows = max(1, budget // (max(1, len(pool)) * pair))
 
     def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
         asked = query.rows(part)

@@ -37,8 +37,8 @@ class Data:
 class Hardware:
     """What a run computes on."""
 
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    """Kind of device."""
+    accelerator: Literal["auto", "cpu", "cuda"] = "auto"
+    """Kind of device; auto is a CUDA device where there is one."""
 
     devices: int = 1
     """Devices of each machine."""

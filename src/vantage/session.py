@@ -1,5 +1,6 @@
 """What a run computes with: the engine, the learner, the optimizer and the images; and one step of it."""
 
+import inspect
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
 
 from vantage import checkpoint, draws, processes
 from vantage.data import Batch, Source
@@ -24,6 +26,10 @@ from vantage.trial import trial
 __all__ = ["Session", "has_bf16", "launch"]
 
 _VIEWS, _NETWORKS = 2, 3  # what a seed is for
+
+# Every process writes its stores alike, so none is sent around; newer torch has renamed the setting.
+_NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
+_ALONE = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
 
 
 class Session:
@@ -66,7 +72,7 @@ class Session:
                 self.fabric.backward(made.loss / run.accumulate)
             losses.append(made.loss.detach())
             fresh.append(Fresh(*made.fresh))
-            self.monitor.add(made.loss.detach(), made.query, made.positive, part.image)
+            self.monitor.add(made.loss.detach(), made.query, made.positive, made.nearest)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step(fresh, step)
@@ -110,14 +116,15 @@ def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
     """An engine for the hardware asked for, launched; the precision becomes 32-true where bf16 would be slow."""
     chosen = run.hardware
     many = chosen.devices * chosen.nodes > 1
-    strategy = DDPStrategy(broadcast_buffers=False) if many else "auto"
+    strategy = DDPStrategy(**_ALONE) if many else "auto"
     on_cuda = chosen.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    accelerator = ("cuda" if on_cuda else "cpu") if chosen.accelerator == "auto" else chosen.accelerator
     if chosen.precision == "bf16-mixed" and not has_bf16(on_cuda):
         teller.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
         chosen = replace(chosen, precision="32-true")
     try:
         fabric = Fabric(
-            accelerator=chosen.accelerator,
+            accelerator=accelerator,
             strategy=strategy,
             devices=chosen.devices,
             num_nodes=chosen.nodes,

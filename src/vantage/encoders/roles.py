@@ -178,8 +178,9 @@ class Momentum:
     """Weight on the slow network's own parameters, by step."""
 
     after_step: bool = False
-    """Whether it follows after the optimizer step, not before the next keys (the MoCo release). What it encodes with
-    is the same; only what a checkpoint holds differs."""
+    """Whether it follows after the optimizer step, not before the next keys (the MoCo release). With a
+    constant momentum it encodes the same keys either way, and only what a checkpoint holds differs; a schedule is read
+    one step earlier."""
 
     def build(self) -> "MomentumNetworks":
         """The network and its copy."""

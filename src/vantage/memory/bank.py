@@ -62,9 +62,10 @@ class BankStore(Store):
         """
         if len(fresh) == 0:
             return
-        if int(fresh.image.max()) >= len(self.vector) or int(fresh.image.min()) < 0:
+        low, high = int(fresh.image.min()), int(fresh.image.max())
+        if low < 0 or high >= len(self.vector):
             raise UserError(
-                f"image {int(fresh.image.max())} was to be written to a bank of {len(self.vector)} images: "
+                f"image {low if low < 0 else high} was to be written to a bank of {len(self.vector)} images: "
                 "build the learner for the data set it trains on"
             )
         image, vector = _one_per_image(fresh.image, fresh.vector.to(self.vector.dtype))
