@@ -139,6 +139,12 @@ def test_a_name_that_is_no_part_of_vantage_is_refused(part: Any, run_folder: Pat
         settings.read(run_folder)
 
 
+def test_a_part_is_found_where_a_module_became_a_folder(run_folder: Path) -> None:
+    before = settings.read(run_folder)
+    tamper(run_folder, lambda run: run["branches"][0]["estimator"].update(part="vantage.estimators:InfoNCE"))
+    assert settings.read(run_folder) == before
+
+
 def test_reading_imports_nothing_outside_the_package(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

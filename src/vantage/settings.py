@@ -203,7 +203,9 @@ def _find(written: Any, allow: tuple[str, ...], path: str) -> type:
         raise UserError(
             f"{where}: this version has no part {written}; read it with the version that wrote it"
         ) from None
-    if not (isinstance(kind, type) and _is_part(kind) and (kind.__module__, kind.__qualname__) == (module, name)):
+    # A module that has become a folder still gives the parts that it held: settings written before stay readable.
+    home = isinstance(kind, type) and module in (kind.__module__, kind.__module__.rpartition(".")[0])
+    if not (home and module != "vantage" and _is_part(kind) and kind.__qualname__ == name):
         raise UserError(f"{where}: {written} is no part: expected a frozen dataclass that this module defines")
     return kind
 

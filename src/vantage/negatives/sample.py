@@ -1,14 +1,9 @@
-"""Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
+"""Negatives drawn by chance.
 
-To add a sampler, write one frozen dataclass here and add one instance to the contract list in
-`tests/test_negatives.py`.
-
-b: queries   n: keys scored   m: keys in the pool   k: keys drawn
+b: queries   n: keys scored   k: keys drawn
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int
@@ -18,42 +13,7 @@ from vantage import draws
 from vantage.errors import UserError
 from vantage.records import Keys, Scores
 
-__all__ = ["OtherImages", "PairRule", "Rule", "Sample"]
-
-
-@runtime_checkable
-class Rule(Protocol):
-    """Maps scores to fewer scores. Rows stay apart, nothing dropped comes back, no gradient passes through the
-    choice."""
-
-    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
-        """The pairs that stay negatives at this step."""
-        ...
-
-
-class PairRule(ABC):
-    """A rule that judges each pair by what is known of its two images, whatever the cosines and the other keys.
-
-    Such rules give the same result on chunks of the pool, so `log_partition` can stream them.
-    """
-
-    @abstractmethod
-    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
-        """The pairs that stay negatives at this step."""
-
-
-@dataclass(frozen=True)
-class OtherImages(PairRule):
-    """Drop keys of the query's own image.
-
-    In a batch this masks the query itself and its positives (SimCLR: 2N − 2 negatives stay); in a bank, the own row;
-    in a queue, keys of the same image from an earlier epoch, false negatives that are common when the queue is not much
-    shorter than the data set.
-    """
-
-    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
-        """The pairs of different images."""
-        return scores.only(scores.of(pool.image) != query.image[:, None])
+__all__ = ["Sample"]
 
 
 @dataclass(frozen=True)

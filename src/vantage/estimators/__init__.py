@@ -1,0 +1,7 @@
+"""What compares positives with negatives."""
+
+from vantage.estimators.estimator import Estimator, TableChoice, TableEstimator
+from vantage.estimators.info_nce import InfoNCE
+from vantage.estimators.nce import NCE, NCEState
+
+__all__ = ["Estimator", "InfoNCE", "NCE", "NCEState", "TableChoice", "TableEstimator"]

@@ -1,0 +1,11 @@
+"""Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
+
+To add a sampler, write one frozen dataclass here and add one instance to the contract list in
+`tests/test_negatives.py`.
+"""
+
+from vantage.negatives.pairs import OtherImages
+from vantage.negatives.rule import PairRule, Rule
+from vantage.negatives.sample import Sample
+
+__all__ = ["OtherImages", "PairRule", "Rule", "Sample"]
