@@ -111,11 +111,11 @@ def resume(words: list[str], voice: Voice) -> int:
     stored = settings.read(Path(words[0]))
     known = _fields(stored)
     run = replaced(stored, _changes(parse(command, (folder, *known), words), known))
-    from vantage import train
+    from vantage import loop
     from vantage.progress import teller
 
-    train.refuse_conflicts(stored, run)
-    return _ended(train.resume(Path(words[0]), run, teller(voice.silent)), voice)
+    loop.refuse_conflicts(stored, run)
+    return _ended(loop.resume(Path(words[0]), run, teller(voice.silent)), voice)
 
 
 def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
