@@ -1,16 +1,24 @@
 """The contract of memories: what every store must do. A public memory that is missing here fails."""
 
 from dataclasses import is_dataclass, replace
+from inspect import isabstract
 
 import pytest
 import synthetic
 import torch
 
 from vantage import memory
-from vantage.memory import Bank, InBatch, Memory, Queue, Store
+from vantage.memory import Bank, ClusteredBank, InBatch, InnerProduct, Memory, Queue, ReclusteredBank, Store
 from vantage.records import Keys
 
-CONTRACT: tuple[Memory, ...] = (InBatch(), Queue(5), Bank(0.3))
+CONTRACT: tuple[Memory, ...] = (
+    InBatch(),
+    Queue(5),
+    Bank(0.3),
+    ClusteredBank(0.3, clusters=3, refresh_every=2, smallest=2),
+    ClusteredBank(0.3, clusters=4, refresh_every=1, smallest=3, closeness=InnerProduct()),
+    ReclusteredBank(0.3, clusters=3, clusterings=2),
+)
 """At least one instance of every memory."""
 
 every_memory = pytest.mark.parametrize("choice", CONTRACT, ids=str)
@@ -22,8 +30,10 @@ def batch(number: int) -> Keys:
 
 def test_every_memory_is_in_the_contract():
     public = {getattr(memory, name) for name in memory.__all__}
-    assert {part for part in public if is_dataclass(part)} == {type(choice) for choice in CONTRACT}
-    stores = {part for part in public if isinstance(part, type) and issubclass(part, Store) and part is not Store}
+    assert {part for part in public if is_dataclass(part) and hasattr(part, "build")} == {
+        type(choice) for choice in CONTRACT
+    }
+    stores = {part for part in public if isinstance(part, type) and issubclass(part, Store) and not isabstract(part)}
     assert stores == {type(choice.build(12, 3)) for choice in CONTRACT}
 
 
@@ -44,6 +54,8 @@ def test_all_that_changes_is_saved(choice: Memory):
     for number in range(3, 6):
         mine, other = one.read(batch(number)), two.read(batch(number))
         assert torch.equal(mine.vector, other.vector) and torch.equal(mine.image, other.image)
+        if mine.cluster is not None:
+            assert torch.equal(mine.cluster, other.clusters)
         one.write(batch(number))
         two.write(batch(number))
     assert list(one.parameters()) == []

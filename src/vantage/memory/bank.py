@@ -62,14 +62,17 @@ class BankStore(Store):
         """
         if len(fresh) == 0:
             return
+        self._check(fresh)
+        image, vector = _one_per_image(fresh.image, fresh.vector.to(self.vector.dtype))
+        self.vector[image] = normalize(torch.lerp(vector, self.vector[image], self.momentum), dim=1)
+
+    def _check(self, fresh: Keys) -> None:
         low, high = int(fresh.image.min()), int(fresh.image.max())
         if low < 0 or high >= len(self.vector):
             raise UserError(
                 f"image {low if low < 0 else high} was to be written to a bank of {len(self.vector)} images: "
                 "build the learner for the data set it trains on"
             )
-        image, vector = _one_per_image(fresh.image, fresh.vector.to(self.vector.dtype))
-        self.vector[image] = normalize(torch.lerp(vector, self.vector[image], self.momentum), dim=1)
 
 
 def _one_per_image(

@@ -1,0 +1,111 @@
+"""k-means on the rows of a bank, where the bank lies.
+
+scikit-learn's k-means runs on the CPU alone, so each clustering would copy the bank off the device and hold it twice
+more; this one works in chunks on any device, and gives every process the same labels.
+
+m: rows   k: clusters   u: clusters that occur   d: width
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.errors import UserError
+
+__all__ = ["Closeness", "Distance", "InnerProduct", "kmeans", "nearest", "sums"]
+
+_BYTES = 64 * 2**20  # a chunk of rows × clusters, or of rows × width
+
+
+@runtime_checkable
+class Closeness(Protocol):
+    """How near a row is to a centroid."""
+
+    def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:
+        """A number for each pair, larger where they are nearer."""
+        ...
+
+
+@dataclass(frozen=True)
+class Distance:
+    """Euclidean distance, as InterCLR's paper and k-means have it."""
+
+    def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:
+        """v·c − ‖c‖²/2, which falls as ‖v − c‖² rises."""
+        return torch.addmm(centroid.square().sum(1).div(-2), vector, centroid.T)
+
+
+@dataclass(frozen=True)
+class InnerProduct:
+    """Inner product with centroids that are not normalised, as InterCLR's release has it: tight clusters, whose
+    centroids are longer, attract more."""
+
+    def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:
+        """v·c."""
+        return vector @ centroid.T
+
+
+def nearest(
+    vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"], closeness: Closeness = Distance()
+) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
+    """The nearest centroid of each row and how close it is; of equally close ones, any."""
+    chunk = max(1, _BYTES // (max(1, len(centroid)) * vector.element_size()))
+    found = [closeness(part, centroid).max(1) for part in vector.split(chunk)]
+    return torch.cat([part.indices for part in found]), torch.cat([part.values for part in found])
+
+
+def sums(
+    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]
+) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
+    """The labels that occur, in order, and the sum and number of rows of each.
+
+    Rows are added label by label in their order, so that every device and process gets the same bits each time; atomic
+    additions would not give that.
+    """
+    place = label.argsort(stable=True)
+    unique, times = label[place].unique_consecutive(return_counts=True)
+    total = [vector.new_zeros(0, vector.shape[1])]
+    room = max(1, _BYTES // (vector.shape[1] * vector.element_size()))
+    # Whole clusters to a part, about `room` rows each, so that no second bank is held.
+    part = (times.cumsum(0) - times) // room
+    for rows, lengths in zip(
+        place.split(_per_part(part, times)), times.split(_per_part(part, torch.ones_like(times))), strict=True
+    ):
+        total.append(torch.segment_reduce(vector[rows], "sum", lengths=lengths, axis=0))
+    return unique, torch.cat(total), times
+
+
+def _per_part(part: Int[Tensor, "u"], weight: Int[Tensor, "u"]) -> list[int]:
+    """Σ weight of each part, parts in order."""
+    _, size = part.unique_consecutive(return_counts=True)
+    return [int(found.sum()) for found in weight.split(size.tolist())]
+
+
+def kmeans(
+    vector: Float[Tensor, "m d"], clusters: int, seed: int, iterations: int = 20
+) -> tuple[Int[Tensor, "m"], Float[Tensor, "k d"]]:
+    """Labels and centroids after Lloyd's iterations, fewer if labels no longer change; rows have unit length.
+
+    Starts from `clusters` different rows drawn by `seed` (as the papers' own library does; k-means++ would pass over
+    the bank once for each cluster). A cluster that is left empty moves to the row farthest from its centroid. Raises
+    `UserError` for more clusters than rows.
+    """
+    if not 1 <= clusters <= len(vector):
+        raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
+    chosen = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
+    centroid = vector[chosen.to(vector.device)]
+    label, close = nearest(vector, centroid)
+    for _ in range(iterations):
+        unique, total, times = sums(label, vector)
+        centroid = centroid.clone()
+        centroid[unique] = total / times[:, None]
+        empty = torch.ones(clusters, dtype=torch.bool, device=vector.device).index_fill_(0, unique, False)
+        lonely = int(empty.sum())
+        centroid[empty] = vector[close.topk(lonely, largest=False).indices]
+        before, (label, close) = label, nearest(vector, centroid)
+        if not lonely and torch.equal(before, label):
+            break
+    return label, centroid

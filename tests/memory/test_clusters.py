@@ -1,0 +1,166 @@
+"""Banks with clusters: when they are made, how they follow, and that none grows too small."""
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from references import clusters as reference
+from torch.testing import assert_close
+
+from vantage import draws
+from vantage.errors import UserError
+from vantage.memory import ClusteredBank, Distance, InnerProduct, OnlineStore, ReclusteredBank
+from vantage.memory import clusters as module
+from vantage.memory.clustering import Clustering
+from vantage.memory.kmeans import kmeans
+from vantage.records import Keys
+
+
+def fresh(image: list[int], seed: int, width: int = 3) -> Keys:
+    return Keys(synthetic.vectors(len(image), width, seed), torch.tensor(image))
+
+
+def filled(choice: ClusteredBank, images: int, seed: int = 0) -> OnlineStore:
+    """A store that was written once for every image, so that its clusters were just made."""
+    store = choice.build(images, 3).double()
+    store.write(fresh(list(range(images)), seed))
+    return store
+
+
+def consistent(store: OnlineStore) -> None:
+    """Sums and counts are those of the labels."""
+    one_hot = torch.nn.functional.one_hot(store.label[:, 0], len(store.count))
+    assert torch.equal(one_hot.sum(0), store.count)
+    assert_close(store.total, one_hot.T.double() @ store.vector, rtol=0, atol=1e-12)
+
+
+def test_every_image_is_a_cluster_of_its_own_until_all_were_written():
+    store = ClusteredBank(0.5, clusters=3, smallest=0).build(8, 3)
+    for part in ([0, 1, 2, 3], [0, 4, 5]):
+        store.write(fresh(part, 0))
+        assert store.label[:, 0].tolist() == list(range(8))
+    store.write(fresh([6], 1))
+    expected, centroid = kmeans(store.vector, 3, draws.mix(int(store.seed), 1))
+    assert torch.equal(store.label[:, 0], expected) and torch.equal(store.centroid, centroid)
+    pool = store.read(fresh([0], 0))
+    assert torch.equal(pool.clusters, store.label) and store.label.max() == 2
+
+
+@given(
+    batches=st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=6, unique=True), min_size=1, max_size=6),
+    refresh=st.integers(1, 3),
+    momentum=st.sampled_from([0.0, 0.5]),
+    product=st.booleans(),
+    seed=st.integers(0, 30),
+)
+def test_labels_and_centroids_follow_as_the_loop_has_it(batches, refresh: int, momentum: float, product, seed: int):
+    closeness, apart = (InnerProduct(), reference.inner) if product else (Distance(), reference.distance)
+    store = filled(ClusteredBank(momentum, 3, refresh, smallest=0, closeness=closeness), 12, seed)
+    start = store.vector.tolist(), store.label[:, 0].tolist(), store.centroid.tolist()
+    told = []
+    for number, image in enumerate(batches):
+        keys = fresh(image, 100 * seed + number)
+        store.write(keys)
+        told.append((image, keys.vector.tolist()))
+        consistent(store)
+    rows, label, centroids = reference.online(*start, told, momentum, refresh, apart)
+    assert_close(store.vector, torch.tensor(rows, dtype=torch.float64), rtol=0, atol=1e-10)
+    assert store.label[:, 0].tolist() == label
+    assert_close(store.centroid, torch.tensor(centroids, dtype=torch.float64), rtol=0, atol=1e-10)
+
+
+@given(seed=st.integers(0, 200), clusters=st.integers(2, 8), smallest=st.integers(1, 6), images=st.integers(12, 40))
+def test_24_small_clusters_are_dissolved(seed: int, clusters: int, smallest: int, images: int):
+    """None is empty; none is below the minimum, unless split off in this very call from one that was too short."""
+    vector = synthetic.vectors(images, 3, seed)
+    label = torch.randint(clusters, (images,), generator=torch.Generator().manual_seed(seed)) ** 2 % clusters
+    centroid = 0.5 * synthetic.vectors(clusters, 3, seed + 1)
+    total, count = torch.zeros_like(centroid), torch.zeros(clusters, dtype=torch.int64)
+    now = Clustering(vector, label, centroid, total, count)
+    now.recount()
+    before = label.clone()
+    small = now.count < smallest
+    now.mend(smallest, Distance(), seed)
+    if small.all() or not small.any():
+        assert torch.equal(label, before)
+        return
+    one_hot = torch.nn.functional.one_hot(label, clusters)
+    assert torch.equal(one_hot.sum(0), count)
+    assert_close(total, one_hot.T.double() @ vector, rtol=0, atol=1e-12)
+    assert (count > 0).all() or images < clusters
+    for _ in range(60):
+        now.mend(smallest, Distance(), seed)
+    assert (count.sum(), int(count.min()) > 0) == (images, True)
+
+
+def test_24_calls_that_follow_reach_the_minimum():
+    """With far more images than the minimum needs, repeated mending ends with no small cluster and then rests."""
+    store = filled(ClusteredBank(0.0, clusters=6, refresh_every=1, smallest=5), 120)
+    store.label[:, 0] = torch.where(torch.arange(120) < 3, 1, 0)
+    store.clustering.recount()
+    for step in range(20):
+        store.clustering.mend(5, Distance(), step)
+    assert int(store.count.min()) >= 5
+    before = store.label.clone()
+    store.clustering.mend(5, Distance(), 99)
+    assert torch.equal(before, store.label)
+
+
+def test_equal_rows_are_halved_at_random():
+    vector = torch.ones(10, 3, dtype=torch.float64) / 3**0.5
+    total, count = torch.zeros(2, 3, dtype=torch.float64), torch.zeros(2, dtype=torch.int64)
+    now = Clustering(vector, torch.zeros(10, dtype=torch.int64), torch.zeros_like(total), total, count)
+    now.recount()
+    now.mend(2, Distance(), 0)
+    assert now.count.tolist() == [5, 5]
+    assert_close(now.centroid, vector[:2], rtol=0, atol=1e-12)
+    alone = Clustering(vector[:1], torch.zeros(1, dtype=torch.int64), total, total.clone(), torch.tensor([1, 0]))
+    alone.mend(1, Distance(), 0)
+    assert alone.count.tolist() == [1, 0]
+
+
+def test_sums_are_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "_RECOUNT", 2)
+    store = filled(ClusteredBank(0.5, clusters=3, smallest=0), 12)
+    store.total += 1.0
+    store.write(fresh([0], 5))
+    with pytest.raises(AssertionError):
+        consistent(store)
+    store.write(fresh([1], 6))
+    consistent(store)
+
+
+def test_clusterings_are_made_after_whole_passes_each_from_other_rows():
+    choice = ReclusteredBank(0.0, clusters=3, clusterings=4, every=2, first=2)
+    store, changed = choice.build(9, 3), []
+    for step in range(21):
+        before = store.label.clone()
+        store.write(fresh([(3 * step + i) % 9 for i in range(3)], step))
+        if not torch.equal(before, store.label):
+            changed.append(step + 1)
+    assert changed == [6, 12, 18], "after passes 2, 4 and 6, though the batch divides the images"
+    assert store.label.shape == (9, 4) and store.label.max() == 2
+    assert len({tuple(column) for column in store.label.T.tolist()}) > 1
+
+
+def test_they_fit_themselves():
+    assert (ClusteredBank().fit(1_281_167, 256).clusters, ReclusteredBank().fit(1_281_167, 256).clusters) == (
+        10_000,
+        29_794,
+    )
+    assert ClusteredBank().fit(50_000, 256).clusters == 390
+    tiny = ClusteredBank().fit(40, 8)
+    assert (tiny.clusters, tiny.smallest) == (2, 5)
+
+
+def test_what_cannot_be_is_refused():
+    for choice in (ClusteredBank(clusters=9), ReclusteredBank(clusters=9)):
+        with pytest.raises(UserError, match=r"Run\.fit"):
+            choice.build(8, 3)
+    with pytest.raises(UserError, match="refresh_every is 0"):
+        ClusteredBank(refresh_every=0)
+    with pytest.raises(UserError, match="clusterings is 0"):
+        ReclusteredBank(clusterings=0)
+    with pytest.raises(UserError, match="old row"):
+        ClusteredBank(momentum=2.0)
