@@ -63,7 +63,7 @@ def ours(length: int, way: Callable[..., Tensor] = log_partition) -> Callable[[]
         query.grad = None
         asked = Keys(query, image)
         near = positives(asked, (Keys(key, image),), pool)
-        estimator(near, way(asked, pool, (), TEMPERATURE, 0)).mean().backward()
+        estimator(near, way(asked, pool, (), TEMPERATURE, 0), 0).mean().backward()
         return query.grad  # pyright: ignore
 
     return step

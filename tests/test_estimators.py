@@ -36,10 +36,10 @@ def losses(part: Estimator | TableChoice, positive: Scores, negative: Scores, im
         state = part.build(images)
         assert isinstance(state, NCEState)
         state.log_normaliser.fill_(4.0)
-        return state(positive, negative)
+        return state(positive, negative, 0)
     rows = negative.keep.any(1)
     logits = torch.where(rows[:, None], negative.logits(part.temperature), 0.0)
-    return part(positive, torch.where(rows, torch.logsumexp(logits, 1), -torch.inf))
+    return part(positive, torch.where(rows, torch.logsumexp(logits, 1), -torch.inf), 0)
 
 
 def cosines(rows: int, columns: int, seed: int) -> Tensor:
@@ -133,7 +133,7 @@ def test_nce_equals_its_loop_and_freezes_the_normaliser(temperature: float):
         near, far = [a[i, 0] for i in range(4)], [[b[i, j] for j in range(6)] for i in range(4)]
         if batch == 0:
             z = reference.nce_normaliser(near, far, temperature, 40)
-        found = state(synthetic.table(a), synthetic.table(b))
+        found = state(synthetic.table(a), synthetic.table(b), 0)
         assert_close(float(state.log_normaliser), math.log(z), rtol=1e-12, atol=0)
         expected = torch.stack(reference.nce(near, far, temperature, 40, z))
         assert_close(found, expected, rtol=1e-11, atol=1e-10)
@@ -147,22 +147,22 @@ def test_the_normaliser_is_saved_and_not_set_in_evaluation():
     state = NCE(0.1).build(40)
     near, far = synthetic.table(cosines(4, 1, 0)), synthetic.table(cosines(4, 6, 1))
     state.eval()
-    state(near, far)
+    state(near, far, 0)
     assert torch.isnan(state.log_normaliser)
     state.train()
-    state(near, far)
+    state(near, far, 0)
     other = NCE(0.1).build(40)
     other.load_state_dict(state.state_dict())
     different = synthetic.table(cosines(4, 6, 2))
-    assert torch.equal(other(near, different), state(near, different))
+    assert torch.equal(other(near, different, 0), state(near, different, 0))
     assert torch.equal(other.log_normaliser, state.log_normaliser)
 
 
 def test_the_normaliser_leaves_dropped_pairs_out():
     near, far, keep = cosines(4, 1, 0), cosines(4, 6, 1), mask(4, 6, 2)
     one, two = NCE(0.1).build(40), NCE(0.1).build(40)
-    one(synthetic.table(near), synthetic.table(far, keep))
-    two(synthetic.table(near), synthetic.table(torch.where(keep, far, 0.9), keep))
+    one(synthetic.table(near), synthetic.table(far, keep), 0)
+    two(synthetic.table(near), synthetic.table(torch.where(keep, far, 0.9), keep), 0)
     assert torch.equal(one.log_normaliser, two.log_normaliser)
     kept = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
     expected = math.log(40 * sum(math.exp(s / 0.1) for s in kept) / len(kept))
@@ -180,7 +180,7 @@ def test_parts_of_both_kinds_are_told_apart():
 def test_16_constant_logits_give_log_of_the_choices(count: int):
     positive = synthetic.table(torch.full((2, 1), 0.3, dtype=torch.float64))
     partition = torch.full((2,), 0.3 / 0.07 + math.log(count), dtype=torch.float64)
-    found = InfoNCE(0.07)(positive, partition)
+    found = InfoNCE(0.07)(positive, partition, 0)
     assert_close(found, torch.full_like(found, math.log(count + 1)), rtol=0, atol=1e-12)
     if count == 65_536:
         assert abs(float(found[0]) - 11.0904) < 5e-5
@@ -189,9 +189,9 @@ def test_16_constant_logits_give_log_of_the_choices(count: int):
 @given(seed=st.integers(0, 99), margin=st.floats(0.01, 1.0), temperature=st.sampled_from([0.05, 0.1, 1.0]))
 def test_20_margin_raises_the_loss_by_at_most_m_over_tau(seed: int, margin: float, temperature: float):
     positive, partition = synthetic.table(cosines(4, 1, seed)), cosines(4, 1, seed + 1)[:, 0] / temperature + 3.0
-    plain = InfoNCE(temperature)(positive, partition)
-    assert torch.equal(InfoNCE(temperature, 0.0)(positive, partition), plain)
-    raised, higher = (InfoNCE(temperature, m)(positive, partition) for m in (margin, margin + 0.1))
+    plain = InfoNCE(temperature)(positive, partition, 0)
+    assert torch.equal(InfoNCE(temperature, 0.0)(positive, partition, 0), plain)
+    raised, higher = (InfoNCE(temperature, m)(positive, partition, 0) for m in (margin, margin + 0.1))
     assert ((raised - plain) >= 0).all() and ((raised - plain) <= margin / temperature + 1e-12).all()
     assert (higher >= raised).all()
     closed = torch.nn.functional.softplus(partition - (positive.cosine[:, 0] - margin) / temperature, threshold=100.0)
@@ -209,7 +209,7 @@ def test_21_a_margin_repeats_every_negative(seed: int, times: int):
 def test_21_a_negative_margin_weakens_negatives():
     positive, far = synthetic.table(cosines(3, 1, 0)), cosines(3, 5, 1)
     margin = losses(InfoNCE(0.1, -0.5), positive, synthetic.table(far))
-    weakened = InfoNCE(0.1)(positive, torch.logsumexp(far / 0.1, 1) - 5.0)
+    weakened = InfoNCE(0.1)(positive, torch.logsumexp(far / 0.1, 1) - 5.0, 0)
     assert_close(margin, weakened, rtol=0, atol=1e-12)
 
 
@@ -217,14 +217,14 @@ def test_21_a_negative_margin_weakens_negatives():
 def test_9_info_nce_bounds_information_by_log_of_the_choices(count: int):
     """The estimate is log(k+1) − loss: 0 for a constant critic, never above log(k+1)."""
     flat = InfoNCE(1.0)(
-        synthetic.table(torch.zeros(1, 1, dtype=torch.float64)), torch.tensor([math.log(count)], dtype=torch.float64)
+        synthetic.table(torch.zeros(1, 1, dtype=torch.float64)), torch.tensor([math.log(count)], dtype=torch.float64), 0
     )
     assert abs(math.log(count + 1) - float(flat)) < 1e-12
-    best = InfoNCE(1e-3)(synthetic.table(torch.ones(1, 1, dtype=torch.float64)), torch.tensor([-1e3]).double())
+    best = InfoNCE(1e-3)(synthetic.table(torch.ones(1, 1, dtype=torch.float64)), torch.tensor([-1e3]).double(), 0)
     assert 0 <= float(best) and math.log(count + 1) - float(best) <= math.log(count + 1)
 
 
 def test_float32_keeps_small_and_large_losses():
     positive = synthetic.table(torch.tensor([[1.0], [-1.0]]))
-    found = InfoNCE(0.01)(positive, torch.tensor([60.0, 100.0]))
+    found = InfoNCE(0.01)(positive, torch.tensor([60.0, 100.0]), 0)
     assert 0 < float(found[0]) < 1e-16 and float(found[1]) == 200.0

@@ -78,10 +78,10 @@ class Branch:
         """The loss of these queries against the pool. `estimator` is the branch's own, or what its choice built."""
         positive = self.positives(query, keys, pool)
         if isinstance(estimator, TableEstimator):
-            losses = estimator(positive, negatives_of(query, pool, self.negatives, step))
+            losses = estimator(positive, negatives_of(query, pool, self.negatives, step), step)
         else:
             rest = log_partition(query, pool, self.negatives, estimator.temperature, step)
-            losses = estimator(positive, rest)
+            losses = estimator(positive, rest, step)
         return Contrast(_mean(losses, positive), positive)
 
 

@@ -25,8 +25,8 @@ class Estimator(Protocol):
         """τ: what cosines are divided by."""
         ...
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"]) -> Float[Tensor, "b"]:
-        """One loss per query."""
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query; `step` counts optimizer steps from 0, for settings that follow it."""
         ...
 
 
@@ -34,8 +34,8 @@ class TableEstimator(nn.Module, ABC):
     """Compares positives with every negative by itself, and may keep state in buffers."""
 
     @abstractmethod
-    def forward(self, positive: Scores, negative: Scores) -> Float[Tensor, "b"]:
-        """One loss per query."""
+    def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
+        """One loss per query; `step` counts optimizer steps from 0, for settings that follow it."""
 
 
 @runtime_checkable

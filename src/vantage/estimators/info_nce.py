@@ -32,7 +32,7 @@ class InfoNCE:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"]) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
         pull = (positive.cosine.to(log_partition.dtype) - self.margin) / self.temperature
         # The threshold is where float64 stops to see the curve; torch's own of 20 is off by 2e-9.

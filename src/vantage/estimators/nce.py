@@ -46,7 +46,7 @@ class NCEState(TableEstimator):
         self.temperature, self.images = temperature, images
         self.register_buffer("log_normaliser", torch.tensor(torch.nan, dtype=torch.float64))
 
-    def forward(self, positive: Scores, negative: Scores) -> Float[Tensor, "b"]:
+    def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query. The first call in training sets Z, over the batches of all processes."""
         near, far = positive.logits(self.temperature), negative.logits(self.temperature)
         if self.training and torch.isnan(self.log_normaliser):
