@@ -19,7 +19,7 @@ import vantage
 from vantage import checkpoint
 from vantage.errors import UserError
 from vantage.loop import resume, train
-from vantage.run import Data
+from vantage.run import Data, Monitoring
 from vantage.session import Session
 from vantage.settings import allowing
 
@@ -107,6 +107,27 @@ def test_signals_save_and_end_cleanly(number: signal.Signals, place: str, tmp_pa
     assert process.wait(timeout=60) == 0
     with allowing("tiny"):
         assert resume(folder).finished
+
+
+def test_a_signal_is_seen_after_the_step_it_came_in(place: str, tmp_path: Path, monkeypatch):
+    run = replace(small_run("moco_v2", place, epochs=2), monitoring=Monitoring(log_every=1000))
+
+    def interrupted(self: Session, batch, step: int) -> Tensor:
+        if step == 2:
+            signal.raise_signal(signal.SIGINT)
+        return step_of(self, batch, step)
+
+    step_of = Session.step
+    monkeypatch.setattr(Session, "step", interrupted)
+    outcome = train(run, tmp_path / "run")
+    assert (outcome.step, outcome.finished) == (3, False)
+    assert checkpoint.latest(tmp_path / "run") is not None
+
+
+def test_what_is_refused_at_the_start_leaves_no_run_behind(place: str, tmp_path: Path):
+    with pytest.raises(UserError, match=f"there are {IMAGES} images"):
+        train(replace(small_run("moco_v2", place), batch=1000), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_folder_tells_what_was_run(place: str, tmp_path: Path):

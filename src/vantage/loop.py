@@ -28,6 +28,10 @@ from vantage.signals import Signals, anywhere
 __all__ = ["Outcome", "refuse_conflicts", "resume", "train"]
 
 
+_LOOK_SECONDS = 5.0
+"""Where steps are slow, the loss and the signals are looked at this often, whatever `log_every` says."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended."""
@@ -71,9 +75,9 @@ def _go(run: Run, folder: Path, found: Path | None, teller: Teller) -> Outcome:
     fabric, run = launch(run, teller)
     source, told = open_images(run.data, progress=None)
     teller.line(told)
-    if processes.rank() == 0:
-        _introduce(run, folder, source, resumed=found is not None)
     session = Session(run, fabric, source)
+    if processes.rank() == 0:  # only now: what is refused leaves no folder behind that would hold a run
+        _introduce(run, folder, source, resumed=found is not None)
     step, clock = session.restore(found) if found else (0, 0.0)
     with Signals() as stopping:
         step = _loop(session, folder, step, clock, teller, stopping)
@@ -83,7 +87,8 @@ def _go(run: Run, folder: Path, found: Path | None, teller: Teller) -> Outcome:
 
 def _loop(session: Session, folder: Path, step: int, clock: float, teller: Teller, stopping: Signals) -> int:
     run, steps = session.run, session.feed.steps
-    begun, saved = time.monotonic() - clock, time.monotonic()
+    begun, saved, looked = time.monotonic() - clock, time.monotonic(), time.monotonic()
+    alone = processes.count() == 1  # several look at the same steps, since they tell each other what they see
     metrics = Metrics(folder, step) if processes.rank() == 0 else None
     teller.start(run.recipe, run.epochs * steps, step)
     watch = _Watch(session, folder)
@@ -92,13 +97,14 @@ def _loop(session: Session, folder: Path, step: int, clock: float, teller: Telle
         for batch in session.feed.batches(epoch, step % steps):
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
-            if step % run.monitoring.log_every and step % steps:
+            late = time.monotonic() - saved > 60 * run.monitoring.checkpoint_minutes
+            soon = alone and (stopping.asked or late or time.monotonic() - looked > _LOOK_SECONDS)
+            if step % run.monitoring.log_every and step % steps and not soon:
                 continue
-            loss = watch.check()
+            loss, looked = watch.check(), time.monotonic()
             speed = run.batch * (step - first) / (time.monotonic() - start)
             teller.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {speed:,.0f} images/s")
             stop = stopping.anywhere()
-            late = time.monotonic() - saved > 60 * run.monitoring.checkpoint_minutes
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - begun)
                 saved = time.monotonic()

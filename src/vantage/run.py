@@ -32,6 +32,9 @@ class Data:
     resident_bytes: int = 2 * GIB
     """Sets that fit in so many bytes at the view's size are decoded once and kept on the device; 0 streams always."""
 
+    def __post_init__(self) -> None:
+        _at_least(0, "data", workers=self.workers, resident_bytes=self.resident_bytes)
+
 
 @dataclass(frozen=True)
 class Hardware:
@@ -53,6 +56,9 @@ class Hardware:
     compile: bool = False
     """Whether the networks go through torch.compile: minutes at the start, then some per cent faster."""
 
+    def __post_init__(self) -> None:
+        _at_least(1, "hardware", devices=self.devices, nodes=self.nodes)
+
 
 @dataclass(frozen=True)
 class Monitoring:
@@ -66,6 +72,10 @@ class Monitoring:
 
     knn_every: int = 0
     """Epochs between kNN accuracies of a tenth of the labelled training images against the others; 0: never."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, "monitoring", log_every=self.log_every)
+        _at_least(0, "monitoring", checkpoint_minutes=self.checkpoint_minutes, knn_every=self.knn_every)
 
 
 @runtime_checkable
@@ -127,9 +137,7 @@ class Run:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
         if self.views.count < needed:
             raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
-        for name, value in (("epochs", self.epochs), ("batch", self.batch), ("accumulate", self.accumulate)):
-            if value < 1:
-                raise UserError(f"{name} is {value}: give at least 1")
+        _at_least(1, "", epochs=self.epochs, batch=self.batch, accumulate=self.accumulate)
         parts = self.accumulate * self.hardware.devices * self.hardware.nodes
         if self.batch % parts:
             raise UserError(
@@ -161,13 +169,21 @@ class Run:
     def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
         """This run with another batch, the learning rate following in proportion, or with other epochs, its course
         stretched."""
-        batch, epochs = batch or self.batch, epochs or self.epochs
+        batch = self.batch if batch is None else batch
+        epochs = self.epochs if epochs is None else epochs
+        _at_least(1, "", batch=batch, epochs=epochs)  # before a schedule is asked for something that makes no sense
         rate = self.rate.scaled(batch / self.batch).stretched(self.epochs, epochs)
         return replace(self, batch=batch, epochs=epochs, rate=rate)
 
     @property
     def _parts(self) -> int:
         return self.accumulate * self.hardware.devices * self.hardware.nodes
+
+
+def _at_least(least: int, part: str, **values: int | float) -> None:
+    for name, value in values.items():
+        if not value >= least:
+            raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
 
 
 def _fitted(branch: Branch, images: int, batch: int) -> Branch:

@@ -16,19 +16,20 @@ _IMAGES, _BATCH, _WIDTH = 64, 8, 16
 
 
 def trial(run: Run) -> None:
-    """Raises `UserError` naming the first branch whose parts do not go together."""
+    """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives."""
+    batch = min(_BATCH, run.batch // run.accumulate)
     for number, branch in enumerate(run.branches):
         try:
-            _try(branch)
+            _try(branch, batch)
         except UserError as problem:
             raise UserError(f"branch {number} cannot work: {problem}") from problem
 
 
-def _try(branch: Branch) -> None:
+def _try(branch: Branch, batch: int) -> None:
     store = branch.memory.build(_IMAGES, _WIDTH)
     estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
-    image = torch.arange(_BATCH)
-    fresh = [Keys(normalize(torch.randn(_BATCH, _WIDTH), dim=1), image) for _ in range(branch.views)]
+    image = torch.arange(batch)
+    fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image))
     remembered = Keys(torch.cat([fresh[view].vector for view in branch.pool]), image.repeat(len(branch.pool)))
@@ -37,4 +38,9 @@ def _try(branch: Branch) -> None:
     made.loss.backward()
     if not torch.isfinite(made.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {made.loss.item()}: check the temperature and the rules")
+    if not vector.grad.any():
+        raise UserError(
+            f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "
+            "give a larger batch, fewer accumulated parts, or a memory"
+        )
     store.write(remembered)

@@ -1,0 +1,46 @@
+"""A run's own checks, and how it follows another batch or other epochs."""
+
+from dataclasses import replace
+
+import pytest
+
+from vantage import Data, Hardware, Monitoring, moco_v2, simclr
+from vantage.errors import UserError
+from vantage.trial import trial
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda: Data(workers=-1), "data.workers is -1: give at least 0"),
+        (lambda: Data(resident_bytes=-1), "data.resident_bytes is -1"),
+        (lambda: Hardware(devices=0), "hardware.devices is 0: give at least 1"),
+        (lambda: Hardware(nodes=0), "hardware.nodes is 0"),
+        (lambda: Monitoring(log_every=0), "monitoring.log_every is 0: give at least 1"),
+        (lambda: Monitoring(checkpoint_minutes=float("nan")), "monitoring.checkpoint_minutes is nan"),
+        (lambda: Monitoring(knn_every=-1), "monitoring.knn_every is -1"),
+        (lambda: simclr(32).resized(epochs=-3), "^epochs is -3: give at least 1"),
+        (lambda: simclr(32).resized(batch=0), "^batch is 0: give at least 1"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_by_name(made, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        made()
+
+
+def test_resized_scales_the_rate_and_stretches_its_course() -> None:
+    run = simclr(32)
+    other = run.resized(batch=run.batch // 2, epochs=run.epochs // 2)
+    assert (other.batch, other.epochs) == (run.batch // 2, run.epochs // 2)
+    middle = run.rate(10 * run.epochs // 2, 10, run.epochs)
+    assert other.rate(10 * other.epochs // 2, 10, other.epochs) == pytest.approx(middle / 2)
+
+
+def test_a_batch_without_negatives_is_refused() -> None:
+    alone = simclr(32).resized(batch=1)
+    with pytest.raises(UserError, match="branch 0 cannot work: with 1 image.* no query meets a negative"):
+        trial(alone)
+    with pytest.raises(UserError, match="no query meets a negative"):
+        trial(replace(simclr(32).resized(batch=4), accumulate=4))
+    trial(simclr(32).resized(batch=2))
+    trial(moco_v2(32).resized(batch=1))  # a queue holds others
