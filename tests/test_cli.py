@@ -421,7 +421,7 @@ def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture
         ["resume", run, "--monitoring.log-every", "1"],
         ["embed", run, "--data", images, "--out", tmp_path / "features.npy"],
         ["evaluate", "knn", run, "--data", images, "--k", "3", "--baselines", "--out", tmp_path / "knn.json"],
-        ["export", run, "--to", "torchvision", "--out", tmp_path / "backbone.safetensors"],
+        ["export", run, "--to", "torchvision"],
     ]
     for words in (pretrain, *later):
         assert main([*map(str, words), "--quiet"]) == 0, capsys.readouterr().err
@@ -431,7 +431,8 @@ def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture
     assert np.load(tmp_path / "features.npy").shape == (16, 512)
     assert json.loads((tmp_path / "knn.json").read_text())["settings"]["k"] == 3
     assert "moco_v2: top-1 " in told.out and "raw pixels: top-1 " in told.out
-    assert "load_state_dict" in told.out and (tmp_path / "backbone.safetensors").is_file()
+    backbone = run / "backbone-torchvision.safetensors"
+    assert f"load_state_dict(load_file('{backbone}'), strict=True)" in told.out and backbone.is_file()
 
 
 def test_the_process_ends_with_the_status(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage.data.source import Subset
 from vantage.embedding import Work, embed, features_of, in_threads
-from vantage.errors import UnreadableImage
+from vantage.errors import UnreadableImage, UserError
 from vantage.trained import random_encoder
 
 
@@ -97,3 +97,11 @@ def test_few_batches_are_decoded_ahead() -> None:
 
 def test_auto_is_a_device() -> None:
     assert Work().place().type in ("cpu", "cuda", "mps", "xpu")
+
+
+def test_a_device_that_is_not_here_and_an_empty_batch_are_refused() -> None:
+    for device in ("foo", "cuda:99"):
+        with pytest.raises(UserError, match=f"the device '{device}' cannot be had here"):
+            Work(device=device).place()
+    with pytest.raises(UserError, match="batch is 0"):
+        Work(batch=0)

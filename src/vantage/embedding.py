@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vantage.data.cache import cache_folder, written_whole
 from vantage.data.source import Source, hash_of, labels_of
+from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
 
@@ -49,10 +50,20 @@ class Work:
     teller: Teller = field(default_factory=QuietTeller)
     """Tells people how far it is."""
 
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise UserError(f"batch is {self.batch}: give at least 1")
+
     def place(self) -> torch.device:
-        """The device."""
+        """The device. Raises `UserError` where there is none of that name here."""
         if self.device != "auto":
-            return torch.device(self.device)
+            try:
+                return torch.empty(0, device=self.device).device
+            except (RuntimeError, AssertionError) as problem:  # torch tells some of these by an assertion
+                raise UserError(
+                    f"the device {self.device!r} cannot be had here ({str(problem).splitlines()[0][:120]}): "
+                    "give cpu, cuda:0 or auto"
+                ) from problem
         found = torch.accelerator.current_accelerator()
         return found if found is not None and torch.accelerator.is_available() else torch.device("cpu")
 

@@ -32,7 +32,8 @@ class Exported:
     """The parameters and buffers of the backbone."""
 
     how: str
-    """Python that builds the model as `model` and loads the file into it."""
+    """Python that builds the model as `model` and loads the file from where it was written. The file's metadata have
+    the same lines, under "how", for a file in the current folder."""
 
 
 def export(run_folder: Path, to: Format, file: Path, network: int = 0, allow: tuple[str, ...] = ()) -> Exported:
@@ -50,13 +51,13 @@ def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
     if file.suffix != ".safetensors":
         raise UserError(f"{file.name} was asked for, but exports are safetensors files: end the name with .safetensors")
     if file.exists():
-        raise UserError(f"{file} exists already: remove it, or choose another name")
-    how = _FORMATS[to](trained, file)
+        raise UserError(f"{file} exists already: remove it, or choose another name with --out")
+    how = _FORMATS[to](trained, file.as_posix())
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.backbone.state_dict().items()}
     statistics = trained.view.statistics
     metadata = {
         "format": "pt",
-        "how": how,
+        "how": _FORMATS[to](trained, file.name),  # the file may be moved
         "size": str(trained.view.size),
         "mean": json.dumps(statistics.mean),
         "std": json.dumps(statistics.std),
@@ -73,7 +74,7 @@ def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
     return Exported(file, how)
 
 
-def _to_torchvision(trained: Trained, file: Path) -> str:
+def _to_torchvision(trained: Trained, file: str) -> str:
     choice = trained.choice
     if not isinstance(choice, ResNet):
         raise UserError(f"torchvision has no network for {choice!r}: export it to timm or safetensors")
@@ -89,7 +90,7 @@ def _to_torchvision(trained: Trained, file: Path) -> str:
     return _lines("torchvision", [build, "model.fc = torch.nn.Identity()", *_stem(choice)], file)
 
 
-def _to_timm(trained: Trained, file: Path) -> str:
+def _to_timm(trained: Trained, file: str) -> str:
     match trained.choice:
         case Timm(name, channels, image_size):
             size = "" if image_size is None else f", img_size={image_size}"
@@ -109,7 +110,7 @@ def _to_timm(trained: Trained, file: Path) -> str:
     return _lines("timm", build, file)
 
 
-def _to_safetensors(trained: Trained, file: Path) -> str:
+def _to_safetensors(trained: Trained, file: str) -> str:
     if not isinstance(trained.choice, ResNet | Timm):
         raise UserError(
             f"{trained.choice!r} is no backbone that Vantage builds: save `trained.backbone.state_dict()` yourself"
@@ -121,7 +122,7 @@ def _to_safetensors(trained: Trained, file: Path) -> str:
     return _lines("torch", build, file)
 
 
-_FORMATS: dict[str, Callable[[Trained, Path], str]] = {
+_FORMATS: dict[str, Callable[[Trained, str], str]] = {
     "torchvision": _to_torchvision,
     "timm": _to_timm,
     "safetensors": _to_safetensors,
@@ -148,7 +149,7 @@ def _stem(choice: ResNet) -> list[str]:
     return []
 
 
-def _lines(library: str, build: list[str], file: Path) -> str:
+def _lines(library: str, build: list[str], file: str) -> str:
     imports = ["import torch"] + ([f"import {library}"] if library != "torch" else [])
-    load_it = [f"model.load_state_dict(load_file({file.name!r}), strict=True)", "model.eval()"]
+    load_it = [f"model.load_state_dict(load_file({file!r}), strict=True)", "model.eval()"]
     return "\n".join([*imports, "from safetensors.torch import load_file", "", *build, *load_it]) + "\n"

@@ -77,8 +77,8 @@ class Exporting:
     to: Literal["torchvision", "timm", "safetensors"]
     """Library whose own model loads the file, or safetensors for the parameters as they are."""
 
-    out: str
-    """File to write, ending with .safetensors."""
+    out: str = ""
+    """File to write, ending with .safetensors; without, RUN/backbone-FORMAT.safetensors."""
 
     network: int = 0
     """Which of the trained networks, for runs that have one per view."""
@@ -153,11 +153,13 @@ def evaluate(words: list[str], voice: Voice) -> int:
 
 
 def export(words: list[str], voice: Voice) -> int:
-    """Write the backbone for another library: vantage export RUN --to torchvision --out FILE."""
+    """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
     asked = parse(Command("vantage export", export.__doc__ or "", {}), options(Exporting, ("run",)), words).values
     from vantage.export import export as write
 
-    made = write(Path(asked["run"]), asked["to"], Path(asked["out"]), asked["network"])
+    which = f"-{asked['network']}" if asked["network"] else ""
+    default = Path(asked["run"]) / f"backbone-{asked['to']}{which}.safetensors"
+    made = write(Path(asked["run"]), asked["to"], Path(asked["out"] or default), asked["network"])
     voice.note(f"{made.file} is written. To load it:\n")
     voice.result(made.how)
     return 0
