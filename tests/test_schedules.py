@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from vantage.errors import UserError
 from vantage.schedules import (
+    BetweenEpochs,
+    ByEpoch,
     Constant,
     Cosine,
     CosineByEpoch,
@@ -189,3 +191,42 @@ def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> Non
 def test_values_that_make_no_sense_are_refused_by_name(make, named: str) -> None:
     with pytest.raises(UserError, match=rf"\b{named} is .*must"):
         make()
+
+
+@given(every=st.sampled_from([0.5, 1.0, 2**0.5, 10.0]), steps=st.integers(1, 9))
+def test_courses_in_epochs(every: float, steps: int) -> None:
+    """By epoch a course stands still within an epoch; between epochs it runs straight from value to value."""
+    line = Linear(1.0, 0.1, 4)
+    stairs, slope = ByEpoch(line, every, steps), BetweenEpochs(line, every, steps)
+    for step in range(60):
+        reached = step / (every * steps)
+        assert stairs(step) == line(math.floor(reached + 1e-9))
+        assert slope(step) == pytest.approx(1.0 - 0.9 * min(reached, 4.0) / 4, abs=1e-7)
+    assert isinstance(stairs, Schedule) and isinstance(slope, Schedule)
+
+
+def test_13_rings_line_and_levels() -> None:
+    """From all keys at step 0 to a tenth after 100 epochs, never up again; ten levels of equal length."""
+    line = BetweenEpochs(Linear(1.0, 0.1, 100), steps_per_epoch=7)
+    values = [line(step) for step in range(1000)]
+    assert values[0] == 1.0 and set(values[700:]) == {0.1}
+    assert all(a >= b for a, b in itertools.pairwise(values)) and len(set(values[:701])) == 701
+    levels = ByEpoch(Linear(1.0, 0.1, 9), every=10.0, steps_per_epoch=3)
+    told = [round(levels(step), 9) for step in range(400)]
+    assert [len(list(same)) for _, same in itertools.groupby(told)] == [30] * 9 + [130]
+    assert sorted(set(told), reverse=True) == [round(1.0 - 0.1 * n, 9) for n in range(10)]
+
+
+def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:
+    course = BetweenEpochs(Linear(1.0, 0.1, 100)).fit(images=1000, batch=30)
+    assert course.steps_per_epoch == 33
+    longer = course.stretched(longer=2.0, finer=1.0)
+    assert [longer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
+    finer = course.stretched(longer=1.0, finer=2.0)
+    assert [finer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
+
+
+@pytest.mark.parametrize("changes", [{"every": 0.0}, {"steps_per_epoch": 0}])
+def test_epochs_without_length_are_refused(changes: dict[str, float]) -> None:
+    with pytest.raises(UserError, match="it must be"):
+        ByEpoch(Constant(1.0), **changes)  # pyright: ignore

@@ -1,16 +1,17 @@
 """The one configuration of a run, its checks, and how it fits itself to a data set."""
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from vantage.branch import Branch
 from vantage.encoders import Role
 from vantage.errors import UserError
+from vantage.fitting import fitted, stretched
 from vantage.optimizers import Optimizer
 from vantage.schedules import RateSchedule
 from vantage.views import ViewMaker
 
-__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences"]
+__all__ = ["Data", "Hardware", "Monitoring", "Run", "differences"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
@@ -78,15 +79,6 @@ class Monitoring:
         _at_least(0, "monitoring", checkpoint_minutes=self.checkpoint_minutes, knn_every=self.knn_every)
 
 
-@runtime_checkable
-class Fits(Protocol):
-    """A part whose settings depend on how many images there are."""
-
-    def fit(self, images: int, batch: int) -> Any:
-        """The same part for a data set of `images` images in batches of `batch`."""
-        ...
-
-
 @dataclass(frozen=True)
 class Run:
     """A whole training run. Variants by `dataclasses.replace`; recipes are functions that return one."""
@@ -151,7 +143,7 @@ class Run:
 
         * batch: halved until an epoch has at least 8 steps, the learning rate with it (linear rule);
         * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
-        * memories and rules by rules of their own (`Queue.fit`, `Sample.fit`).
+        * memories, rules and schedules counted in epochs by rules of their own (`Queue.fit`, `Sample.fit`, `ByEpoch`).
 
         Raises `UserError` for fewer images than the smallest batch, 8.
         """
@@ -163,17 +155,20 @@ class Run:
                 f"found {images} images, but the smallest batch of this recipe is {batch}: give at least as many"
             )
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
-        branches = tuple(_fitted(branch, images, batch) for branch in self.branches)
-        return replace(self, branches=branches).resized(batch, round(self.epochs * longer))
+        run = self.resized(batch, round(self.epochs * longer))
+        parts = {name: fitted(getattr(run, name), images, batch) for name in ("branches", "encoders")}
+        return replace(run, **parts)
 
     def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
         """This run with another batch, the learning rate following in proportion, or with other epochs, its course
-        stretched."""
+        and all that is counted in epochs stretched."""
         batch = self.batch if batch is None else batch
         epochs = self.epochs if epochs is None else epochs
         _at_least(1, "", batch=batch, epochs=epochs)  # before a schedule is asked for something that makes no sense
         rate = self.rate.scaled(batch / self.batch).stretched(self.epochs, epochs)
-        return replace(self, batch=batch, epochs=epochs, rate=rate)
+        parts = (self.branches, self.encoders)
+        branches, encoders = stretched(parts, epochs / self.epochs, self.batch / batch)
+        return replace(self, batch=batch, epochs=epochs, rate=rate, branches=branches, encoders=encoders)
 
     @property
     def _parts(self) -> int:
@@ -184,13 +179,6 @@ def _at_least(least: int, part: str, **values: int | float) -> None:
     for name, value in values.items():
         if not value >= least:
             raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
-
-
-def _fitted(branch: Branch, images: int, batch: int) -> Branch:
-    def fit(part: Any) -> Any:
-        return part.fit(images, batch) if isinstance(part, Fits) else part
-
-    return replace(branch, memory=fit(branch.memory), negatives=tuple(fit(rule) for rule in branch.negatives))
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:

@@ -42,6 +42,32 @@ def info_nce(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, m
     return losses
 
 
+def jcl(query: Tensor, keys: Tensor, negatives: list[Tensor], temperature: float, strength: float) -> Tensor:
+    """JCL Eq. 8 for one query and its keys (m d): mean and d × d covariance, entry by entry; the keys as constants."""
+    keys = keys.detach()
+    many, width = keys.shape
+    zero = torch.zeros((), dtype=torch.float64)
+    mean = [sum((keys[m, i] for m in range(many)), zero) / many for i in range(width)]
+    quadratic = zero
+    for i in range(width):
+        for j in range(width):
+            entry = sum(((keys[m, i] - mean[i]) * (keys[m, j] - mean[j]) for m in range(many)), zero) / many
+            quadratic = quadratic + query[i] * entry * query[j]
+    pull = dot(query, torch.stack(mean)) / temperature
+    lift = pull + strength / (2 * temperature**2) * quadratic
+    return log_sum_exp([lift, *[dot(query, key) / temperature for key in negatives]]) - pull
+
+
+def decoupled(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float) -> list[Tensor]:
+    """Mean over the positives of −log( e^(a/τ) / Σ e^(b/τ) ); 0 for a query without positives or without negatives."""
+    losses = []
+    for positives, negatives in zip(a, b, strict=True):
+        rest = log_sum_exp([negative / temperature for negative in negatives])
+        terms = [rest - positive / temperature for positive in positives] if negatives else []
+        losses.append(sum(terms, torch.zeros((), dtype=torch.float64)) / max(1, len(terms)))
+    return losses
+
+
 def nce(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int, z: float) -> list[Tensor]:
     """methods.md 2.1 (a): P = e^(s/τ)/Z, h = P/(P + K/n + 1e-7), −log h(positive) − Σ log(1 − h(negative))."""
     losses = []

@@ -5,10 +5,13 @@ A `Schedule` maps the step (optimizer steps taken so far, from 0) to a number: a
 holds for a data set of any size. Both are frozen values without state: resuming at step s needs nothing but s.
 """
 
+from vantage.schedules.epochs import BetweenEpochs, ByEpoch
 from vantage.schedules.numbers import Constant, Cosine, Exponential, Linear, Schedule, Steps
 from vantage.schedules.rates import CosineByEpoch, CosineByStep, RateSchedule, StepDecay
 
 __all__ = [
+    "BetweenEpochs",
+    "ByEpoch",
     "Constant",
     "Cosine",
     "CosineByEpoch",

@@ -1,0 +1,38 @@
+"""InfoNCE without the positive in its denominator.
+
+b: queries
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.estimators.estimator import check_temperature, mean_of_kept
+from vantage.records import Scores
+
+__all__ = ["Decoupled"]
+
+
+@dataclass(frozen=True)
+class Decoupled:
+    """`InfoNCE` with the positive left out of the denominator: log Σ exp(b/τ) − a/τ.
+
+    Ring's Algorithm 1 (Wu et al., arXiv 2010.02037) is written so, though its equations and its code are not; Yeh et
+    al. (arXiv 2110.06848) call it decoupled. It pulls a positive however close it is, and is not bounded below. With
+    several positives, the mean over them; a query without negatives gives 0.
+    """
+
+    temperature: float = 0.2
+    """τ: what cosines are divided by."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        alone = torch.isneginf(log_partition)
+        rest = log_partition.masked_fill(alone, 0.0)
+        losses = rest[:, None] - positive.cosine.to(rest.dtype) / self.temperature
+        return mean_of_kept(losses, positive).masked_fill(alone, 0.0)

@@ -1,0 +1,51 @@
+"""Joint contrastive learning: infinitely many positive keys, through their mean and variance.
+
+b: queries   p: positives of each query
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from vantage.estimators.estimator import check_temperature
+from vantage.records import Scores
+from vantage.schedules import Constant, Schedule
+
+__all__ = ["JCL"]
+
+
+@dataclass(frozen=True)
+class JCL:
+    """An upper bound of InfoNCE's mean over infinitely many positive keys (Cai et al., arXiv 2009.14776, Eq. 8).
+
+    log( exp(q·μ/τ + λ qᵀΣq / 2τ²) + Σ exp(b/τ) ) − q·μ/τ, for positive keys of mean μ and covariance Σ, divided by
+    their number, not by one less. qᵀΣq is the population variance of the positives' cosines, so no d × d matrix is
+    made. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE, whatever λ.
+
+    The keys get no gradient where a slow network makes them (`Momentum`), as in the paper. The released code adds the
+    variance to the cross-entropy of the lifted positive, which is the same number.
+    """
+
+    temperature: float = 0.2
+    """τ: what cosines are divided by."""
+
+    strength: Schedule = Constant(4.0)
+    """λ: how much the spread of the positives counts, by step; 1 is the bound itself, 4 the paper's. The
+    released code climbs to λ over the E epochs of a run: ByEpoch(Linear(λ / E, λ, E − 1))."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        kept = positive.keep
+        logit = (positive.cosine.to(log_partition.dtype) / self.temperature).masked_fill(~kept, 0.0)
+        count = kept.sum(1).clamp(min=1)
+        pull = logit.sum(1) / count
+        spread = (logit - pull[:, None]).masked_fill(~kept, 0.0).square().sum(1) / count
+        extra = 0.5 * self.strength(step) * spread
+        # log(e^(pull + extra) + e^rest) − pull; the threshold is where float64 stops to see the curve.
+        loss = softplus(log_partition - pull - extra, threshold=40.0) + extra
+        return loss.masked_fill(~kept.any(1), 0.0)

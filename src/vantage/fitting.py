@@ -1,0 +1,47 @@
+"""Parts that follow the data set and the length of a run, wherever in a composition they are."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = ["Fits", "Stretches", "everywhere", "fitted", "stretched"]
+
+
+@runtime_checkable
+class Fits(Protocol):
+    """A part whose settings depend on how many images there are."""
+
+    def fit(self, images: int, batch: int) -> Any:
+        """The same part for a data set of `images` images in batches of `batch`."""
+        ...
+
+
+@runtime_checkable
+class Stretches(Protocol):
+    """A part whose settings depend on how long a run is: a schedule counted in epochs."""
+
+    def stretched(self, longer: float, finer: float) -> Any:
+        """The same part for a run of `longer` times the epochs, each of `finer` times the steps."""
+        ...
+
+
+def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A composition of parts and tuples with every part in it changed, those inside first."""
+    if isinstance(value, tuple):
+        return tuple(everywhere(part, change) for part in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    inside = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+    made = {name: everywhere(part, change) for name, part in inside.items()}
+    moved = {name: part for name, part in made.items() if part != inside[name]}
+    return change(replace(value, **moved) if moved else value)
+
+
+def fitted(value: Any, images: int, batch: int) -> Any:
+    """`value` with every part that fits itself to a data set fitted."""
+    return everywhere(value, lambda part: part.fit(images, batch) if isinstance(part, Fits) else part)
+
+
+def stretched(value: Any, longer: float, finer: float) -> Any:
+    """`value` with every part that follows the length of a run stretched."""
+    return everywhere(value, lambda part: part.stretched(longer, finer) if isinstance(part, Stretches) else part)

@@ -1,0 +1,79 @@
+"""Numbers that follow the epochs: any course, counted in epochs in place of steps.
+
+`Run.fit` tells them how many steps an epoch has, and `Run.resized` stretches them with the run.
+"""
+
+from dataclasses import dataclass, replace
+
+from vantage.schedules.checks import between, require
+from vantage.schedules.numbers import Schedule
+
+__all__ = ["BetweenEpochs", "ByEpoch"]
+
+
+@dataclass(frozen=True)
+class _Epochs:
+    """What both share: how long an epoch is."""
+
+    course: Schedule
+    """The number, where the course's steps stand for epochs."""
+
+    every: float = 1.0
+    """Epochs that a step of the course stands for."""
+
+    steps_per_epoch: int = 5_004
+    """Optimizer steps of an epoch; 5,004 is ImageNet at batch 256. Set by `Run.fit`."""
+
+    def __post_init__(self) -> None:
+        require(self, "every", self.every, self.every > 0, "be above 0")
+        require(self, "steps_per_epoch", self.steps_per_epoch, self.steps_per_epoch >= 1, "be 1 or more")
+
+    def place(self, step: int) -> tuple[int, float]:
+        """The step of the course, and the part of the way to the next."""
+        reached = step / (self.every * self.steps_per_epoch)
+        whole = int(reached + 1e-9)  # so that a division does not fall short of the epoch that begins
+        return whole, max(0.0, reached - whole)
+
+    def fit(self, images: int, batch: int) -> "_Epochs":
+        """The same course in epochs of `images` images."""
+        return replace(self, steps_per_epoch=max(1, images // batch))
+
+    def stretched(self, longer: float, finer: float) -> "_Epochs":
+        """The same course for `longer` times the epochs, each of `finer` times the steps."""
+        return replace(self, every=self.every * longer, steps_per_epoch=max(1, round(self.steps_per_epoch * finer)))
+
+
+@dataclass(frozen=True)
+class ByEpoch(_Epochs):
+    """A course that moves once an epoch, or once in `every` epochs: course(⌊epoch / every⌋).
+
+    Ring's levels, ten of equal length over 100 epochs, are ByEpoch(Linear(1.0, 0.1, 9), every=10.0).
+
+    >>> from vantage.schedules import Linear
+    >>> levels = ByEpoch(Linear(1.0, 0.1, 9), every=10.0, steps_per_epoch=2)
+    >>> [round(levels(step), 3) for step in (0, 19, 20, 179, 180, 900)]
+    [1.0, 1.0, 0.9, 0.2, 0.1, 0.1]
+    """
+
+    def __call__(self, step: int) -> float:
+        """The value of the epoch that `step` is in."""
+        return self.course(self.place(step)[0])
+
+
+@dataclass(frozen=True)
+class BetweenEpochs(_Epochs):
+    """A course that moves every step, on straight lines between its values at whole epochs.
+
+    Ring's annealing, from all keys to a tenth over 100 epochs, is BetweenEpochs(Linear(1.0, 0.1, 100)).
+
+    >>> from vantage.schedules import Linear
+    >>> line = BetweenEpochs(Linear(1.0, 0.1, 100), steps_per_epoch=4)
+    >>> [round(line(step), 5) for step in (0, 2, 4, 400, 900)]
+    [1.0, 0.9955, 0.991, 0.1, 0.1]
+    """
+
+    def __call__(self, step: int) -> float:
+        """The value at `step`."""
+        whole, part = self.place(step)
+        here, there = self.course(whole), self.course(whole + 1)
+        return here if here == there else between(here, there, part)

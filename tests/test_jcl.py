@@ -1,0 +1,181 @@
+"""JCL: the formula with its covariance written out, its gradient, and the identities of the paper.
+
+m: keys of an image   d: width
+"""
+
+import math
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from references import losses as reference
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage.estimators import JCL, Decoupled, InfoNCE
+from vantage.positives import OtherViews
+from vantage.records import Keys, Scores
+from vantage.schedules import ByEpoch, Constant, Linear
+
+SIZES = {"many": st.integers(1, 5), "pool": st.integers(1, 9), "seed": st.integers(0, 30)}
+
+
+def problem(many: int, pool: int, seed: int, width: int = 5, rows: int = 3) -> tuple[Tensor, list[Tensor], Tensor]:
+    """Queries, `many` keys of each, and negatives for all."""
+    query = synthetic.vectors(rows, width, seed).requires_grad_()
+    near = [
+        torch.nn.functional.normalize(query.detach() + 0.8 * synthetic.vectors(rows, width, seed + 50 + m), dim=1)
+        for m in range(many)
+    ]
+    return query, near, synthetic.vectors(pool, width, seed + 99)
+
+
+def positives(query: Tensor, near: list[Tensor]) -> Scores:
+    image = torch.arange(len(query))
+    return OtherViews()(Keys(query, image), tuple(Keys(key, image) for key in near), Keys(query, image))
+
+
+def loss(part: JCL | InfoNCE, query: Tensor, near: list[Tensor], far: Tensor, step: int = 0) -> Tensor:
+    return part(positives(query, near), torch.logsumexp(query @ far.T / part.temperature, 1), step)
+
+
+@given(**SIZES, strength=st.floats(0.0, 10.0), temperature=st.sampled_from([0.07, 0.2, 1.0]))
+def test_jcl_is_eq_8_with_its_covariance_and_so_is_its_gradient(many, pool, seed, strength, temperature):
+    query, near, far = problem(many, pool, seed)
+    found = loss(JCL(temperature, Constant(strength)), query, near, far)
+    rows = [
+        reference.jcl(query[i], torch.stack([key[i] for key in near]), list(far), temperature, strength)
+        for i in range(len(query))
+    ]
+    expected = torch.stack(rows)
+    assert_close(found, expected, rtol=1e-11, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(value.sum(), query)[0] for value in (found, expected))
+    assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@given(**SIZES, strength=st.floats(0.0, 10.0))
+def test_1_without_spread_it_is_info_nce(many, pool, seed, strength):
+    query, near, far = problem(many, pool, seed)
+    one = loss(JCL(0.2, Constant(strength)), query, near[:1], far)
+    assert torch.equal(one, loss(InfoNCE(0.2), query, near[:1], far)), "one key: MoCo's loss for every λ"
+    mean = torch.stack(near).mean(0)
+    at_mean = loss(InfoNCE(0.2), query, [mean], far)
+    assert_close(loss(JCL(0.2, Constant(0.0)), query, near, far), at_mean, rtol=0, atol=1e-12)
+    same = loss(JCL(0.2, Constant(strength)), query, [near[0]] * 4, far)
+    assert_close(same, loss(InfoNCE(0.2), query, near[:1], far), rtol=0, atol=1e-12)
+
+
+@given(**SIZES, strength=st.floats(0.0, 10.0))
+def test_2_the_released_two_terms_give_the_same_number(many, pool, seed, strength):
+    query, near, far = problem(many, pool, seed)
+    keys = torch.stack(near, 1)
+    away = keys - keys.mean(1, keepdim=True)
+    covariance = torch.einsum("bmi,bmj->bij", away, away) / many
+    quadratic = torch.einsum("bi,bij,bj->b", query, covariance, query)
+    cosine = torch.stack([(query * key).sum(1) for key in near], 1)
+    assert_close(cosine.var(1, correction=0), quadratic, rtol=0, atol=1e-12)
+    extra = strength / (2 * 0.2**2) * quadratic
+    logits = torch.cat([(cosine.mean(1) / 0.2 + extra)[:, None], query @ far.T / 0.2], 1)
+    crossed = torch.nn.functional.cross_entropy(logits, torch.zeros(3, dtype=torch.int64), reduction="none")
+    found = loss(JCL(0.2, Constant(strength)), query, near, far)
+    assert_close(found, crossed + extra, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_3_the_expected_loss_lies_between_no_spread_and_all_of_it(seed: int):
+    """L(λ = 0) ≤ E ℓ(q, k) ≤ L(λ = 1) < L(λ > 1) for k ~ N(μ, Σ).
+
+    By Monte Carlo over 400,000 logits of q·k, which is normal too, in antithetic pairs and with the pull itself as
+    control variate (its mean is known). The tolerance is five standard errors, and the gaps are told to be larger.
+    """
+    query, near, far = problem(5, 40, seed, rows=1)
+    keys = torch.stack(near, 1)[0]
+    query, temperature = query.detach(), 0.2
+    rest = torch.logsumexp(query @ far.T / temperature, 1)
+    mean, deviation = (keys @ query[0]).mean() / temperature, (keys @ query[0]).std(correction=0) / temperature
+    noise = torch.randn(200_000, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    sides = [torch.nn.functional.softplus(rest - (mean + sign * deviation * noise)) for sign in (1, -1)]
+    pairs = (sides[0] + sides[1]) / 2  # antithetic: the linear part, the control, cancels exactly
+    expected, error = float(pairs.mean()), float(pairs.std()) / len(pairs) ** 0.5
+    below, at_one, above = (float(loss(JCL(temperature, Constant(s)), query, near, far)) for s in (0.0, 1.0, 2.0))
+    assert expected - below > 5 * error and at_one - expected > 5 * error and above > at_one
+    # The mean over the keys that there are lies above the loss at their mean too: the loss is convex in the logit.
+    assert float(loss(InfoNCE(temperature), query, near, far)) >= below
+
+
+@given(**SIZES, strength=st.floats(0.0, 10.0))
+def test_4_the_closed_gradient(many, pool, seed, strength):
+    """∂L/∂q = (p₀ − 1) μ/τ + p₀ λ Σq/τ² + Σ p_j k_j/τ + … with Σ's own pull: (p₀ − 1) belongs to μ alone."""
+    t = 0.2
+    query, near, far = problem(many, pool, seed)
+    (found,) = torch.autograd.grad(loss(JCL(t, Constant(strength)), query, near, far).sum(), query)
+    keys, asked = torch.stack(near, 1), query.detach()
+    mean = keys.mean(1)
+    away = keys - mean[:, None]
+    spread = torch.einsum("bmi,bmj,bj->bi", away, away, asked) / many
+    lift = (asked * mean).sum(1) / t + strength / (2 * t**2) * (asked * spread).sum(1)
+    share = torch.softmax(torch.cat([lift[:, None], asked @ far.T / t], 1), 1)
+    first = share[:, :1]
+    expected = (first - 1) * mean / t + first * strength / t**2 * spread + share[:, 1:] @ far / t
+    assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_5_a_boundless_strength_leaves_the_variance_alone():
+    query, near, far = problem(4, 6, 3)
+    rest = torch.logsumexp(query.detach() @ far.T / 0.2, 1).requires_grad_()
+    strength = 1e6
+    found = JCL(0.2, Constant(strength))(positives(query, near), rest, 0)
+    variance = torch.stack([(query * key).sum(1) for key in near], 1).var(1, correction=0)
+    assert_close(found, strength / (2 * 0.2**2) * variance, rtol=1e-9, atol=0)
+    (to_negatives,) = torch.autograd.grad(found.sum(), rest, retain_graph=True)
+    assert to_negatives.abs().max() == 0
+
+
+@given(**SIZES)
+def test_6_a_joint_rotation_and_the_order_of_keys_change_nothing(many, pool, seed):
+    query, near, far = problem(many, pool, seed)
+    turn = torch.linalg.qr(synthetic.vectors(5, 5, seed + 1)).Q
+    plain = loss(JCL(), query, near, far)
+    turned = loss(JCL(), query @ turn, [key @ turn for key in near], far @ turn)
+    mixed = loss(JCL(), query, near[::-1], far.flip(0))
+    assert_close(turned, plain, rtol=0, atol=1e-11)
+    assert_close(mixed, plain, rtol=0, atol=1e-12)
+
+
+def test_the_strength_follows_the_step():
+    query, near, far = problem(4, 6, 3)
+    ramp = JCL(0.2, ByEpoch(Linear(0.2, 2.0, 9), steps_per_epoch=3))  # the release's λ (e + 1) / E with λ = 2, E = 10
+    for step in (0, 2, 3, 29, 40):
+        strength = 2.0 * (min(step // 3, 9) + 1) / 10
+        assert_close(
+            loss(ramp, query, near, far, step), loss(JCL(0.2, Constant(strength)), query, near, far), rtol=0, atol=1e-12
+        )
+
+
+def test_14_without_the_positive_the_pull_never_rests():
+    """L = log Σ_ring e^s − pos, so ∂L/∂pos = −1, in units of logits, however close the positive."""
+    a = torch.tensor([[-0.9], [0.0], [1.0]], dtype=torch.float64, requires_grad=True)
+    rest = torch.tensor([3.0, 0.0, -20.0], dtype=torch.float64)
+    found = Decoupled(0.1)(synthetic.table(a), rest, 0)
+    assert torch.equal(found.detach(), rest - a.detach()[:, 0] / 0.1)
+    (gradient,) = torch.autograd.grad(found.sum(), a)
+    assert_close(gradient * 0.1, -torch.ones_like(a), rtol=0, atol=1e-15)
+    assert -math.inf < float(found[2].detach()) < 0
+
+
+def test_decoupled_equals_its_loop():
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.rand(4, n, generator=generator, dtype=torch.float64).requires_grad_() for n in (3, 6))
+    keep_a, keep_b = torch.rand(4, 3, generator=generator) < 0.6, torch.rand(4, 6, generator=generator) < 0.6
+    keep_a[0], keep_b[1], keep_a[1] = False, False, True
+    near = [[a[i, j] for j in range(3) if keep_a[i, j]] for i in range(4)]
+    far = [[b[i, j] for j in range(6) if keep_b[i, j]] for i in range(4)]
+    logits = torch.where(keep_b, b / 0.3, -1e300)
+    rest = torch.where(keep_b.any(1), torch.logsumexp(logits, 1), -torch.inf)
+    found = Decoupled(0.3)(synthetic.table(a, keep_a), rest, 0)
+    expected = torch.stack(reference.decoupled(near, far, 0.3))
+    assert_close(found, expected, rtol=0, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(value.sum(), (a, b)) for value in (found, expected))
+    assert_close(ours, theirs, rtol=0, atol=1e-12)
