@@ -6,12 +6,12 @@ from typing import Any, Literal
 from vantage.branch import Branch
 from vantage.encoders import Role
 from vantage.errors import UserError
-from vantage.fitting import fitted, stretched
+from vantage.fitting import Fits, fitted, stretched
 from vantage.optimizers import Optimizer
 from vantage.schedules import RateSchedule
 from vantage.views import ViewMaker
 
-__all__ = ["Data", "Hardware", "Monitoring", "Run", "differences"]
+__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
