@@ -12,7 +12,7 @@ from vantage.branch import Branch
 from vantage.errors import UserError
 from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
 from vantage.memory import Bank, InBatch, Queue
-from vantage.negatives import OtherImages, Sample
+from vantage.negatives import OtherClusters, OtherImages, Sample
 from vantage.positives import OtherViews, Remembered
 from vantage.records import Keys, Scores
 
@@ -148,3 +148,17 @@ def test_views_are_counted_and_checked():
 
 def test_estimators_are_of_one_kind_or_the_other():
     assert isinstance(MOCO.estimator, Estimator) and not isinstance(MOCO.estimator, TableChoice)
+
+
+def test_queries_take_the_clusters_that_the_bank_has_of_their_images():
+    """Seen through a rule: only the images of other clusters are negatives."""
+    query, pool = synthetic.keys(3, 5, 0), synthetic.keys(6, 5, 1)
+    query = replace(query, image=torch.tensor([4, 0, 5]))
+    pool = replace(pool, cluster=torch.tensor([0, 1, 0, 1, 2, 2])[:, None])
+    branch = replace(IR, negatives=(OtherClusters(),))
+    found = contrast(branch, query, (), pool).loss
+    others = [[0, 1, 2, 3], [1, 3, 4, 5], [0, 1, 2, 3]]
+    expected = reference.instance_discrimination(query.vector, pool.vector, [4, 0, 5], others, 0.1)
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    with pytest.raises(UserError, match="use a bank"):
+        contrast(branch, query, (), replace(pool, image=torch.arange(6).flip(0)))

@@ -16,12 +16,14 @@ from torch import Tensor
 
 from vantage import negatives
 from vantage.errors import UserError
-from vantage.negatives import OtherImages, PairRule, Rule, Sample
+from vantage.negatives import OtherClusters, OtherImages, OwnCluster, PairRule, Rule, Sample
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores, score
 
 CONTRACT: tuple[Rule, ...] = (
     OtherImages(),
+    OtherClusters(),
+    OwnCluster(),
     Sample(1),
     Sample(5),
     Sample(3, salt=2),
@@ -132,7 +134,10 @@ def test_no_gradient_passes_through_the_choice(rule, queries, pool, images, seed
 @every_rule
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_rule_keeps_kinds_of_numbers(rule: Rule, dtype: torch.dtype):
-    query, keys = synthetic.keys(3, 4, 0, dtype=dtype), synthetic.keys(9, 4, 1, dtype=dtype)
+    query, keys = (
+        replace(k, cluster=k.image[:, None] % 2)
+        for k in (synthetic.keys(3, 4, 0, dtype=dtype), synthetic.keys(9, 4, 1, dtype=dtype))
+    )
     after = rule(score(query, keys), query, keys, 0)
     assert (after.cosine.dtype, after.key.dtype, after.keep.dtype) == (dtype, torch.int64, torch.bool)
 
@@ -172,6 +177,33 @@ def test_other_images_keeps_keys_of_no_image():
     query = Keys(torch.eye(2), torch.tensor([0, 1]))
     empty = Keys(torch.eye(2), torch.tensor([-1, -1]))
     assert OtherImages()(score(query, empty), query, empty, 0).keep.all()
+
+
+def test_24_no_negative_shares_a_cluster_and_own_clusters_are_the_rest():
+    """With several clusterings, a pair that any of them joins shares a cluster."""
+    query, keys = synthetic.keys(2, 3, 0), synthetic.keys(5, 3, 1)
+    query = replace(query, cluster=torch.tensor([[0, 7], [1, 8]]))
+    keys = replace(keys, cluster=torch.tensor([[0, 9], [1, 7], [2, 7], [2, 8], [3, 9]]))
+    before = score(query, keys)
+    other, own = (rule(before, query, keys, 0) for rule in (OtherClusters(), OwnCluster()))
+    assert [pairs(other, row) for row in range(2)] == [[3, 4], [0, 2, 4]]
+    assert torch.equal(own.keep, ~other.keep)
+
+
+def test_one_cluster_for_all_leaves_no_negative_and_ends():
+    query, keys = (
+        replace(k, cluster=torch.zeros_like(k.image)[:, None])
+        for k in (synthetic.keys(3, 3, 0), synthetic.keys(9, 3, 1))
+    )
+    for rules in ((OtherClusters(),), (OtherClusters(), Sample(4, replacement=False)), (OtherClusters(), Sample(4))):
+        assert not negatives_of(query, keys, rules, 0).keep.any()
+
+
+@pytest.mark.parametrize("rule", [OtherClusters(), OwnCluster()])
+def test_rules_of_clusters_name_what_is_missing(rule: Rule):
+    query, keys = synthetic.keys(3, 3, 0), synthetic.keys(9, 3, 1)
+    with pytest.raises(UserError, match="memory that keeps them"):
+        rule(score(query, keys), query, keys, 0)
 
 
 def drawn(rule: Sample, keep: Tensor, count: int = 4000) -> Tensor:

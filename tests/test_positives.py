@@ -11,17 +11,28 @@ from torch.testing import assert_close
 
 from vantage import positives
 from vantage.errors import UserError
-from vantage.positives import OtherViews, Positives, Remembered
+from vantage.positives import ClusterMate, ClusterMates, NearMates, OtherViews, Positives, Remembered
 from vantage.records import Keys
 
-CONTRACT: tuple[Positives, ...] = (OtherViews(), Remembered())
+CONTRACT: tuple[Positives, ...] = (
+    OtherViews(),
+    Remembered(),
+    ClusterMate(),
+    ClusterMate(own_row=False),
+    ClusterMates(),
+    ClusterMates(most=2),
+    NearMates(5000),
+)
 """At least one instance of every kind of positives."""
 
 every_kind = pytest.mark.parametrize("part", CONTRACT, ids=str)
 
 
 def scene(queries: int, views: int, seed: int) -> tuple[Keys, tuple[Keys, ...], Keys]:
+    """Queries, their answers, and a bank with two clusterings."""
     query, pool = synthetic.keys(queries, 3, seed), synthetic.keys(queries + 3, 3, seed + 1)
+    label = torch.randint(3, (queries + 3, 2), generator=torch.Generator().manual_seed(seed))
+    query, pool = replace(query, cluster=label[:queries]), replace(pool, cluster=label)
     return query, tuple(synthetic.keys(queries, 3, seed + 2 + view) for view in range(views)), pool
 
 
@@ -46,8 +57,12 @@ def test_cosines_are_those_of_the_pairs_and_rows_stay_apart(part, queries, views
     for row in range(queries):
         one = torch.tensor([row])
         alone = part(query.rows(one), tuple(key.rows(one) for key in keys), pool)
-        assert_close(alone.cosine[0], together.cosine[row], rtol=0, atol=1e-14)
-        assert torch.equal(alone.key[0], together.key[row]) and torch.equal(alone.keep[0], together.keep[row])
+        kept, mine = together.keep[row], alone.keep[0]
+        assert_close(alone.cosine[0, mine], together.cosine[row, kept], rtol=0, atol=1e-14)
+        assert torch.equal(alone.key[0, mine], together.key[row, kept])
+        if not isinstance(part, OtherViews):
+            chosen = pool.vector[together.key[row, kept]]
+            assert_close(together.cosine[row, kept], chosen @ query.vector[row], rtol=0, atol=1e-14)
 
 
 @every_kind
@@ -55,8 +70,9 @@ def test_the_query_gets_the_positive_as_its_gradient(part: Positives):
     query, keys, pool = scene(4, 1, 0)
     query.vector.requires_grad_()
     scores = part(query, keys, pool)
-    (found,) = torch.autograd.grad(scores.cosine.sum(), query.vector)
-    source = keys[0].vector if isinstance(part, OtherViews) else pool.vector[:4]
+    (found,) = torch.autograd.grad(scores.cosine[scores.keep].sum(), query.vector)
+    chosen = torch.nn.functional.one_hot(scores.key, len(pool)) * scores.keep[:, :, None]
+    source = keys[0].vector if isinstance(part, OtherViews) else chosen.sum(1).double() @ pool.vector
     assert_close(found, source, rtol=0, atol=1e-14)
 
 

@@ -3,7 +3,7 @@
 b: queries
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -75,7 +75,11 @@ class Branch:
     def contrast(
         self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, estimator: Estimator | TableEstimator
     ) -> Contrast:
-        """The loss of these queries against the pool. `estimator` is the branch's own, or what its choice built."""
+        """The loss of these queries against the pool. `estimator` is the branch's own, or what its choice built.
+
+        Queries take the clusters that the pool keeps of their images, if it keeps any.
+        """
+        query = _with_clusters(query, pool)
         positive = self.positives(query, keys, pool)
         if isinstance(estimator, TableEstimator):
             losses = estimator(positive, negatives_of(query, pool, self.negatives, step), step)
@@ -83,6 +87,15 @@ class Branch:
             rest = log_partition(query, pool, self.negatives, estimator.temperature, step)
             losses = estimator(positive, rest, step)
         return Contrast(_mean(losses, positive), positive)
+
+
+def _with_clusters(query: Keys, pool: Keys) -> Keys:
+    if pool.cluster is None or query.cluster is not None:
+        return query
+    row = query.image.clamp(max=len(pool) - 1)
+    if not bool((pool.image[row] == query.image).all()):
+        raise UserError("a query's cluster is looked up by its image, but the memory keeps no row for each: use a bank")
+    return replace(query, cluster=pool.cluster[row])
 
 
 def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:

@@ -8,7 +8,7 @@ from vantage.branch import Branch
 from vantage.errors import UserError
 from vantage.estimators import TableChoice
 from vantage.records import Keys
-from vantage.run import Run
+from vantage.run import Fits, Run
 
 __all__ = ["trial"]
 
@@ -26,7 +26,8 @@ def trial(run: Run) -> None:
 
 
 def _try(branch: Branch, batch: int) -> None:
-    store = branch.memory.build(_IMAGES, _WIDTH)
+    memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
+    store = memory.build(_IMAGES, _WIDTH)
     estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
     image = torch.arange(batch)
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]

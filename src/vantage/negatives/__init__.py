@@ -4,8 +4,8 @@ To add a sampler, write one frozen dataclass here and add one instance to the co
 `tests/test_negatives.py`.
 """
 
-from vantage.negatives.pairs import OtherImages
+from vantage.negatives.pairs import OtherClusters, OtherImages, OwnCluster
 from vantage.negatives.rule import PairRule, Rule
 from vantage.negatives.sample import Sample
 
-__all__ = ["OtherImages", "PairRule", "Rule", "Sample"]
+__all__ = ["OtherClusters", "OtherImages", "OwnCluster", "PairRule", "Rule", "Sample"]

@@ -1,11 +1,18 @@
-"""Rules that judge each pair by what is known of its two images."""
+"""Rules that judge each pair by what is known of its two images.
+
+b: queries   n: keys scored
+"""
 
 from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
 
 from vantage.negatives.rule import PairRule
 from vantage.records import Keys, Scores
 
-__all__ = ["OtherImages"]
+__all__ = ["OtherClusters", "OtherImages", "OwnCluster"]
 
 
 @dataclass(frozen=True)
@@ -20,3 +27,34 @@ class OtherImages(PairRule):
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of different images."""
         return scores.only(scores.of(pool.image) != query.image[:, None])
+
+
+@dataclass(frozen=True)
+class OtherClusters(PairRule):
+    """Drop keys of the query's own cluster, the own row among them (InterCLR); with several clusterings, keys that any
+    of them joins with the query.
+
+    A query whose cluster holds the whole pool keeps no negative, and its loss says nothing.
+    """
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs of different clusters. Raises `UserError` if the memory keeps none."""
+        return scores.only(~_joined(scores, query, pool))
+
+
+@dataclass(frozen=True)
+class OwnCluster(PairRule):
+    """Keep only keys of the query's own cluster (Cave, arXiv 2010.02037); with several clusterings, keys that any of
+    them joins with the query. The own row stays: add `OtherImages` to drop it."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs of one cluster. Raises `UserError` if the memory keeps none."""
+        return scores.only(_joined(scores, query, pool))
+
+
+def _joined(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
+    """Whether any clustering gives both images one label; a clustering at a time, to save memory."""
+    joined = torch.zeros_like(scores.cosine, dtype=torch.bool)
+    for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
+        joined |= scores.of(theirs) == mine[:, None]
+    return joined

@@ -1,33 +1,14 @@
-"""Which keys are positives of a query.
-
-b: queries   m: keys in the pool   p: positives of each query   d: width
-"""
+"""Positives of the query's own image."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from vantage.errors import UserError
+from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
 
-__all__ = ["OtherViews", "Positives", "Remembered"]
-
-
-@runtime_checkable
-class Positives(Protocol):
-    """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from
-    the pool."""
-
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
-        """Cosines of each query with its positives."""
-        ...
-
-
-def _paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
-    return Scores(torch.einsum("bd,bpd->bp", query.vector, vector), key, keep)
+__all__ = ["OtherViews", "Remembered"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +24,7 @@ class OtherViews:
             raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
         vector = torch.stack([key.vector for key in keys], dim=1)
         column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
-        return _paired(query, vector, column, torch.ones_like(column, dtype=torch.bool))
+        return paired(query, vector, column, torch.ones_like(column, dtype=torch.bool))
 
 
 @dataclass(frozen=True)
@@ -56,4 +37,4 @@ class Remembered:
         if not bool((pool.image[row] == query.image).all()):
             raise UserError("Remembered looks an image up by its number, but the memory is no bank: use Bank()")
         ones = torch.ones(len(query), 1, dtype=torch.bool, device=row.device)
-        return _paired(query, pool.vector[row][:, None], row[:, None], ones)
+        return paired(query, pool.vector[row][:, None], row[:, None], ones)

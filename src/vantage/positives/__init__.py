@@ -1,0 +1,10 @@
+"""Which keys are positives of a query.
+
+To add a kind, write one frozen dataclass here and add one instance to the contract list in `tests/test_positives.py`.
+"""
+
+from vantage.positives.mates import ClusterMate, ClusterMates, NearMates
+from vantage.positives.positives import Positives
+from vantage.positives.views import OtherViews, Remembered
+
+__all__ = ["ClusterMate", "ClusterMates", "NearMates", "OtherViews", "Positives", "Remembered"]

@@ -1,0 +1,141 @@
+"""Positives of other images: rows of the query's cluster.
+
+Labels of a whole bank are sorted once a step, which finds the members of any cluster without looking at every row for
+every query.
+
+b: queries   m: keys in the pool   c: clusterings   p: positives of each query
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.errors import UserError
+from vantage.partition import BUDGET
+from vantage.positives.positives import paired
+from vantage.records import Keys, Scores
+
+__all__ = ["ClusterMate", "ClusterMates", "NearMates"]
+
+_SALT = 1 << 16  # far from the small numbers that rules draw with
+
+
+class _Members(NamedTuple):
+    """Where the members of each query's clusters stand in the rows sorted by label."""
+
+    order: Int[Tensor, "c m"]
+    start: Int[Tensor, "b c"]
+    size: Int[Tensor, "b c"]
+
+
+def _members(query: Keys, pool: Keys) -> _Members:
+    label, order = pool.clusters.T.contiguous().sort(dim=1, stable=True)
+    mine = query.clusters.T.contiguous()
+    start = torch.searchsorted(label, mine)
+    return _Members(order, start.T, (torch.searchsorted(label, mine, right=True) - start).T)
+
+
+@dataclass(frozen=True)
+class ClusterMate:
+    """One row of the query's cluster, drawn uniformly by the query's seed (InterCLR, §3.2).
+
+    With several clusterings, one of them is drawn first. An image alone in its cluster has its own row.
+    """
+
+    own_row: bool = True
+    """Whether the query's own row may be drawn, as in InterCLR's release."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Raises `UserError` if the memory keeps no clusters."""
+        found, each = _members(query, pool), torch.arange(len(query), device=query.image.device)
+        which = draws.integers(query.seeds, 1, found.order.shape[0], _SALT)[:, 0]
+        start, size = found.start[each, which], found.size[each, which]
+        room = size if self.own_row else (size - 1).clamp(min=1)
+        place = start + draws.integers(query.seeds, 1, room.clamp(min=1)[:, None], _SALT + 1)[:, 0]
+        if not self.own_row:  # the last member is never drawn: it stands in for the own row
+            own = pool.image[found.order[which, place]] == query.image
+            place = torch.where(own, start + size - 1, place)
+        row = found.order[which, place.clamp(max=len(pool) - 1)]
+        return paired(query, pool.vector[row][:, None], row[:, None], size[:, None] > 0)
+
+
+@dataclass(frozen=True)
+class ClusterMates:
+    """All rows of the query's cluster, its own too; `InfoNCE` takes their mean (Ring's "+C_i", arXiv 2010.02037).
+
+    With several clusterings, the union of the query's clusters. Of a cluster larger than `most` so many rows are drawn.
+    """
+
+    most: int = 256
+    """Rows of one cluster, at most."""
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise UserError(f"ClusterMates(most={self.most}) leaves no positive: give at least 1")
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Raises `UserError` if the memory keeps no clusters."""
+        found = _members(query, pool)
+        count = min(self.most, max(1, int(found.size.max())))
+        rows, keeps = [], []
+        for number, order in enumerate(found.order):
+            size = found.size[:, number, None]
+            place = torch.arange(count, device=size.device).expand(len(query), -1)
+            drawn = draws.integers(query.seeds, count, size.clamp(min=1), _SALT + number)
+            place = torch.where(size > self.most, drawn, place)
+            keeps.append(place < size)
+            rows.append(order[(found.start[:, number, None] + place).clamp(max=len(pool) - 1)])
+        row, keep = _each_once(torch.cat(rows, 1), torch.cat(keeps, 1), len(pool))
+        return paired(query, pool.vector[row], row, keep)
+
+
+def _each_once(
+    row: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"], rows: int
+) -> tuple[Int[Tensor, "b p"], Bool[Tensor, "b p"]]:
+    """Rows in order, kept only where they stand first; dropped ones become row 0."""
+    row = torch.where(keep, row, rows).sort(dim=1).values
+    first = torch.ones_like(keep)
+    first[:, 1:] = row[:, 1:] != row[:, :-1]
+    keep = first & (row < rows)
+    return torch.where(keep, row, 0), keep
+
+
+@dataclass(frozen=True)
+class NearMates:
+    """Rows of the query's cluster among its `count` nearest rows: C_i ∩ B_i of local aggregation (arXiv 1903.12355).
+
+    A row is a mate if any clustering joins it with the query's image. The own row counts. Where none is near, the query
+    has no positive. The rule `Hardest` with the same count leaves B_i; before `OtherClusters`, the rest of it.
+    """
+
+    count: int = 4_096
+    """k: how many of the pool are near."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserError(f"NearMates(count={self.count}) leaves no positive: give at least 1")
+
+    def fit(self, images: int, batch: int) -> "NearMates":
+        """At most a quarter of the images."""
+        return replace(self, count=min(self.count, max(1, images // 4)))
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Raises `UserError` if the memory keeps no clusters."""
+        row = self._nearest(query, pool)
+        keep = torch.zeros_like(row, dtype=torch.bool)
+        for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
+            keep |= theirs[row] == mine[:, None]
+        column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
+        row, keep = row.gather(1, column), keep.gather(1, column)
+        return paired(query, pool.vector[row], row, keep)
+
+    @torch.no_grad()
+    def _nearest(self, query: Keys, pool: Keys) -> Int[Tensor, "b k"]:
+        """In tiles of queries, so that a bank of any size costs a bounded table."""
+        tile = max(1, BUDGET // (2 * pool.vector.element_size() * len(pool)))
+        count, keys = min(self.count, len(pool)), pool.vector.T
+        return torch.cat([(part @ keys).topk(count, dim=1).indices for part in query.vector.split(tile)])

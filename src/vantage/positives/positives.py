@@ -1,0 +1,29 @@
+"""What every kind of positives offers.
+
+b: queries   p: positives of each query   d: width
+"""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage.records import Keys, Scores
+
+__all__ = ["Positives", "paired"]
+
+
+@runtime_checkable
+class Positives(Protocol):
+    """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from
+    the pool."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+        """Cosines of each query with its positives."""
+        ...
+
+
+def paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
+    """Scores of each query with vectors of its own."""
+    return Scores(torch.einsum("bd,bpd->bp", query.vector, vector), key, keep)
