@@ -14,7 +14,17 @@ from torch.testing import assert_close
 
 from vantage import estimators, schedules
 from vantage.errors import UserError
-from vantage.estimators import JCL, NCE, Decoupled, Estimator, InfoNCE, NCEState, TableChoice, TableEstimator
+from vantage.estimators import (
+    JCL,
+    NCE,
+    Decoupled,
+    Estimator,
+    InfoNCE,
+    LocalAggregation,
+    NCEState,
+    TableChoice,
+    TableEstimator,
+)
 from vantage.records import Scores
 from vantage.schedules import Constant, Linear
 
@@ -30,6 +40,8 @@ CONTRACT: tuple[Estimator | TableChoice, ...] = (
     JCL(0.5, Linear(3.0, 1.0, 10)),
     Decoupled(),
     Decoupled(0.1),
+    LocalAggregation(),
+    LocalAggregation(0.2),
 )
 """At least one instance of every estimator."""
 

@@ -68,6 +68,16 @@ def decoupled(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float) 
     return losses
 
 
+def local_aggregation(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float) -> list[Tensor]:
+    """−log( Σ_{C∩B} e^(a/τ) / Σ_B e^(s/τ) + 1e-7 ), where a are those of C∩B and b the others of B."""
+    losses, zero = [], torch.zeros((), dtype=torch.float64)
+    for mates, others in zip(a, b, strict=True):
+        near = sum((torch.exp(s / temperature) for s in mates), zero)
+        both = near + sum((torch.exp(s / temperature) for s in others), zero)
+        losses.append(-torch.log(near / both + 1e-7))
+    return losses
+
+
 def nce(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int, z: float) -> list[Tensor]:
     """methods.md 2.1 (a): P = e^(s/τ)/Z, h = P/(P + K/n + 1e-7), −log h(positive) − Σ log(1 − h(negative))."""
     losses = []

@@ -25,8 +25,9 @@ class LocalAggregation:
 
     Zhuang et al., arXiv 1903.12355, in the form of its release: the positives are the mates C∩B among the near rows B,
     and the negatives are the others of B, so lift and pull are both the soft maximum of the positives. `NearMates(k)`
-    with the rules `(Hardest(k), OtherClusters())` give these sets. Means in place of sums (CNCE, Eq. 5) have the same
-    gradient over the same sets; the value differs by log(|C∩B| / |B|).
+    with the rules `(Hardest(k), OtherClusters())` give these sets. Wu et al. (arXiv 2010.02037, Eq. 5) write all of the
+    cluster above the line, which is `ClusterMates`, and means in place of sums, which lowers the value by
+    log(|B| / |C|) and changes no gradient.
 
     A query without a mate near it gives 0 and does not count; the release counts it as −log 1e−7 = 16.118, with no
     gradient.
