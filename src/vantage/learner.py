@@ -61,8 +61,8 @@ class Learner(nn.Module):
     >>> import torch, vantage
     >>> run = vantage.moco_v2(size=32)
     >>> learner = vantage.Learner(run.encoders, run.branches, images=1000, seed=0)
-    >>> views = [torch.randn(4, 3, 32, 32), torch.randn(4, 3, 32, 32)]
-    >>> step = learner(views, torch.arange(4), step=0)
+    >>> views = [torch.randn(16, 3, 32, 32), torch.randn(16, 3, 32, 32)]
+    >>> step = learner(views, torch.arange(16), step=0)
     >>> step.loss.shape
     torch.Size([])
     """
@@ -106,11 +106,12 @@ class Learner(nn.Module):
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, queries, image, fresh, step) for n in range(len(self.branches))]
             weighted = [b.weight(step) * c.loss for b, c in zip(self.branches, contrasts, strict=True)]
-        kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image)
+            kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image)
+            query = queries[self.branches[0].query].detach()
+            nearest = self._nearest(query, image, kept)
         first = contrasts[0].positive
         cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
-        query = queries[self.branches[0].query].detach()
-        return Step(torch.stack(weighted).sum(), kept, query, cosine, self._nearest(query, image, kept))
+        return Step(torch.stack(weighted).sum(), kept, query, cosine, nearest)
 
     def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
         """The largest cosine of each query with a fresh key of another image."""
