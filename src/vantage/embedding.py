@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from vantage.data.cache import cache_folder, written_whole
-from vantage.data.source import Source, hash_of, labels_of
+from vantage.data.source import Source, cache_key, hash_of, labels_of
 from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
@@ -98,7 +98,7 @@ def embed(trained: Trained, source: Source, work: Work | None = None) -> Feature
 def features_of(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, from the cache where this very encoder has seen these very images before."""
     place = work.place()
-    facts = (trained.digest(), source.fingerprint(), repr(trained.view), place.type, "1")
+    facts = (trained.digest(), cache_key(source), repr(trained.view), place.type, "1")
     kept = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
     try:
         known = load_file(kept)["vector"]

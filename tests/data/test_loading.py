@@ -208,3 +208,30 @@ def test_batches_on_a_gpu(source: Source) -> None:
     pinned = list(StreamedImages(source, TwoCuts(), 4, seed=7, workers=1).batches(0))
     assert all(batch.pixels[0].is_pinned() for batch in pinned)
     assert same(pinned, list(StreamedImages(source, TwoCuts(), 4, seed=7, workers=0).batches(0)))
+
+
+def test_an_image_that_was_replaced_is_decoded_anew_though_the_fingerprint_did_not_read_it(tmp_path: Path) -> None:
+    folder, cache = tmp_path / "images", tmp_path / "cache"
+    folder.mkdir()
+    for number in range(100):
+        Image.new("RGB", (6, 6), (number,) * 3).save(folder / f"{number:03d}.png")
+    before = open_source(folder, cache=cache)
+    assert int(decode_all(before, cache=cache)[2].max()) == 2
+    decoded = list((cache / "decoded").iterdir())
+    decode_all(open_source(folder, cache=cache), cache=cache)
+    assert list((cache / "decoded").iterdir()) == decoded  # what has not changed is not decoded again
+    Image.new("RGB", (6, 6), (255,) * 3).save(folder / "002.png")
+    after = open_source(folder, cache=cache)
+    assert after.fingerprint() == before.fingerprint()
+    assert int(decode_all(after, cache=cache)[2].min()) == 255
+    part = Subset(after, range(50))
+    assert int(decode_all(part, cache=cache)[2].min()) == 255
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_an_array_that_was_replaced_is_read_anew(ending: str, tmp_path: Path) -> None:
+    file, cache, pixels = tmp_path / f"images.{ending}", tmp_path / "cache", np.zeros((100, 6, 6, 3), np.uint8)
+    for value in (0, 255):
+        pixels[2] = value
+        np.save(file, pixels) if ending == "npy" else np.savez(file, images=pixels)
+        assert int(decode_all(open_source(file, cache=cache), cache=cache)[2].max()) == value

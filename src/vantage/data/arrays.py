@@ -11,7 +11,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.data.source import hash_of, spread
+from vantage.data.source import hash_of, spread, stamp_of_files
 from vantage.errors import DataError
 
 _IMAGES = ("images", "image", "x", "data")
@@ -24,8 +24,8 @@ class Arrays:
     Labels are integers (negative for none) or strings. Grey is repeated in the three channels.
     """
 
-    def __init__(self, images: "np.ndarray", labels: "np.ndarray | None", place: str) -> None:
-        self._images = _rgb_last(images, place)
+    def __init__(self, images: "np.ndarray", labels: "np.ndarray | None", place: str, file: Path | None = None) -> None:
+        self._images, self._file = _rgb_last(images, place), file
         self.classes, self._labels = _classes(labels, len(self._images), place)
 
     @classmethod
@@ -38,10 +38,10 @@ class Arrays:
             if path.suffix.lower() == ".npy":
                 if part:
                     raise DataError(f"{path}#{part}: an .npy file holds one array and has no parts. Leave out #{part}")
-                return cls(np.load(path, mmap_mode="r", allow_pickle=False), None, str(path))
+                return cls(np.load(path, mmap_mode="r", allow_pickle=False), None, str(path), path)
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 images, labels = _choose(list(arrays.keys()), path, part)
-                return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}")
+                return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}", path)
         except DataError:
             raise
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
@@ -67,6 +67,10 @@ class Arrays:
         """A hash of the shape, all labels, and the pixels of at most 32 images evenly spaced."""
         facts = [repr(self._images.shape).encode(), "\n".join(self.classes).encode(), self._labels.tobytes()]
         return hash_of(facts + [self._images[number].tobytes() for number in spread(len(self))])
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of the file, or of all pixels where they come from none."""
+        return stamp_of_files([self._file]) if self._file else hash_of(image.tobytes() for image in self._images)
 
 
 def _choose(keys: list[str], path: Path, part: str) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.listing import list_images
 from vantage.data.names import Names, classes_from
-from vantage.data.source import hash_of, spread
+from vantage.data.source import hash_of, spread, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 
 
@@ -127,6 +127,10 @@ class Folder:
             except UnreadableImage:
                 facts.append(b"unreadable")
         return hash_of(facts)
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of every file."""
+        return stamp_of_files(os.path.join(self.root, name) for name in self._names)
 
 
 def _split_line(line: str) -> tuple[str, str]:

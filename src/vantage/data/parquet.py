@@ -15,7 +15,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode
-from vantage.data.source import hash_of, spread
+from vantage.data.source import hash_of, spread, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 
 _IMAGES = ("image", "img", "images")
@@ -101,6 +101,10 @@ class Parquet:
             except UnreadableImage:
                 facts.append(b"unreadable")
         return hash_of(facts)
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of every file."""
+        return stamp_of_files(self.paths)
 
     def _file(self, number: int) -> pq.ParquetFile:
         if number not in self._files:

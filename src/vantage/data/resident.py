@@ -16,7 +16,7 @@ from torchvision.transforms.v2 import functional as F
 from vantage.data.cache import written_whole
 from vantage.data.loading import Batch
 from vantage.data.order import epoch_order, shares, steps_in
-from vantage.data.source import Source, hash_of
+from vantage.data.source import Source, cache_key, hash_of
 from vantage.errors import DataError, UnreadableImage
 
 BUDGET = 4 << 30
@@ -49,13 +49,13 @@ def decode_all(
 
     With `size`, an image of another size is resized so that its short side is that long (bilinear, antialiased) and cut
     to the middle square. Without, all must have the size of the first, else `DataError`. With `cache`, the pixels are
-    kept there under the source's fingerprint (uncompressed) and read back the next time.
+    kept there (uncompressed) as long as the images are the same and read back the next time.
     """
     height, width = resident_size(source, size)
     shape = (len(source), 3, height, width)
     kept = None
     if cache is not None:
-        key = hash_of([source.fingerprint().encode(), repr(shape).encode()])
+        key = hash_of([cache_key(source).encode(), repr(shape).encode()])
         kept = cache / "decoded" / f"{key}.npy"
         if (known := _read(kept, shape)) is not None:
             return known

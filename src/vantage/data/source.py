@@ -4,6 +4,7 @@ h, w: height and width in pixels   n: images chosen
 """
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
@@ -39,6 +40,15 @@ class Source(Protocol):
 
     def fingerprint(self) -> str:
         """A hash of what the source holds that does not change with time stamps or the place it lies in."""
+        ...
+
+
+@runtime_checkable
+class Stamped(Protocol):
+    """A source that can tell whether its files have changed since it was last opened on this machine."""
+
+    def stamp(self) -> str:
+        """A hash of the sizes and times of change of all files."""
         ...
 
 
@@ -79,11 +89,41 @@ class Subset:
         """A hash of the whole source's fingerprint and of the numbers chosen."""
         return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
 
+    def stamp(self) -> str:
+        """That of the whole source."""
+        return stamp_of(self.source)
+
 
 def labels_of(source: Source) -> Int[Tensor, "n"]:
     """Every image's label, −1 where there is none."""
     labels = (source.label(number) for number in range(len(source)))
     return torch.tensor([-1 if label is None else label for label in labels], dtype=torch.int64)
+
+
+def cache_key(source: Source) -> str:
+    """The name under which this machine keeps what was made of a source's images.
+
+    A fingerprint reads some images only, and is the same wherever the images lie. What is kept follows the time stamps
+    too, where the source can tell them, so that an image that was replaced is looked at anew.
+    """
+    return hash_of([source.fingerprint().encode(), stamp_of(source).encode()])
+
+
+def stamp_of(source: Source) -> str:
+    """A source's stamp, or "" where it has none."""
+    return source.stamp() if isinstance(source, Stamped) else ""
+
+
+def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
+    """A hash of the sizes and times of change of files."""
+    facts = []
+    for path in paths:
+        try:
+            state = os.stat(path)
+            facts.append(f"{state.st_size} {state.st_mtime_ns}".encode())
+        except OSError:
+            facts.append(b"unreadable")
+    return hash_of(facts)
 
 
 def hash_of(facts: Iterable[bytes]) -> str:

@@ -25,7 +25,7 @@ from torch import Tensor
 from vantage.data.cache import read_json, try_write_json, written_whole
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.names import Names, classes_from, parent
-from vantage.data.source import hash_of, spread
+from vantage.data.source import hash_of, spread, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 
 _VERSION = 1
@@ -93,6 +93,10 @@ class Tar:
             except UnreadableImage:
                 facts.append(b"unreadable")
         return hash_of(facts)
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of the tar."""
+        return stamp_of_files([self.path])
 
 
 def within(names: list[str], part: str, place: str) -> list[int]:

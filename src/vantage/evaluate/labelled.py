@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.source import Source, Subset, labels_of
+from vantage.data.source import Source, Subset, labels_of, stamp_of
 from vantage.embedding import Work, features_of
 from vantage.errors import UserError
 from vantage.trained import Trained
@@ -69,6 +69,10 @@ class Renumbered:
     def fingerprint(self) -> str:
         """The source's own: the images are the same."""
         return self.source.fingerprint()
+
+    def stamp(self) -> str:
+        """The source's own."""
+        return stamp_of(self.source)
 
 
 def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
