@@ -274,6 +274,8 @@ def test_the_step_and_the_salt_change_the_draw():
 def test_sample_refuses_to_draw_nothing():
     with pytest.raises(UserError, match="at least 1"):
         Sample(0)
+    with pytest.raises(UserError, match="no share"):
+        Sample(5, share=0.0)
 
 
 @given(images=st.integers(2, 2_000_000), count=st.integers(1, 70_000))
@@ -282,3 +284,4 @@ def test_a_fitted_sample_never_grows(images: int, count: int):
     assert 1 <= fitted.count <= min(count, max(images, 1))
     assert (fitted.replacement, fitted.salt) == (False, 3)
     assert fitted.count == count or fitted.count >= min(256, images)
+    assert Sample(16_384, share=0.0128).fit(50_000, 256).count == 640

@@ -150,6 +150,7 @@ def test_they_fit_themselves():
         29_794,
     )
     assert ClusteredBank().fit(50_000, 256).clusters == 390
+    assert [ReclusteredBank(first=10).stretched(by, 1.0).first for by in (0.01, 1.0, 2.5)] == [1, 10, 25]
     tiny = ClusteredBank().fit(40, 8)
     assert (tiny.clusters, tiny.smallest) == (2, 5)
 
@@ -158,6 +159,8 @@ def test_what_cannot_be_is_refused():
     for choice in (ClusteredBank(clusters=9), ReclusteredBank(clusters=9)):
         with pytest.raises(UserError, match=r"Run\.fit"):
             choice.build(8, 3)
+    with pytest.raises(UserError, match="clusters is 1: give at least 2"):
+        ClusteredBank(clusters=1)  # with one cluster for all, no image has a negative
     with pytest.raises(UserError, match="refresh_every is 0"):
         ClusteredBank(refresh_every=0)
     with pytest.raises(UserError, match="clusterings is 0"):

@@ -18,6 +18,7 @@ from vantage.views import (
     ViewMaker,
     Views,
     augmentation,
+    interclr,
     moco_v2,
     npid,
     pycontrast_a,
@@ -33,7 +34,7 @@ OPERATIONS = [
     GaussianBlur(),
     IMAGENET.normalise(),
 ]
-RECIPES = [npid, pycontrast_a, moco_v2, simclr]
+RECIPES = [npid, pycontrast_a, moco_v2, interclr, simclr]
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -85,7 +86,7 @@ class TestOperations:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 @pytest.mark.parametrize("size", [32, 64])
 def test_views_have_the_right_shape_type_and_range(recipe, size: int) -> None:
-    views = recipe(size)
+    views = recipe(size, count=2)
     assert isinstance(views, ViewMaker)
     made = views.batch(pictures(9, size + 8, size), generator())
     assert len(made) == views.count == 2 and not torch.equal(made[0], made[1])

@@ -20,6 +20,7 @@ from vantage.views import (
     RandomResizedCrop,
     Views,
     evaluation,
+    interclr,
     linear_training,
     moco_v2,
     npid,
@@ -42,6 +43,8 @@ def generator(seed: int = 0) -> torch.Generator:
         (pycontrast_a(smallest_area=0.08), 0.08, (Flip(), ColourJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
         (moco_v2(), 0.2,
          (ColourJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), Flip(), LAST)),
+        (interclr(count=2), 0.2,
+         (Flip(), ColourJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (simclr(), 0.08,
          (Flip(), ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (simclr(strength=0.5), 0.08,
@@ -67,7 +70,7 @@ def test_small_images_have_no_blur_then_a_narrow_one_and_larger_crops() -> None:
 
 def test_recipes_are_values() -> None:
     assert moco_v2(32) == moco_v2(32) and hash(moco_v2(32)) == hash(moco_v2(32)) and moco_v2(32) != moco_v2(64)
-    for recipe in (npid, pycontrast_a, moco_v2, simclr):
+    for recipe in (npid, pycontrast_a, moco_v2, interclr, simclr):
         assert recipe.__doc__ and "arXiv" in recipe.__doc__
         assert list(inspect.signature(recipe).parameters)[:3] == ["size", "count", "statistics"]
 

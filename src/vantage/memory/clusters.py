@@ -56,7 +56,8 @@ class ClusteredBank:
 
     def __post_init__(self) -> None:
         Bank(self.momentum)
-        _at_least(self, 1, "clusters", "refresh_every", "first", "iterations")
+        _at_least(self, 2, "clusters")
+        _at_least(self, 1, "refresh_every", "first", "iterations")
         _at_least(self, 0, "smallest")
 
     def fit(self, images: int, batch: int) -> "ClusteredBank":
@@ -98,7 +99,12 @@ class ReclusteredBank:
 
     def __post_init__(self) -> None:
         Bank(self.momentum)
-        _at_least(self, 1, "clusters", "clusterings", "every", "first", "iterations")
+        _at_least(self, 2, "clusters")
+        _at_least(self, 1, "clusterings", "every", "first", "iterations")
+
+    def stretched(self, longer: float, finer: float) -> "ReclusteredBank":
+        """The first clustering at the same part of a run of `longer` times the epochs, after one at least."""
+        return replace(self, first=max(1, round(self.first * longer)))
 
     def fit(self, images: int, batch: int) -> "ReclusteredBank":
         """At most one cluster for 43 images (30,000 of 1.28 million), and no fewer than 2."""

@@ -33,9 +33,14 @@ class Sample:
     salt: int = 0
     """Another number draws others for the same image and step."""
 
+    share: float = 0.1
+    """Share of the images that `count` may be, once fitted to a data set: 4,096 of 50,000 is about a tenth."""
+
     def __post_init__(self) -> None:
         if self.count < 1:
             raise UserError(f"Sample(count={self.count}) draws nothing: give a count of at least 1")
+        if not 0 < self.share <= 1:
+            raise UserError(f"Sample(share={self.share}) is no share of the images: give one above 0, at most 1")
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, as columns of their own."""
@@ -50,9 +55,8 @@ class Sample:
         return draws.integers(query.seeds, self.count, keys, self.salt)
 
     def fit(self, images: int, batch: int) -> "Sample":
-        """At most a tenth of the images, as 4,096 of 50,000 or 65,536 of 1.28 million, but no fewer than 256 unless
-        there are fewer images."""
-        return replace(self, count=min(self.count, max(images // 10, min(images, 256))))
+        """At most `share` of the images, but no fewer than 256 unless there are fewer images."""
+        return replace(self, count=min(self.count, max(int(self.share * images), min(images, 256))))
 
     def _kept_columns(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:
         upto = keep.cumsum(1)

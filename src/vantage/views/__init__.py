@@ -6,7 +6,7 @@ from vantage.views.evaluation import Evaluation
 from vantage.views.filters import GaussianBlur
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.operation import Operation
-from vantage.views.recipes import evaluation, linear_training, moco_v2, npid, pycontrast_a, simclr
+from vantage.views.recipes import evaluation, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
 from vantage.views.statistics import CIFAR10, IMAGENET, STL10, Statistics
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ViewMaker",
     "Views",
     "evaluation",
+    "interclr",
     "linear_training",
     "moco_v2",
     "npid",

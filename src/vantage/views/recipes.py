@@ -54,6 +54,16 @@ def moco_v2(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) 
     return _repeat(size, 0.2, operations, count, statistics)
 
 
+def interclr(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET) -> Views:
+    """Views of InterCLR with a bank (arXiv 2008.11702): `npid` with blur, and of the jitter only saturation and hue, at
+    full strength.
+
+    The paper gives neither order nor probabilities; jitter is always made, as in `npid`, the others follow MoCo v2.
+    """
+    operations = (Flip(0.5), ColourJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
+    return _repeat(size, 0.2, operations, count, statistics)
+
+
 def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
     """Views of SimCLR (arXiv 2002.05709); `strength` scales the colour jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     if not 0 <= strength <= 2.5:
