@@ -14,11 +14,26 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Tensor
 
-from vantage import negatives
+from vantage import negatives, schedules
 from vantage.errors import UserError
-from vantage.negatives import OtherClusters, OtherImages, OwnCluster, PairRule, Rule, Sample
+from vantage.negatives import (
+    AbsoluteRing,
+    Ball,
+    Count,
+    Easiest,
+    Hardest,
+    OtherClusters,
+    OtherImages,
+    OwnCluster,
+    PairRule,
+    Ring,
+    Rule,
+    Sample,
+    Share,
+)
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores, score
+from vantage.schedules import Constant, Linear
 
 CONTRACT: tuple[Rule, ...] = (
     OtherImages(),
@@ -28,6 +43,14 @@ CONTRACT: tuple[Rule, ...] = (
     Sample(5),
     Sample(3, salt=2),
     Sample(4, replacement=False),
+    Ring(),
+    Ring(Linear(0.9, 0.5, 10), Constant(0.3)),
+    AbsoluteRing(Constant(0.8), Constant(0.2)),
+    Ball(Constant(0.4)),
+    Hardest(Count(3)),
+    Hardest(Share(Constant(0.3))),
+    Easiest(Count(2)),
+    Easiest(),
 )
 """At least one instance of every rule."""
 
@@ -62,7 +85,7 @@ def pairs(scores: Scores, row: int) -> list[int]:
 
 def test_every_rule_is_in_the_contract():
     public = {getattr(negatives, name) for name in negatives.__all__}
-    kinds = {part for part in public if is_dataclass(part)}
+    kinds = {part for part in public if is_dataclass(part) and issubclass(part, Rule)}
     assert kinds, "the module exports no rule"
     assert kinds == {type(rule) for rule in CONTRACT}
 
@@ -71,7 +94,7 @@ def test_every_rule_is_in_the_contract():
 def test_a_rule_is_its_own_configuration(rule: Rule):
     assert isinstance(rule, Rule)
     assert replace(rule) == rule and hash(replace(rule)) == hash(rule)  # pyright: ignore
-    assert eval(repr(rule), vars(negatives)) == rule
+    assert eval(repr(rule), vars(negatives) | vars(schedules)) == rule
     with pytest.raises(AttributeError):
         setattr(rule, fields(rule)[0].name if fields(rule) else "anything", 1)  # pyright: ignore
 

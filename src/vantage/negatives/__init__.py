@@ -4,8 +4,25 @@ To add a sampler, write one frozen dataclass here and add one instance to the co
 `tests/test_negatives.py`.
 """
 
+from vantage.negatives.band import AbsoluteRing, Amount, Ball, BandRule, Count, Easiest, Hardest, Ring, Share
 from vantage.negatives.pairs import OtherClusters, OtherImages, OwnCluster
 from vantage.negatives.rule import PairRule, Rule
 from vantage.negatives.sample import Sample
 
-__all__ = ["OtherClusters", "OtherImages", "OwnCluster", "PairRule", "Rule", "Sample"]
+__all__ = [
+    "AbsoluteRing",
+    "Amount",
+    "Ball",
+    "BandRule",
+    "Count",
+    "Easiest",
+    "Hardest",
+    "OtherClusters",
+    "OtherImages",
+    "OwnCluster",
+    "PairRule",
+    "Ring",
+    "Rule",
+    "Sample",
+    "Share",
+]

@@ -1,0 +1,185 @@
+"""Rules that keep a band of ranks: the most similar keys, all but the most similar, or the least similar.
+
+b: queries   n: keys scored
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.negatives.ranks import within
+from vantage.records import Keys, Scores
+from vantage.schedules import Constant, Schedule
+
+__all__ = ["AbsoluteRing", "Amount", "Ball", "BandRule", "Count", "Easiest", "Hardest", "Ring", "Share"]
+
+
+class BandRule(ABC):
+    """A rule that keeps the ranks [inner, outer) of each query's pairs, 0 being the most similar.
+
+    Ranks are over what earlier rules left. The counts are exact: equal cosines rank by column. At least one pair stays
+    of a query that has any. `log_partition` selects such a band in tiles of rows, without ever sorting.
+    """
+
+    @abstractmethod
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """The ranks inner and outer for queries with `kept` pairs (on the CPU)."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs of the band."""
+        rows, columns = scores.cosine.shape
+        if scores.all_kept:
+            value, kept = scores.cosine, torch.full((rows,), columns)
+        else:
+            value, kept = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), scores.keep.sum(1).cpu()
+        return scores.only(within(value, *self.ranks(kept, step)))
+
+
+@dataclass(frozen=True)
+class Ring(BandRule):
+    """Similar keys without the most similar (Wu et al., arXiv 2010.02037): of n keys the ranks [i, o), where
+    o = ⌊keep · n⌋ and i = ⌊drop · o⌋.
+
+    In the paper's percentiles of similarity the ring is [w_ℓ, w_u] with w_ℓ = 100 (1 − keep) and
+    w_u = 100 (1 − keep · drop): keep = drop = .1 is [90, 99], 4,500 of 50,000 bank rows or 5,898 of 65,536 keys. The
+    drop is a share of what is kept, as in the released code; `AbsoluteRing` takes it of all.
+
+    On a queue the whole ring is used, so this stands last. On a bank negatives are drawn from it: (Ring(), Sample(k)).
+    The own row of a bank is ranked like any other, and the inner cut removes it once trained;
+    (OtherImages(), Ring(), Sample(k)) excludes it.
+    """
+
+    keep: Schedule = Constant(0.1)
+    """Share of the pairs that are kept, the most similar ones, by step; 1 is all. The paper anneals it from 1 to .1
+    over 100 epochs: BetweenEpochs(Linear(1.0, 0.1, 100))."""
+
+    drop: Schedule = Constant(0.1)
+    """Share of the kept pairs that is dropped again from the most similar on, by step; 0 makes a ball."""
+
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋."""
+        outer = _some(_share(self, "keep", step, kept), kept)
+        return _below(_share(self, "drop", step, outer), outer), outer
+
+
+@dataclass(frozen=True)
+class AbsoluteRing(BandRule):
+    """`Ring` whose drop is a share of all pairs, not of the kept: ranks [⌊drop · n⌋, ⌊keep · n⌋).
+
+    w_ℓ = 100 (1 − keep) and w_u = 100 (1 − drop): the reading of the paper's text (arXiv 2010.02037, section 4), where
+    w_ℓ anneals towards a fixed w_u.
+    """
+
+    keep: Schedule = Constant(0.1)
+    """Share of the pairs that are kept, the most similar ones, by step; 1 is all."""
+
+    drop: Schedule = Constant(0.01)
+    """Share of all pairs that is dropped from the most similar on, by step; below `keep`."""
+
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """⌊drop · n⌋ and ⌊keep · n⌋."""
+        outer = _some(_share(self, "keep", step, kept), kept)
+        return _below(_share(self, "drop", step, kept), outer), outer
+
+
+@dataclass(frozen=True)
+class Ball(BandRule):
+    """The most similar keys, the very closest among them: `Ring` with drop 0 (arXiv 2010.02037, Table 2, "w_u = 100").
+
+    ⌊keep · n⌋ of all n keys that are left, also on a bank, where the released code took the batch size for n.
+    """
+
+    keep: Schedule = Constant(0.1)
+    """Share of the pairs that are kept, the most similar ones, by step; 1 is all."""
+
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """0 and ⌊keep · n⌋."""
+        return torch.zeros_like(kept), _some(_share(self, "keep", step, kept), kept)
+
+
+@runtime_checkable
+class Amount(Protocol):
+    """How many of a query's pairs."""
+
+    def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
+        """The number, for queries with `kept` pairs."""
+        ...
+
+
+@dataclass(frozen=True)
+class Count:
+    """So many pairs, or all where there are fewer."""
+
+    count: int
+    """Pairs of each query."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserError(f"Count({self.count}) keeps nothing: give at least 1")
+
+    def fit(self, images: int, batch: int) -> "Count":
+        """At most a quarter of the images, as `NearMates`."""
+        return replace(self, count=min(self.count, max(1, images // 4)))
+
+    def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
+        """The number, for queries with `kept` pairs."""
+        return kept.clamp(max=self.count)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the pairs, rounded down, but at least one."""
+
+    part: Schedule = Constant(0.1)
+    """Share of each query's pairs, by step; 1 is all."""
+
+    def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
+        """The number, for queries with `kept` pairs."""
+        return _some(_share(self, "part", step, kept), kept)
+
+
+@dataclass(frozen=True)
+class Hardest(BandRule):
+    """The most similar keys. With a share and a draw after it, InterCLR's semi-hard negatives (arXiv 2008.11702)."""
+
+    amount: Amount = Share()
+    """How many: `Count` or `Share`."""
+
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """0 and the amount."""
+        return torch.zeros_like(kept), self.amount.of(kept, step)
+
+
+@dataclass(frozen=True)
+class Easiest(BandRule):
+    """The least similar keys. With a share and a draw after it, InterCLR's semi-easy negatives (arXiv 2008.11702)."""
+
+    amount: Amount = Share()
+    """How many: `Count` or `Share`."""
+
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """The amount from the end, and the end."""
+        return kept - self.amount.of(kept, step), kept
+
+
+def _share(part: object, field: str, step: int, of: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """⌊share · of⌋. Raises `UserError` for a share that is none."""
+    share = getattr(part, field)(step)
+    if not 0 <= share <= 1:
+        raise UserError(f"{type(part).__name__}.{field} is {share} at step {step}: a share must lie in [0, 1]")
+    return (of.double() * share + 1e-6).floor().long()  # .29 · 100 is 28.999999999999996 in binary
+
+
+def _some(count: Int[Tensor, "b"], kept: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """At least one where there is one."""
+    return torch.maximum(count, kept.clamp(max=1))
+
+
+def _below(inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """So far inside that one rank stays."""
+    return torch.minimum(inner, (outer - 1).clamp(min=0))

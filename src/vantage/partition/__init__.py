@@ -1,0 +1,44 @@
+"""The negatives' log-sum-exp, one number per query, with its gradient from the same pass.
+
+The gradient of log Σ exp(q·k/τ) to q is softmax(q·k/τ) k / τ: attention with values = keys. So a pass over the keys can
+accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. Ways to the same
+number, chosen by the kinds of the rules and tested equal:
+
+* *table*: any rules; tiles of query rows, as many as the byte budget allows;
+* *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
+* *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
+* *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper.
+
+b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.negatives import BandRule, PairRule, Rule
+from vantage.partition.band import band
+from vantage.partition.precision import BUDGET
+from vantage.partition.streaming import streaming
+from vantage.partition.table import negatives_of, table
+from vantage.records import Keys
+
+__all__ = ["BUDGET", "band", "log_partition", "negatives_of", "streaming", "table"]
+
+
+def log_partition(
+    query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int
+) -> Float[Tensor, "b"]:
+    """log Σ_j exp(q·k_j/τ) over the negatives that the rules leave; −inf for a query with none.
+
+    Computed in float32 (float64 for float64 input), also under autocast, since these similarities select.
+    Differentiable once, to the queries and, where they ask for it, to the keys.
+    """
+    with torch.autocast(query.vector.device.type, enabled=False):
+        if all(isinstance(rule, PairRule) for rule in rules):
+            return streaming(query, pool, rules, temperature, step)
+        *before, last = rules
+        pairs = all(isinstance(rule, PairRule) for rule in before)
+        if pairs and isinstance(last, BandRule) and not pool.vector.requires_grad:
+            return band(query, pool, tuple(before), last, temperature, step)
+        return table(query, pool, rules, temperature, step)

@@ -1,0 +1,79 @@
+"""The log-partition for a band of ranks: all keys are scored for a few rows at a time, selected, and summed in place.
+
+b: queries   m: keys in the pool   r: rows of a tile   d: width
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.negatives import BandRule, Rule
+from vantage.negatives.ranks import within
+from vantage.partition.precision import BUDGET, full, in_full
+from vantage.records import Keys, Scores
+
+__all__ = ["band"]
+
+_TILE = 2**24  # bytes of a tile on CPU: 64 rows of 65,536 keys, measured best
+_LEAST_ROWS = 32  # with fewer, reading the keys once a tile costs more than scoring them
+
+
+def band(
+    query: Keys,
+    pool: Keys,
+    before: tuple[Rule, ...],
+    last: BandRule,
+    temperature: float,
+    step: int,
+    rows: int | None = None,
+) -> Float[Tensor, "b"]:
+    """`log_partition` for pair rules and then a band of ranks, `rows` queries at a time (by default what suits the
+    device). The keys get no gradient."""
+    bytes_of_row = max(1, len(pool)) * full(query.vector[:0]).element_size()
+    if rows is None:
+        suits = BUDGET // 4 if query.vector.device.type == "cuda" else _TILE
+        rows = max(1, min(max(suits // bytes_of_row, _LEAST_ROWS), BUDGET // (2 * bytes_of_row)))
+
+    def select(cosine: Tensor, part: slice) -> Tensor:
+        kept = torch.full((len(cosine),), len(pool))
+        if before:
+            column = torch.arange(len(pool), device=cosine.device).expand_as(cosine)
+            every = torch.ones((), dtype=torch.bool, device=cosine.device).expand_as(cosine)
+            scores = Scores(cosine, column, every)
+            for rule in before:
+                scores = rule(scores, query.rows(part), pool, step)
+            cosine.masked_fill_(~scores.keep, -torch.inf)
+            kept = scores.keep.sum(1).cpu()
+        return within(cosine, *last.ranks(kept, step))
+
+    return _Band.apply(full(query.vector), full(pool.vector.detach()), select, temperature, rows)  # pyright: ignore
+
+
+class _Band(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx, query: Tensor, keys: Tensor, select: Callable[[Tensor, slice], Tensor], temperature: float, rows: int
+    ) -> Tensor:
+        result, pull = query.new_empty(len(query)), torch.empty_like(query)
+        buffer = query.new_empty(min(rows, len(query)), len(keys))
+        for start in range(0, len(query), rows):
+            part = slice(start, start + rows)
+            asked = query[part]
+            cosine = torch.mm(asked, keys.T, out=buffer[: len(asked)])
+            cosine.masked_fill_(select(cosine, part).logical_not_(), -torch.inf)
+            top = cosine.amax(1, keepdim=True)
+            cosine.sub_(top.clamp(min=torch.finfo(top.dtype).min)).div_(temperature).exp_()
+            mass = cosine.sum(1)
+            result[part] = top.squeeze(1) / temperature + mass.log()
+            scale = mass.clamp(min=torch.finfo(mass.dtype).tiny).mul_(temperature)
+            torch.mm(cosine, keys, out=pull[part]).div_(scale[:, None])
+        ctx.save_for_backward(pull)
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    @in_full
+    def backward(ctx, gradient: Tensor):  # pyright: ignore
+        return ctx.saved_tensors[0] * gradient[:, None], None, None, None, None

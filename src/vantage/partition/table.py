@@ -1,0 +1,111 @@
+"""The log-partition for any rules, as a table of scores in tiles of query rows: the oracle of the other ways.
+
+b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.negatives import Rule, Sample
+from vantage.partition.precision import BUDGET, full, in_full
+from vantage.records import Keys, Scores, score
+
+__all__ = ["negatives_of", "table"]
+
+_GATHER_COST = 32  # fetching one key at random costs about as much as scoring this many in a matrix product
+
+
+def table(
+    query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, budget: int = BUDGET
+) -> Float[Tensor, "b"]:
+    """`log_partition` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
+    # Per pair: cosine, logit, weight and their temporaries, and the 64-bit numbers of a rule that draws.
+    pair = 4 * full(query.vector[:0]).element_size() + 4 * 8
+    rows = max(1, budget // (max(1, len(pool)) * pair))
+
+    def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
+        asked = query.rows(part)
+        asked = Keys(vector, asked.image, asked.cluster, asked.seed)
+        return negatives_of(asked, Keys(keys, pool.image, pool.cluster), rules, step)
+
+    return _Table.apply(full(query.vector), full(pool.vector), tile, temperature, rows)  # pyright: ignore
+
+
+def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Scores:
+    """The scores that the rules leave, as one differentiable table."""
+    first = rules[0] if rules else None
+    if isinstance(first, Sample) and first.replacement and first.count * _GATHER_COST <= len(pool):
+        column = first.columns(query, len(pool))
+        cosine = torch.einsum("bd,bnd->bn", query.vector, pool.vector[column])
+        scores, rules = Scores(cosine, column, torch.ones_like(column, dtype=torch.bool)), rules[1:]
+    else:
+        scores = score(query, pool)
+    for rule in rules:
+        scores = rule(scores, query, pool, step)
+    return scores
+
+
+def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-sum-exp and softmax of rows, where a row may have nothing but −inf."""
+    total = torch.logsumexp(logits, 1)
+    return total, (logits - total.clamp(min=torch.finfo(total.dtype).min)[:, None]).exp_()
+
+
+class _Table(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx,
+        query: Tensor,
+        keys: Tensor,
+        tile: Callable[[Tensor, Tensor, slice], Scores],
+        temperature: float,
+        rows: int,
+    ) -> Tensor:
+        ctx.tile, ctx.temperature, ctx.rows = tile, temperature, rows
+        learn = ctx.needs_input_grad[1]  # then the backward pass makes the tiles again: weights depend on its gradient
+        result = query.new_empty(len(query))
+        pull = None if learn else torch.empty_like(query)
+        for start in range(0, len(query), rows):
+            part = slice(start, start + rows)
+            scores = tile(query[part], keys, part)
+            result[part], weight = _softmax(scores.logits(temperature))
+            if pull is not None:
+                pull[part] = _weighted(weight, scores, keys).div_(temperature)
+        ctx.save_for_backward(query, keys) if learn else ctx.save_for_backward(pull)
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    @in_full
+    def backward(ctx, gradient: Tensor):  # pyright: ignore
+        if not ctx.needs_input_grad[1]:
+            return ctx.saved_tensors[0] * gradient[:, None], None, None, None, None
+        query, keys = ctx.saved_tensors
+        to_query, to_keys = torch.empty_like(query), torch.zeros_like(keys)
+        for start in range(0, len(query), ctx.rows):
+            part = slice(start, start + ctx.rows)
+            scores = ctx.tile(query[part], keys, part)
+            weight = _softmax(scores.logits(ctx.temperature))[1].mul_(gradient[part, None] / ctx.temperature)
+            to_query[part] = _weighted(weight, scores, keys)
+            dense = weight if _whole(scores, keys) else _spread(weight, scores, keys)
+            to_keys.addmm_(dense.T, query[part])
+        return to_query, to_keys, None, None, None
+
+
+def _whole(scores: Scores, keys: Tensor) -> bool:
+    """Whether no rule narrowed: column j is key j for every row (an expanded index has no row stride)."""
+    return scores.key.shape[1] == len(keys) and scores.key.stride(0) == 0
+
+
+def _weighted(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
+    """Σ_j weight · key, without a tensor of rows × columns × width."""
+    if _whole(scores, keys):
+        return weight @ keys
+    return torch.nn.functional.embedding_bag(scores.key, keys, per_sample_weights=weight, mode="sum")
+
+
+def _spread(weight: Tensor, scores: Scores, keys: Tensor) -> Tensor:
+    return weight.new_zeros(len(weight), len(keys)).scatter_add_(1, scores.key, weight)
