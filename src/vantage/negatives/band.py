@@ -135,12 +135,12 @@ class Count:
 class Share:
     """A share of the pairs, rounded down, but at least one."""
 
-    part: Schedule = Constant(0.1)
+    share: Schedule = Constant(0.1)
     """Share of each query's pairs, by step; 1 is all."""
 
     def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
         """The number, for queries with `kept` pairs."""
-        return _some(_share(self, "part", step, kept), kept)
+        return _some(_share(self, "share", step, kept), kept)
 
 
 @dataclass(frozen=True)
