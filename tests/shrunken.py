@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
 from vantage.learner import Learner
 from vantage.memory import Bank, InBatch, Queue
-from vantage.negatives import OtherImages, Sample
+from vantage.negatives import Ball, OtherImages, Ring, Sample
 from vantage.run import Run
+from vantage.schedules import Constant, Linear
 
 IMAGES = 24
 """Images of the tiny data set."""
@@ -93,6 +94,10 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
                     rules.append(replace(rule, count=7))
                 case OtherImages():
                     rules.append(rule)
+                case Ring():  # annealed within a few steps, and with so few keys a wider inner cut
+                    rules.append(Ring(Linear(0.9, 0.4, 8), Constant(0.25)))
+                case Ball():
+                    rules.append(Ball(Linear(0.9, 0.4, 8)))
                 case other:
                     raise AssertionError(f"tell shrunken.py how to make {other} small")
         branches.append(replace(branch, memory=memory, negatives=tuple(rules)))

@@ -23,37 +23,54 @@ if TYPE_CHECKING:
     from vantage.data import open_source
     from vantage.embedding import embed
     from vantage.errors import UserError
-    from vantage.estimators import NCE, InfoNCE
+    from vantage.estimators import JCL, NCE, Decoupled, InfoNCE
     from vantage.learner import Learner
     from vantage.loop import Outcome, resume, train
     from vantage.memory import Bank, InBatch, Queue
-    from vantage.negatives import OtherImages, Sample
+    from vantage.negatives import AbsoluteRing, Ball, Count, Easiest, Hardest, OtherImages, Ring, Sample, Share
     from vantage.partition import log_partition
     from vantage.positives import OtherViews, Remembered
     from vantage.recipes import (
         RECIPES,
+        ball_ir,
+        ball_moco,
         instance_discrimination,
         instance_discrimination_full,
         instance_discrimination_nce,
+        jcl,
+        jcl_ring,
+        jcl_vanilla,
         moco_v1,
         moco_v2,
+        ring_ir,
+        ring_moco,
         simclr,
     )
     from vantage.records import Keys, Scores
+    from vantage.remember import EachKey, MeanKey, UnitMeanKey
     from vantage.run import Data, Hardware, Monitoring, Run
     from vantage.trained import load, random_encoder, raw_pixels
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "AbsoluteRing": "vantage.negatives",
+    "Ball": "vantage.negatives",
     "Bank": "vantage.memory",
     "Branch": "vantage.branch",
+    "Count": "vantage.negatives",
     "Data": "vantage.run",
+    "Decoupled": "vantage.estimators",
+    "EachKey": "vantage.remember",
+    "Easiest": "vantage.negatives",
+    "Hardest": "vantage.negatives",
     "Hardware": "vantage.run",
     "InBatch": "vantage.memory",
     "InfoNCE": "vantage.estimators",
+    "JCL": "vantage.estimators",
     "Keys": "vantage.records",
     "Learner": "vantage.learner",
+    "MeanKey": "vantage.remember",
     "Monitoring": "vantage.run",
     "NCE": "vantage.estimators",
     "OtherImages": "vantage.negatives",
@@ -62,14 +79,22 @@ _HOME = {
     "Queue": "vantage.memory",
     "RECIPES": "vantage.recipes",
     "Remembered": "vantage.positives",
+    "Ring": "vantage.negatives",
     "Run": "vantage.run",
     "Sample": "vantage.negatives",
     "Scores": "vantage.records",
+    "Share": "vantage.negatives",
+    "UnitMeanKey": "vantage.remember",
     "UserError": "vantage.errors",
+    "ball_ir": "vantage.recipes",
+    "ball_moco": "vantage.recipes",
     "embed": "vantage.embedding",
     "instance_discrimination": "vantage.recipes",
     "instance_discrimination_full": "vantage.recipes",
     "instance_discrimination_nce": "vantage.recipes",
+    "jcl": "vantage.recipes",
+    "jcl_ring": "vantage.recipes",
+    "jcl_vanilla": "vantage.recipes",
     "load": "vantage.trained",
     "log_partition": "vantage.partition",
     "moco_v1": "vantage.recipes",
@@ -78,19 +103,30 @@ _HOME = {
     "random_encoder": "vantage.trained",
     "raw_pixels": "vantage.trained",
     "resume": "vantage.loop",
+    "ring_ir": "vantage.recipes",
+    "ring_moco": "vantage.recipes",
     "simclr": "vantage.recipes",
     "train": "vantage.loop",
 }
 
 __all__ = [
+    "AbsoluteRing",
+    "Ball",
     "Bank",
     "Branch",
+    "Count",
     "Data",
+    "Decoupled",
+    "EachKey",
+    "Easiest",
+    "Hardest",
     "Hardware",
     "InBatch",
     "InfoNCE",
+    "JCL",
     "Keys",
     "Learner",
+    "MeanKey",
     "Monitoring",
     "NCE",
     "OtherImages",
@@ -99,14 +135,22 @@ __all__ = [
     "Queue",
     "RECIPES",
     "Remembered",
+    "Ring",
     "Run",
     "Sample",
     "Scores",
+    "Share",
+    "UnitMeanKey",
     "UserError",
+    "ball_ir",
+    "ball_moco",
     "embed",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",
+    "jcl",
+    "jcl_ring",
+    "jcl_vanilla",
     "load",
     "log_partition",
     "moco_v1",
@@ -115,6 +159,8 @@ __all__ = [
     "random_encoder",
     "raw_pixels",
     "resume",
+    "ring_ir",
+    "ring_moco",
     "simclr",
     "train",
 ]

@@ -18,6 +18,7 @@ from vantage.negatives import Rule
 from vantage.partition import log_partition, negatives_of
 from vantage.positives import Positives
 from vantage.records import Keys, Scores
+from vantage.remember import EachKey, Remember
 from vantage.schedules import Constant, Schedule
 
 __all__ = ["Branch", "Contrast"]
@@ -60,6 +61,9 @@ class Branch:
 
     pool: tuple[int, ...] = (1,)
     """Numbers of the views whose keys are remembered (or, without memory, compared with)."""
+
+    remember: Remember = EachKey()
+    """What is remembered where several views are: each key, or one mean for each image (JCL)."""
 
     def __post_init__(self) -> None:
         if not self.pool:

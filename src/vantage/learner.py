@@ -29,11 +29,9 @@ class Fresh(NamedTuple):
     image: Int[Tensor, "w_b"]
     """Numbers of their images."""
 
-    def keys(self, views: tuple[int, ...]) -> Keys:
-        """The keys of these views, one view after the other."""
-        vectors = [self.vectors[view] for view in views]
-        vector = vectors[0] if len(vectors) == 1 else torch.cat(vectors)
-        return Keys(vector, self.image.repeat(len(views)))
+    def keys(self, branch: Branch) -> Keys:
+        """What a branch remembers of them."""
+        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool))
 
 
 class Step(NamedTuple):
@@ -123,7 +121,7 @@ class Learner(nn.Module):
         branch = self.branches[number]
         query = Keys(queries[branch.query], image, seed=draws.query_seeds(self.seed, step, image))
         keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
-        pool = self.store(number).read(fresh.keys(branch.pool))
+        pool = self.store(number).read(fresh.keys(branch))
         return branch.contrast(query, keys, pool, step, self.estimator(number))
 
     def store(self, branch: int) -> Store:
@@ -152,4 +150,4 @@ class Learner(nn.Module):
         self.networks.after_step(step)
         for number, branch in enumerate(self.branches):
             for part in fresh:
-                self.store(number).write(part.keys(branch.pool))
+                self.store(number).write(part.keys(branch))

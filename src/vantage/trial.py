@@ -33,7 +33,7 @@ def _try(branch: Branch, batch: int) -> None:
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image))
-    remembered = Keys(torch.cat([fresh[view].vector for view in branch.pool]), image.repeat(len(branch.pool)))
+    remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
     keys = tuple(fresh[view] for view in branch.keys)
     made = branch.contrast(query, keys, store.read(remembered), 0, estimator)
     made.loss.backward()

@@ -52,7 +52,7 @@ class _Streaming(torch.autograd.Function):
         ctx.drop, ctx.temperature, ctx.chunk = drop, temperature, chunk
         learn = ctx.needs_input_grad[1]
         scaled = query / temperature
-        top = query.new_full((len(query), 1), torch.finfo(query.dtype).min)  # finite, so that a row of −inf gives no nan
+        top = query.new_full((len(query), 1), torch.finfo(query.dtype).min)  # finite: a row of −inf gives no nan
         mass, pull = torch.zeros_like(top), torch.zeros_like(query)
         buffer = query.new_empty(len(query), min(chunk, len(keys)))
         for start in range(0, len(keys), chunk):

@@ -9,18 +9,41 @@ from vantage.recipes.instance_discrimination import (
     instance_discrimination_full,
     instance_discrimination_nce,
 )
+from vantage.recipes.jcl import jcl, jcl_ring, jcl_vanilla
 from vantage.recipes.moco import moco_v1, moco_v2
+from vantage.recipes.ring import ball_ir, ball_moco, ring_ir, ring_moco
 from vantage.recipes.simclr import simclr
 
 __all__ = [
     "RECIPES",
+    "ball_ir",
+    "ball_moco",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",
+    "jcl",
+    "jcl_ring",
+    "jcl_vanilla",
     "moco_v1",
     "moco_v2",
+    "ring_ir",
+    "ring_moco",
     "simclr",
 ]
 
-RECIPES = (simclr, moco_v1, moco_v2, instance_discrimination, instance_discrimination_nce, instance_discrimination_full)
+RECIPES = (
+    simclr,
+    moco_v1,
+    moco_v2,
+    instance_discrimination,
+    instance_discrimination_nce,
+    instance_discrimination_full,
+    jcl,
+    jcl_vanilla,
+    ring_ir,
+    ring_moco,
+    ball_ir,
+    ball_moco,
+    jcl_ring,
+)
 """Every recipe, for the command line and the tests."""

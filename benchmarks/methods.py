@@ -1,0 +1,174 @@
+"""Ring over a queue, and JCL, forward and backward to the query: time and peak memory against the released forms.
+
+    python benchmarks/methods.py           # K = 65,536 and 16,384, batch 256, width 128, float32
+
+The released forms repeat the operations of the published scripts; their own code is not used. Ring: a sort of all
+similarities with the gradient through it, ranks [inner, outer) of it beside the positive. JCL: a covariance of d × d
+for each image, its quadratic form, cross-entropy over a cloned queue. Peak memory is read in a fresh process, above
+that of the same process before the call.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from losses import measured_peak
+from timing import interleave, speedup, write_results
+from torch import Tensor
+
+from vantage.estimators import JCL, InfoNCE
+from vantage.negatives import Ring, Rule
+from vantage.partition import log_partition, table
+from vantage.positives import OtherViews
+from vantage.records import Keys
+
+BATCH, WIDTH, KEYS, STRENGTH = 256, 128, 5, 4.0
+Step = Callable[[], Tensor]
+
+
+def problem(length: int, keys: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, `keys` keys of each (keys, batch, width) and a queue, all of unit length."""
+    generator = torch.Generator().manual_seed(1)
+    query = F.normalize(torch.randn(BATCH, WIDTH, generator=generator), dim=1)
+    near = F.normalize(query + 0.5 * torch.randn(keys, BATCH, WIDTH, generator=generator), dim=2)
+    queue = F.normalize(torch.randn(length, WIDTH, generator=generator), dim=1)
+    return query.requires_grad_(), near, queue
+
+
+def stepping(query: Tensor, loss: Step) -> Step:
+    """Forward and backward; gives the query's gradient."""
+
+    def step() -> Tensor:
+        query.grad = None
+        loss().backward()
+        return query.grad  # pyright: ignore
+
+    return step
+
+
+def ring_released(length: int) -> Step:
+    """All similarities sorted, ranks [inner, outer) kept beside the positive."""
+    query, (key,), queue = problem(length, 1)
+    outer = int(0.1 * length)
+    inner = int(0.1 * outer)
+
+    def loss() -> Tensor:
+        pull = (query * key).sum(1) / 0.07
+        ranked = torch.sort(query @ queue.T / 0.07, dim=1, descending=True).values
+        ring = torch.cat([pull[:, None], ranked[:, :outer][:, inner:]], 1)
+        return (torch.logsumexp(ring, 1) - pull).mean()
+
+    return stepping(query, loss)
+
+
+def jcl_released(length: int) -> Step:
+    """The covariance of each image's keys, its quadratic form twice; without a queue the positives' terms alone."""
+    query, near, queue = problem(length, KEYS)
+    columns = queue.T.contiguous()
+
+    def loss() -> Tensor:
+        with torch.no_grad():
+            mean = near.mean(0)
+            away = near - mean
+            spread = torch.bmm(away.permute(1, 2, 0), away.permute(1, 0, 2)) * (STRENGTH / (KEYS * 0.2))
+        lifted = (query * (mean + 0.5 * torch.bmm(spread, query[:, :, None])[:, :, 0])).sum(1)
+        quadratic = 0.5 * torch.bmm(torch.bmm(query[:, None], spread), query[:, :, None]).mean() / 0.2
+        if not length:
+            return quadratic - lifted.mean() / 0.2
+        logits = torch.cat([lifted[:, None], torch.einsum("nc,ck->nk", query, columns.clone())], 1)
+        logits /= 0.2
+        return F.cross_entropy(logits, torch.zeros(BATCH, dtype=torch.long)) + quadratic
+
+    return stepping(query, loss)
+
+
+def ours(length: int, keys: int, rules: tuple[Rule, ...], estimator: InfoNCE | JCL, way: Callable[..., Tensor]) -> Step:
+    """OtherViews, an estimator and one of the ways to the log-partition."""
+    query, near, queue = problem(length, keys)
+    image, pool = torch.arange(BATCH), Keys(queue, torch.full((length,), -1))
+    answers = tuple(Keys(key, image) for key in near)
+
+    def loss() -> Tensor:
+        asked = Keys(query, image)
+        rest = way(asked, pool, rules, estimator.temperature, 0)
+        return estimator(OtherViews()(asked, answers, pool), rest, 0).mean()
+
+    return stepping(query, loss)
+
+
+def jcl_positives(length: int) -> Step:
+    """The positives' terms alone: against a huge rest the loss is rest − pull − extra + extra, as the released
+    terms are."""
+    query, near, _ = problem(length, KEYS)
+    image, rest = torch.arange(BATCH), torch.full((BATCH,), 1e3)
+    answers, pool = tuple(Keys(key, image) for key in near), Keys(torch.zeros(0, WIDTH), torch.zeros(0).long())
+
+    def loss() -> Tensor:
+        return JCL()(OtherViews()(Keys(query, image), answers, pool), rest, 0).mean()
+
+    return stepping(query, loss)
+
+
+RING, BOTH = (Ring(),), (65_536, 16_384)
+CASES: dict[str, tuple[str, tuple[int, ...], Callable[[int], Step]]] = {
+    "ring released": ("ring released", BOTH, ring_released),
+    "ring table": ("ring released", BOTH, lambda length: ours(length, 1, RING, InfoNCE(0.07), table)),
+    "ring band": ("ring released", BOTH, lambda length: ours(length, 1, RING, InfoNCE(0.07), log_partition)),
+    "jcl released": ("jcl released", BOTH, jcl_released),
+    "jcl": ("jcl released", BOTH, lambda length: ours(length, KEYS, (), JCL(), log_partition)),
+}
+"""The case each is compared with, the lengths it is measured at, and how it is made."""
+
+
+def peak(name: str, length: int) -> float:
+    """MiB that one step takes above what was resident before it, in a fresh process."""
+    command = [sys.executable, __file__, "--peak", name, "--length", str(length)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
+def main() -> None:
+    """Time all cases in turn, check their gradients against the released ones', write results/methods.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--peak", choices=CASES)
+    parser.add_argument("--length", type=int)
+    parser.add_argument("--dry", action="store_true", help="check the gradients only")
+    chosen = parser.parse_args()
+    if chosen.peak:
+        print(measured_peak(CASES[chosen.peak][2](chosen.length)))
+        return
+    rows: list[dict[str, Any]] = []
+    for length in [chosen.length] if chosen.length else BOTH:
+        rows += measure({name: case[2](length) for name, case in CASES.items()}, length, chosen.rounds, chosen.dry)
+    alone = {"jcl positives released": jcl_released(0), "jcl positives": jcl_positives(0)}
+    rows += measure(alone, 0, 20 * chosen.rounds, chosen.dry)
+    if not chosen.dry:
+        write_results("methods", rows)
+
+
+def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool) -> list[dict[str, Any]]:
+    """A row for each case."""
+    rows = []
+    seconds = {} if dry else interleave(steps, rounds)
+    for name, step in steps.items():
+        base = CASES[name][0] if name in CASES else "jcl positives released"
+        truth = steps[base]().clone()
+        row: dict[str, Any] = {"keys": length, "case": name}
+        row["gradient error"] = ((step() - truth).norm() / truth.norm()).item()
+        if not dry:
+            times = sorted(seconds[name])
+            row |= {"ms": round(1e3 * times[len(times) // 2], 2)}
+            row |= {"times faster than released": round(speedup(seconds, name, base), 2)}
+            row |= {"peak MiB": round(peak(name, length)) if length else None}
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    main()
