@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
 from vantage.learner import Learner
-from vantage.memory import Bank, InBatch, Queue
-from vantage.negatives import Ball, OtherImages, Ring, Sample
+from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
+from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, Ring, Sample, Share
+from vantage.positives import NearMates
 from vantage.run import Run
 from vantage.schedules import Constant, Linear
 
@@ -85,6 +86,10 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
                 memory = Queue(10)  # shorter than two batches, and no multiple of one: wraps
             case Bank() | InBatch():
                 memory = branch.memory
+            case ClusteredBank():  # clusters from the end of the first epoch, refreshed and mended from then on
+                memory = replace(branch.memory, clusters=4, refresh_every=1, smallest=3)
+            case ReclusteredBank():
+                memory = replace(branch.memory, clusters=5, clusterings=2, first=1)
             case other:
                 raise AssertionError(f"tell shrunken.py how to make {other} small")
         rules = []
@@ -92,15 +97,20 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
             match rule:
                 case Sample():
                     rules.append(replace(rule, count=7))
-                case OtherImages():
+                case OtherImages() | OtherClusters():
                     rules.append(rule)
+                case Hardest(Share()):
+                    rules.append(Hardest(Share(Constant(0.6))))  # of so few others a tenth would be one
+                case Hardest(Count()):
+                    rules.append(Hardest(Count(12)))
                 case Ring():  # annealed within a few steps, and with so few keys a wider inner cut
                     rules.append(Ring(Linear(0.9, 0.4, 8), Constant(0.25)))
                 case Ball():
                     rules.append(Ball(Linear(0.9, 0.4, 8)))
                 case other:
                     raise AssertionError(f"tell shrunken.py how to make {other} small")
-        branches.append(replace(branch, memory=memory, negatives=tuple(rules)))
+        positives = NearMates(12) if isinstance(branch.positives, NearMates) else branch.positives
+        branches.append(replace(branch, memory=memory, positives=positives, negatives=tuple(rules)))
     return replace(run, encoders=role, branches=tuple(branches))
 
 

@@ -9,7 +9,9 @@ from vantage.recipes.instance_discrimination import (
     instance_discrimination_full,
     instance_discrimination_nce,
 )
+from vantage.recipes.interclr import interclr, interclr_moco
 from vantage.recipes.jcl import jcl, jcl_ring, jcl_vanilla
+from vantage.recipes.local_aggregation import local_aggregation
 from vantage.recipes.moco import moco_v1, moco_v2
 from vantage.recipes.ring import ball_ir, ball_moco, ring_ir, ring_moco
 from vantage.recipes.simclr import simclr
@@ -21,9 +23,12 @@ __all__ = [
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",
+    "interclr",
+    "interclr_moco",
     "jcl",
     "jcl_ring",
     "jcl_vanilla",
+    "local_aggregation",
     "moco_v1",
     "moco_v2",
     "ring_ir",
@@ -38,6 +43,9 @@ RECIPES = (
     instance_discrimination,
     instance_discrimination_nce,
     instance_discrimination_full,
+    interclr,
+    interclr_moco,
+    local_aggregation,
     jcl,
     jcl_vanilla,
     ring_ir,

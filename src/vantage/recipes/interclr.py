@@ -1,0 +1,77 @@
+"""InterCLR: beside the image itself, images of its cluster are positives."""
+
+from vantage.branch import Branch
+from vantage.encoders import MLP, Encoder, Momentum, Shared, SplitBatchNorm
+from vantage.estimators import InfoNCE
+from vantage.memory import Bank, ClusteredBank, InnerProduct, Queue
+from vantage.negatives import Hardest, OtherClusters, OtherImages, Sample, Share
+from vantage.optimizers import SGD
+from vantage.positives import ClusterMate, OtherViews, Remembered
+from vantage.recipes.backbones import SMALL, resnet
+from vantage.run import Run
+from vantage.schedules import Constant, CosineByEpoch
+from vantage.views import interclr as interclr_views
+from vantage.views import moco_v2 as moco_v2_views
+
+__all__ = ["interclr", "interclr_moco"]
+
+_SEMI_HARD = (OtherClusters(), Hardest(Share(Constant(0.1))), Sample(16_384, replacement=False, share=0.0128))
+"""Drawn from the hardest tenth of the other clusters; 16,384 of ImageNet's 1.28 million are .0128."""
+
+
+def interclr(size: int = 224) -> Run:
+    """InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; objective λ L_intra +
+    (1 − λ) L_inter with λ = .75.
+
+    Intra-image: the own row against 16,384 random rows; a drawn own row is dropped, not drawn again. Inter-image:
+    MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other clusters.
+    One view, τ .1, a bank of momentum .5 for each branch, equal after the first epoch. Deviations: losses are means,
+    not sums; every image is its own cluster in the first epoch (`ClusteredBank`); centroids move every 10 steps, and
+    clusters below 20 images are dissolved, as in the release.
+
+    Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
+    """
+    intra = Branch(
+        Bank(0.5), Remembered(), (Sample(16_384), OtherImages()), InfoNCE(0.1), Constant(0.75), keys=(), pool=(0,)
+    )
+    inter = Branch(
+        ClusteredBank(0.5), ClusterMate(), _SEMI_HARD, InfoNCE(0.1, margin=-0.5), Constant(0.25), keys=(), pool=(0,)
+    )
+    return Run(
+        recipe="interclr",
+        views=interclr_views(size),
+        encoders=Shared(Encoder(resnet(size), MLP(_hidden(size), 128))),
+        branches=(intra, inter),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if size <= SMALL else 1e-4),
+        rate=CosineByEpoch(0.03, final=3e-5),
+    )
+
+
+def interclr_moco(size: int = 224) -> Run:
+    """InterCLR on MoCo v2, as released (arXiv 2008.11702; λ = .75, m = −.5, τ .2): MoCo's queue within an image, and a
+    bank of the slow network's keys, replaced at every visit, between images.
+
+    Nearest centroids are by inner product, as released. Deviation: the semi-hard pool is the tenth of the *other
+    clusters'* rows, as the paper says; the release takes 128,000 of all rows and redraws those of the own cluster.
+
+    Up to 96 pixels: `moco_v2`'s small-image values.
+    """
+    small = size <= SMALL
+    temperature = 0.1 if small else 0.2
+    intra = Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(temperature), Constant(0.75))
+    memory = ClusteredBank(0.0, closeness=InnerProduct())
+    inter = Branch(memory, ClusterMate(), _SEMI_HARD, InfoNCE(temperature, margin=-0.5), Constant(0.25), keys=())
+    return Run(
+        recipe="interclr_moco",
+        views=moco_v2_views(size),
+        encoders=Momentum(
+            Encoder(resnet(size), MLP(_hidden(size), 128), SplitBatchNorm(8)), Constant(0.99 if small else 0.999)
+        ),
+        branches=(intra, inter),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        rate=CosineByEpoch(0.03),
+    )
+
+
+def _hidden(size: int) -> int:
+    return 512 if size <= SMALL else 2048

@@ -1,0 +1,46 @@
+"""Local aggregation: near images of one cluster are drawn together."""
+
+from vantage.branch import Branch
+from vantage.encoders import Encoder, Linear, Shared
+from vantage.estimators import LocalAggregation
+from vantage.memory import ReclusteredBank
+from vantage.negatives import Count, Hardest, OtherClusters
+from vantage.optimizers import SGD
+from vantage.positives import NearMates
+from vantage.recipes.backbones import SMALL, resnet
+from vantage.run import Run
+from vantage.schedules import StepDecay
+from vantage.views import npid
+
+__all__ = ["local_aggregation"]
+
+
+def local_aggregation(size: int = 224) -> Run:
+    """Local aggregation (Zhuang et al., arXiv 1903.12355, Table 1), in the form of its release.
+
+    Of the 4,096 rows of the bank nearest to an image, those that any of 10 clusterings joins with it against the rest.
+    A bank of momentum .5, clustered anew every epoch from the tenth on. Deviations: before that every image is a
+    cluster of its own, which is instance discrimination against the nearest rows, where the paper warms up with
+    noise-contrastive estimation; an image without a mate among its nearest does not count. The release clusters only
+    once where the batch divides the data set; here it goes on.
+
+    Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4, as `instance_discrimination`.
+    """
+    small = size <= SMALL
+    branch = Branch(
+        ReclusteredBank(0.5, clusters=30_000, clusterings=10, first=10),
+        NearMates(4_096),
+        (Hardest(Count(4_096)), OtherClusters()),
+        LocalAggregation(0.1 if small else 0.07),
+        keys=(),
+        pool=(0,),
+    )
+    return Run(
+        recipe="local_aggregation",
+        views=npid(size, count=1),
+        encoders=Shared(Encoder(resnet(size), Linear(128))),
+        branches=(branch,),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        rate=StepDecay(0.03, at_epochs=(160, 190)),
+        batch=128,
+    )

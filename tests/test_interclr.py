@@ -1,0 +1,192 @@
+"""InterCLR and local aggregation as wholes: their loops, and the identities of their choices."""
+
+from dataclasses import replace
+
+import pytest
+import shrunken
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from references import losses as reference
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage.branch import Branch
+from vantage.learner import Learner
+from vantage.memory import ClusteredBank, ClusteredStore
+from vantage.negatives import Count, Easiest, Hardest, OtherClusters, Rule, Sample, Share
+from vantage.partition import negatives_of
+from vantage.recipes.interclr import interclr, interclr_moco
+from vantage.recipes.local_aggregation import local_aggregation
+from vantage.records import Keys, Scores
+from vantage.run import Run
+from vantage.schedules import Constant
+
+RECIPES = (interclr, interclr_moco, local_aggregation)
+
+
+def trained(run: Run, steps: int = 4) -> Learner:
+    """A learner whose banks were written in `steps` steps of 8 of 24 images: clusters are made after three."""
+    learner = shrunken.learner(run)
+    for step, (views, image) in enumerate(shrunken.batches(steps, learner.views)):
+        with torch.no_grad():
+            learner.after_step([learner(views, image, step).fresh], step)
+    return learner
+
+
+def asked(learner: Learner, step: int) -> tuple[list[Tensor], Tensor, dict[int, Tensor]]:
+    views, image = shrunken.batches(step + 1, learner.views)[step]
+    return views, image, learner.networks.queries({0: views[0]})
+
+
+def bank(learner: Learner, branch: int) -> ClusteredStore:
+    store = learner.store(branch)
+    assert isinstance(store, ClusteredStore)
+    return store
+
+
+@pytest.mark.parametrize("recipe", [interclr, interclr_moco], ids=lambda recipe: recipe.__name__)
+def test_interclr_is_its_loop(recipe):
+    """λ times the mean over images of the intra loss and 1 − λ times that of MarginNCE, with labels of before."""
+    run = shrunken.shrunk(recipe(32), None)
+    learner = trained(run)
+    views, image, queries = asked(learner, 4)
+    found, store, step = learner(views, image, 4), bank(learner, 1), 4
+    assert len(store.label.unique()) == 4, "clusters were made"
+    query = Keys(queries[0], image, store.label[image], synthetic.query_seeds(run.seed, step, image))
+    temperature = run.branches[0].estimator.temperature  # pyright: ignore
+    near, far = [], []
+    pool = store.read(query)
+    mate = run.branches[1].positives(query, (), pool).key[:, 0]
+    chosen = negatives_of(query, pool, run.branches[1].negatives, step)
+    for i, own in enumerate(image.tolist()):
+        assert store.label[mate[i]] == store.label[own]
+        near.append([reference.dot(query.vector[i], store.vector[mate[i]])])
+        keys = chosen.key[i][chosen.keep[i]].tolist()
+        assert keys and all(store.label[j] != store.label[own] for j in keys)
+        far.append([reference.dot(query.vector[i], store.vector[j]) for j in keys])
+    inter = torch.stack(reference.info_nce(near, far, temperature, -0.5)).mean()
+    if recipe is interclr:
+        own_bank = learner.store(0).vector  # pyright: ignore
+        drawn = Sample(7).columns(query, shrunken.IMAGES).tolist()
+        drawn = [[j for j in row if j != own] for row, own in zip(drawn, image.tolist(), strict=True)]
+        intra = reference.instance_discrimination(query.vector, own_bank, image.tolist(), drawn, temperature)
+    else:
+        slow = learner.networks.slow(views[1])  # pyright: ignore
+        intra = reference.moco(query.vector, slow, learner.store(0).vector, temperature)  # pyright: ignore
+    expected = 0.75 * intra + 0.25 * inter
+    assert_close(found.loss, expected, rtol=0, atol=1e-10)
+    parameters = [p for p in learner.networks.parameters() if p.requires_grad]
+    ours = torch.autograd.grad(found.loss, parameters, retain_graph=True)
+    for mine, theirs in zip(ours, torch.autograd.grad(expected, parameters), strict=True):
+        assert_close(mine, theirs, rtol=0, atol=1e-10)
+
+
+def test_local_aggregation_is_its_loop():
+    run = shrunken.shrunk(local_aggregation(32), None)
+    learner = trained(run)
+    views, image, queries = asked(learner, 4)
+    store, query = bank(learner, 0), queries[0]
+    label = store.label.tolist()
+    near, far = [], []
+    for i, own in enumerate(image.tolist()):
+        cosine = [reference.dot(query[i], row) for row in store.vector]
+        order = sorted(range(len(cosine)), key=lambda j: -float(cosine[j].detach()))[:12]  # noqa: B023
+        mates = [j for j in order if any(a == b for a, b in zip(label[j], label[own], strict=True))]
+        near.append([cosine[j] for j in mates])
+        far.append([cosine[j] for j in order if j not in mates])
+    assert all(near) and any(far)
+    expected = torch.stack(reference.local_aggregation(near, far, 0.1)).mean()
+    assert_close(learner(views, image, 4).loss, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("recipe", [interclr, interclr_moco], ids=lambda recipe: recipe.__name__)
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_22_lambda_leaves_one_branch(recipe, weight: float):
+    run = shrunken.shrunk(recipe(32), None)
+    intra, inter = run.branches
+    both = (replace(intra, weight=Constant(weight)), replace(inter, weight=Constant(1 - weight)))
+    one = replace(intra if weight else inter, weight=Constant(1.0))
+    learner = trained(replace(run, branches=both))
+    alone = Learner(run.encoders, (one,), shrunken.IMAGES, run.seed).double()
+    alone.networks.load_state_dict(learner.networks.state_dict())
+    alone.store(0).load_state_dict(learner.store(0 if weight else 1).state_dict())
+    views, image, _ = asked(learner, 4)
+    for mine, theirs in zip(
+        *(torch.autograd.grad(part(views, image, 4).loss, [p for p in part.parameters() if p.requires_grad])
+          for part in (learner, alone)), strict=True,
+    ):  # fmt: skip
+        assert_close(mine, theirs, rtol=0, atol=1e-12)
+
+
+def chosen(rules: tuple[Rule, ...], seed: int) -> tuple[Scores, Keys, Keys]:
+    label = torch.randint(3, (60, 1), generator=torch.Generator().manual_seed(seed))
+    pool = replace(synthetic.keys(60, 4, seed), cluster=label)
+    query = replace(synthetic.keys(5, 4, seed + 1), cluster=label[:5])
+    return negatives_of(query, pool, rules, 0), query, pool
+
+
+def kept(scores: Scores) -> list[set[int]]:
+    return [set(key[keep].tolist()) for key, keep in zip(scores.key, scores.keep, strict=True)]
+
+
+@given(seed=st.integers(0, 99))
+def test_24_hard_lies_in_the_semi_hard_pool_and_semi_easy_below_its_threshold(seed: int):
+    tenth = Share(Constant(0.1))
+    pool, query, keys = chosen((OtherClusters(), Hardest(tenth)), seed)
+    others = [set((keys.clusters[:, 0] != own).nonzero()[:, 0].tolist()) for own in query.clusters[:, 0]]
+    hard, semi_hard, semi_easy, far = (
+        kept(chosen((OtherClusters(), *rules), seed)[0])
+        for rules in (
+            (Hardest(Count(2)),),
+            (Hardest(tenth), Sample(2, replacement=False)),
+            (Easiest(tenth), Sample(2, replacement=False)),
+            (Easiest(tenth),),
+        )
+    )
+    for row, (allowed, near) in enumerate(zip(others, kept(pool), strict=True)):
+        size = max(1, len(allowed) // 10)
+        cosine = keys.vector @ query.vector[row]
+        order = sorted(allowed, key=lambda j: -float(cosine[j]))  # noqa: B023
+        assert near == set(order[:size]) and far[row] == set(order[-size:])
+        assert hard[row] == set(order[:2]) and semi_hard[row] <= near and len(semi_hard[row]) == min(2, size)
+        assert semi_easy[row] <= far[row] and max(cosine[list(semi_easy[row])]) <= cosine[order[-size]]
+
+
+def test_24_as_many_draws_as_the_pool_has_leave_no_chance():
+    tenth = Hardest(Share(Constant(0.1)))
+    all_of_it, one, other = (
+        kept(chosen((OtherClusters(), tenth, *rules), 5)[0])
+        for rules in ((), (Sample(60, False, salt=1),), (Sample(60, False, salt=2),))
+    )
+    assert all_of_it == one == other
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_one_cluster_for_all_ends_and_teaches_nothing_between_images(recipe):
+    run = shrunken.shrunk(recipe(32), None)
+    number = len(run.branches) - 1
+    learner = trained(replace(run, branches=(run.branches[number],)))
+    bank(learner, 0).label.zero_()
+    views, image, _ = asked(learner, 4)
+    loss = learner(views, image, 4).loss
+    loss.backward()
+    assert abs(float(loss.detach())) < 1e-6
+    assert all(not p.grad.abs().gt(1e-12).any() for p in learner.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+@given(images=st.integers(16, 2_000_000))
+def test_a_fitted_recipe_has_clusters_and_pools_that_its_images_fill(recipe, images: int):
+    branch: Branch = recipe(224).fit(images).branches[-1]
+    memory = branch.memory
+    assert 2 <= memory.clusters <= max(2, images // 43)  # pyright: ignore
+    if isinstance(memory, ClusteredBank):
+        assert memory.smallest * memory.clusters * 4 <= images
+        (sample,) = [rule for rule in branch.negatives if isinstance(rule, Sample)]
+        assert sample.count <= max(256, 0.0128 * images)
+    else:
+        near = branch.negatives[0]
+        assert isinstance(near, Hardest) and isinstance(near.amount, Count)
+        assert near.amount.count == branch.positives.count == min(4096, images // 4)  # pyright: ignore
