@@ -1,0 +1,71 @@
+"""Parts that follow the data set and the length of a run, wherever they are."""
+
+from dataclasses import replace
+
+import pytest
+
+from vantage.encoders import Momentum
+from vantage.estimators import JCL
+from vantage.fitting import everywhere
+from vantage.memory import Queue
+from vantage.negatives import Ring, Sample
+from vantage.recipes import jcl_ring, ring_ir, ring_moco
+from vantage.run import Run
+from vantage.schedules import BetweenEpochs, ByEpoch, Constant, Linear
+
+
+def keep(run: Run, epoch: float) -> float:
+    """The ring's outer share at an epoch of this run, whose schedule says how many steps an epoch has."""
+    rule = run.branches[0].negatives[0]
+    assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs)
+    return rule.keep(round(epoch * rule.keep.steps_per_epoch))
+
+
+def test_a_ring_anneals_over_its_share_of_the_run():
+    """100 of 300 epochs in the paper; a third of any run, in steps of the data set at hand."""
+    for run in (ring_moco(), ring_moco(32).fit(50_000), ring_moco(32).fit(13_000), ring_ir(32).fit(500)):
+        third = run.epochs / 3
+        assert keep(run, 0) == 1.0 and keep(run, third + 1) == pytest.approx(0.1)
+        assert keep(run, third / 2) == pytest.approx(0.55, abs=0.01)
+    fitted = ring_moco(32).fit(13_000)
+    rule = fitted.branches[0].negatives[0]
+    assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs)
+    assert rule.keep.steps_per_epoch == 13_000 // fitted.batch
+
+
+def test_other_epochs_and_another_batch_stretch_what_is_counted_in_epochs():
+    run = ring_moco(32).fit(12_800)
+    short, coarse = run.resized(epochs=30), run.resized(batch=512)
+    assert (keep(short, 5), keep(short, 11)) == (pytest.approx(0.55, abs=0.01), pytest.approx(0.1))
+    rule = coarse.branches[0].negatives[0]
+    assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs) and rule.keep.steps_per_epoch == 25
+    assert keep(coarse, coarse.epochs / 6) == pytest.approx(0.55, abs=0.01)
+
+
+def test_parts_fit_wherever_they_are():
+    """In a memory, a rule, an estimator, a weight and an encoder's momentum."""
+    course = ByEpoch(Linear(0.0, 1.0, 9))
+    base = jcl_ring(32)
+    branch = replace(
+        base.branches[0],
+        estimator=JCL(0.2, course),
+        weight=course,
+        negatives=(Ring(drop=course), Sample(65_536)),
+    )
+    assert isinstance(base.encoders, Momentum)
+    run = replace(base, branches=(branch,), encoders=replace(base.encoders, momentum=course)).fit(2_560)
+    made = run.branches[0]
+    ring, sample = made.negatives
+    assert isinstance(made.memory, Queue) and made.memory.length < 4_096
+    assert isinstance(sample, Sample) and sample.count == 256
+    assert isinstance(ring, Ring) and isinstance(made.estimator, JCL) and isinstance(run.encoders, Momentum)
+    for found in (ring.drop, made.estimator.strength, made.weight, run.encoders.momentum):
+        assert isinstance(found, ByEpoch) and found.steps_per_epoch == 2_560 // run.batch
+        assert found.every == pytest.approx(run.epochs / base.epochs)
+
+
+def test_everywhere_changes_the_inside_first_and_leaves_the_rest():
+    seen = []
+    value = (Ring(Constant(0.5)), 3, "word")
+    assert everywhere(value, lambda part: seen.append(type(part).__name__) or part) == value
+    assert seen == ["Constant", "Constant", "Ring"]
