@@ -319,6 +319,17 @@ def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
     assert "--epochs" in capsys.readouterr().err
 
 
+def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(settings.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "vantage.cli"]
+    done = subprocess.run([*command, "recipes", "moco_v2"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0 and "MLP head without normalisation, ? .2" in done.stdout, done.stderr
+    words = ["export", str(tmp_path), "--to", "timn"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
+    assert done.returncode == 2 and done.stderr.startswith("vantage: invalid choice 'timn' for argument '--to'"), done
+    assert "---" not in done.stderr
+
+
 def test_a_bug_shows_where_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

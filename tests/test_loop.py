@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import vantage
 from vantage import checkpoint
 from vantage.errors import UserError
 from vantage.loop import resume, train
+from vantage.progress import PlainTeller
 from vantage.run import Data, Monitoring
 from vantage.session import Session
 from vantage.settings import allowing
@@ -241,3 +243,35 @@ def test_the_environment_is_as_before(place: str, tmp_path: Path):
     before = signal.getsignal(signal.SIGINT)
     train(small_run("simclr", place, epochs=1), tmp_path / "run")
     assert signal.getsignal(signal.SIGINT) is before and os.environ.get("VANTAGE_CACHE")
+
+
+def test_edited_settings_are_refused_by_name(place: str, tmp_path: Path):
+    train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
+    path = tmp_path / "run" / "settings.json"
+    path.write_text(path.read_text().replace('"epochs": 1', '"epochs": 2'))
+    with allowing("tiny"), pytest.raises(UserError, match="epochs is 1 in the run, 2 was asked"):
+        resume(tmp_path / "run")
+
+
+def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(place: str, tmp_path: Path):
+    train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
+    record = tmp_path / "run" / "provenance.json"
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"another": "program"}\n')
+    for damaged in ("[", "{}", '[{"data": 1}]', "[3]"):
+        record.write_text(damaged)
+        with allowing("tiny"), pytest.raises(UserError, match="provenance.json is damaged"):
+            resume(tmp_path / "run")
+    record.unlink()
+    with allowing("tiny"):
+        assert resume(tmp_path / "run").finished
+    assert json.loads(record.read_text())[0]["data"]["images"] == IMAGES
+
+
+def test_resume_tells_where_it_goes_on(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
+    with allowing("tiny"):
+        resume(tmp_path / "run", teller=PlainTeller())
+        assert "continuing at step 6 of 6" in capsys.readouterr().err
+        shutil.rmtree(tmp_path / "run" / "checkpoint")
+        resume(tmp_path / "run", teller=PlainTeller())
+        assert "there is no checkpoint yet: starting at the first step of 6" in capsys.readouterr().err

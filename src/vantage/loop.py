@@ -4,7 +4,6 @@ Nothing random is kept: step s of a run draws the same views, orders and negativ
 run needs only its tensors and its step.
 """
 
-import json
 import math
 import time
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ from vantage.feed import open_images
 from vantage.monitor import warning
 from vantage.probe import knn_so_far
 from vantage.progress import QuietTeller, Teller
-from vantage.record import Metrics, provenance, write_json
-from vantage.run import Run, differences
+from vantage.record import Metrics, provenance, read_provenance, write_json
+from vantage.run import Run, refuse_conflicts
 from vantage.session import Session, launch
 from vantage.signals import Signals, anywhere
 
-__all__ = ["Outcome", "refuse_conflicts", "resume", "train"]
+__all__ = ["Outcome", "resume", "train"]
 
 
 _LOOK_SECONDS = 5.0
@@ -58,7 +57,7 @@ def train(run: Run, folder: Path | str, teller: Teller | None = None) -> Outcome
         raise UserError(
             f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
         )
-    return _go(run, folder, None, teller or QuietTeller())
+    return _go(run, folder, None, teller or QuietTeller(), resumed=False)
 
 
 def resume(folder: Path | str, run: Run | None = None, teller: Teller | None = None) -> Outcome:
@@ -68,17 +67,20 @@ def resume(folder: Path | str, run: Run | None = None, teller: Teller | None = N
     else `UserError`.
     """
     folder = Path(folder)
-    return _go(run or settings.read(folder), folder, checkpoint.latest(folder), teller or QuietTeller())
+    return _go(run or settings.read(folder), folder, checkpoint.latest(folder), teller or QuietTeller(), resumed=True)
 
 
-def _go(run: Run, folder: Path, found: Path | None, teller: Teller) -> Outcome:
+def _go(run: Run, folder: Path, found: Path | None, teller: Teller, resumed: bool) -> Outcome:
     fabric, run = launch(run, teller)
     source, told = open_images(run.data, progress=None)
     teller.line(told)
     session = Session(run, fabric, source)
     if processes.rank() == 0:  # only now: what is refused leaves no folder behind that would hold a run
-        _introduce(run, folder, source, resumed=found is not None)
+        _introduce(run, folder, source, resumed)
     step, clock = session.restore(found) if found else (0, 0.0)
+    if resumed:
+        at = f"continuing at step {step:,}" if found else "there is no checkpoint yet: starting at the first step"
+        teller.line(f"{at} of {run.epochs * session.feed.steps:,}")
     with Signals() as stopping:
         step = _loop(session, folder, step, clock, teller, stopping)
     teller.stop()
@@ -147,25 +149,13 @@ def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
         write_json(path, [told])
         return
     refuse_conflicts(settings.read(folder), run)
-    before = json.loads(path.read_text())
-    if before[0]["data"] != told["data"]:
+    before = read_provenance(folder)
+    if before and before[0]["data"] != told["data"]:
         raise UserError(
             f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.place} now holds "
-            f"{len(source):,} or other ones: give the same images back"
+            f"{len(source):,} or other ones: give the same images back (--data PATH, if they have moved)"
         )
     write_json(path, [*before, told])
-
-
-def refuse_conflicts(stored: Run, asked: Run) -> None:
-    """Raises `UserError` naming the settings that a resumed run may not change: all but hardware, monitoring and
-    data."""
-    free = ("hardware.", "monitoring.", "data.")
-    conflicts = [change for change in differences(stored, asked) if not change[0].startswith(free)]
-    if conflicts:
-        named = "; ".join(
-            f"{path} is {before!r} in the run, {after!r} was asked" for path, before, after in conflicts[:4]
-        )
-        raise UserError(f"a resumed run keeps its settings: {named}. Start a new run to change them")
 
 
 class _Watch:

@@ -14,7 +14,7 @@ import torch
 
 from vantage.errors import UserError
 
-__all__ = ["Metrics", "hardware", "provenance", "versions", "write_json"]
+__all__ = ["Metrics", "hardware", "provenance", "read_provenance", "versions", "write_json"]
 
 _PACKAGES = ("vantage-ssl", "torch", "torchvision", "lightning-fabric", "numpy", "pillow", "scikit-learn", "timm")
 
@@ -51,9 +51,11 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     rows = []
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except ValueError:
             break
+        if isinstance(row, dict) and isinstance(row.get("step"), int):  # another's line is not ours to keep in order
+            rows.append(row)
     return rows
 
 
@@ -66,6 +68,24 @@ def provenance(fingerprint: str, images: int) -> dict[str, Any]:
         "hardware": hardware(),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
+
+
+def read_provenance(folder: Path) -> list[dict[str, Any]]:
+    """Where a run came from, at its start and each time it was resumed; empty where nothing tells it.
+
+    Raises `UserError` where the file is damaged: which images the run began on could not be told.
+    """
+    path = folder / "provenance.json"
+    if not path.exists():
+        return []
+    try:
+        told = json.loads(path.read_text())
+        if isinstance(told, list) and all(isinstance(row["data"], dict) for row in told):
+            return told
+        problem = "it is no list of records"
+    except (OSError, ValueError, KeyError, TypeError) as found:
+        problem = str(found)
+    raise UserError(f"{path} is damaged ({problem}): remove it to go on without a check that the images are the same")
 
 
 def versions() -> dict[str, str]:

@@ -11,7 +11,7 @@ from vantage.optimizers import Optimizer
 from vantage.schedules import RateSchedule
 from vantage.views import ViewMaker
 
-__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences"]
+__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences", "refuse_conflicts"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
@@ -191,3 +191,15 @@ def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any,
     else:
         return [] if before == after else [(path, before, after)]
     return [found for name, a, b in pairs for found in differences(a, b, f"{path}.{name}" if path else name)]
+
+
+def refuse_conflicts(stored: Run, asked: Run) -> None:
+    """Raises `UserError` naming the settings that a resumed run may not change: all but hardware, monitoring and
+    data."""
+    free = ("hardware.", "monitoring.", "data.")
+    conflicts = [change for change in differences(stored, asked) if not change[0].startswith(free)]
+    if conflicts:
+        named = "; ".join(
+            f"{path} is {before!r} in the run, {after!r} was asked" for path, before, after in conflicts[:4]
+        )
+        raise UserError(f"a resumed run keeps its settings: {named}. Start a new run to change them")

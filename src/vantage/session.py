@@ -12,7 +12,7 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from vantage import checkpoint, draws, processes
+from vantage import checkpoint, draws, processes, settings
 from vantage.data import Batch, Source
 from vantage.encoders import EncoderNetwork
 from vantage.errors import UserError
@@ -20,7 +20,7 @@ from vantage.feed import open_feed
 from vantage.learner import Fresh, Learner
 from vantage.monitor import Monitor
 from vantage.progress import Teller
-from vantage.run import Run
+from vantage.run import Run, refuse_conflicts
 from vantage.trial import trial
 
 __all__ = ["Session", "has_bf16", "launch"]
@@ -88,13 +88,16 @@ class Session:
         slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
         scaler = self.fabric.strategy.precision.state_dict()
         if processes.rank() == 0:
-            checkpoint.save(folder, step, tensors | slots, {"optimizer": facts, "scaler": scaler, "seconds": clock})
+            facts = {"optimizer": facts, "scaler": scaler, "seconds": clock, "run": settings.encode(self.run)}
+            checkpoint.save(folder, step, tensors | slots, facts)
         self.fabric.barrier()
 
     def restore(self, found: Path) -> tuple[int, float]:
         """Load a checkpoint; gives its step and the seconds trained so far. Raises `UserError` where it does not
-        fit."""
+        fit, or was written with other settings."""
         tensors, facts = checkpoint.load(found)
+        if "run" in facts:  # whoever edited settings.json meanwhile is told
+            refuse_conflicts(settings.decode(facts["run"], Run), self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
             checkpoint.fill(

@@ -180,5 +180,8 @@ def _at(values: Any, path: str) -> Any:
 def _unboxed(text: str) -> str:
     """What is told inside a box, as one line, up to the rule over its footnote."""
     lines = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
+    if not lines:  # where │ has no code, the box is a title over a rule of dashes
+        lines = [re.sub("^-+$", "─", line.strip()) for line in text.splitlines()]
+        lines = lines[lines.index("─") + 1 :] if "─" in lines else lines
     before = [line for line in lines[: next((n for n, line in enumerate(lines) if line.startswith("─")), None)] if line]
     return re.sub(r"\s+", " ", " ".join(before) or text).rstrip(".")

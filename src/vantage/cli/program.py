@@ -1,6 +1,7 @@
 """The verbs, and how a call ends: 0, or 2 for a mistake of the user, 130 when interrupted, 1 for a bug of ours."""
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -39,6 +40,9 @@ for example:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Do what the words ask for, by default those of the process; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal without Greek letters shows a ? for them
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         return _run(list(sys.argv[1:] if words is None else words))
     except SystemExit as end:  # tyro, after help

@@ -99,7 +99,7 @@ def resume(words: list[str], voice: Voice) -> int:
     Fields of hardware, monitoring and data may be changed; a resumed run keeps all others.
     """
     from vantage import settings
-    from vantage.run import Data, Hardware, Monitoring
+    from vantage.run import Data, Hardware, Monitoring, refuse_conflicts
 
     folder = Leaf("run", str, REQUIRED, "Folder of the run.", positional=True)
     command = Command("vantage resume", resume.__doc__ or "", {})
@@ -114,7 +114,7 @@ def resume(words: list[str], voice: Voice) -> int:
     from vantage import loop
     from vantage.progress import teller
 
-    loop.refuse_conflicts(stored, run)
+    refuse_conflicts(stored, run)
     return _ended(loop.resume(Path(words[0]), run, teller(voice.silent)), voice)
 
 
