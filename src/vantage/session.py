@@ -29,7 +29,7 @@ _VIEWS, _NETWORKS = 2, 3  # what a seed is for
 
 # Every process writes its stores alike, so none is sent around; newer torch has renamed the setting.
 _NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
-_ALONE = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
+_ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
 
 
 class Session:
