@@ -54,6 +54,11 @@ def train(run: Run, folder: Path | str, teller: Teller | None = None) -> Outcome
     """
     folder = Path(folder)
     if (folder / "settings.json").exists():
+        if checkpoint.latest(folder) is None:
+            raise UserError(
+                f"{folder} holds a run that has reached no checkpoint: remove the folder if that run has ended, or "
+                "name another folder"
+            )
         raise UserError(
             f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
         )
@@ -112,6 +117,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, teller: Telle
                 saved = time.monotonic()
             if stop and step % steps:
                 return step
+        watch.check_weights(step)
         _end_epoch(session, metrics, epoch, step, time.monotonic() - begun, teller)
         session.save(folder, step, time.monotonic() - begun)
         saved = time.monotonic()
@@ -126,6 +132,9 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
     told = session.monitor.read()
     session.monitor.reset()
     row = {"epoch": epoch + 1, "step": step, **told, "rate": session.rate(step - 1), "seconds": round(clock, 3)}
+    collapse = warning(told, session.learner.networks.width)
+    if collapse:
+        row["warning"] = collapse
     every = session.run.monitoring.knn_every
     if every and (epoch + 1) % every == 0 and metrics is not None:
         row["knn"] = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
@@ -136,8 +145,8 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
         f"epoch {epoch + 1}: loss {told['loss']:.4f}, accuracy {told['accuracy']:.1%}, "
         f"alignment {told['alignment']:.3f}, uniformity {told['uniformity']:.2f}, rank {told['rank']:.1f}"
     )
-    if collapse := warning(told, session.learner.networks.width):
-        teller.line(f"warning: {collapse}")
+    if collapse:
+        teller.warn(collapse)
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
@@ -167,6 +176,16 @@ class _Watch:
 
     def add(self, step: int, loss: Tensor) -> None:
         self.pending.append((step, loss))
+
+    def check_weights(self, step: int) -> None:
+        """Raises `UserError` if a weight is not finite: normalised vectors can hide that from the loss."""
+        for name, weight in self.session.learner.networks.named_parameters():
+            if not torch.isfinite(weight).all():
+                good = checkpoint.latest(self.folder)
+                raise UserError(
+                    f"the weight {name} is no longer finite at step {step} (learning rate "
+                    f"{self.session.rate(step - 1):.3g}). Last good checkpoint: {good or 'none yet'}. Lower the rate"
+                )
 
     def check(self) -> float:
         """The newest loss. Raises `UserError` at the first that is not finite, before it can reach a checkpoint."""

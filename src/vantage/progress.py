@@ -28,6 +28,10 @@ class Teller(Protocol):
         """One line that stays."""
         ...
 
+    def warn(self, text: str) -> None:
+        """One line that is told even when quiet."""
+        ...
+
     def stop(self) -> None:
         """The work is over."""
         ...
@@ -41,7 +45,7 @@ def teller(quiet: bool = False) -> Teller:
 
 
 class QuietTeller:
-    """Says nothing."""
+    """Says nothing but warnings."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
         """Nothing."""
@@ -51,6 +55,10 @@ class QuietTeller:
 
     def line(self, text: str) -> None:
         """Nothing."""
+
+    def warn(self, text: str) -> None:
+        """To standard error."""
+        print(f"warning: {text}", file=sys.stderr, flush=True)
 
     def stop(self) -> None:
         """Nothing."""
@@ -80,6 +88,10 @@ class PlainTeller:
     def line(self, text: str) -> None:
         """To standard error, so that results may be piped."""
         print(text, file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """As any line."""
+        self.line(f"warning: {text}")
 
     def stop(self) -> None:
         """Nothing to clear away."""
@@ -117,6 +129,10 @@ class BarTeller:
     def line(self, text: str) -> None:
         """Above the bar."""
         self.console.print(text, highlight=False, markup=False)
+
+    def warn(self, text: str) -> None:
+        """Above the bar, in a colour."""
+        self.console.print(f"warning: {text}", style="yellow", highlight=False, markup=False)
 
     def stop(self) -> None:
         """Take the bar away."""

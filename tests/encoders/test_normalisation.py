@@ -206,3 +206,9 @@ def test_choices_are_values() -> None:
         assert eval(repr(choice)) == choice
     with pytest.raises(UserError, match="groups is 0"):
         SplitBatchNorm(0)
+
+
+@pytest.mark.parametrize(("batch", "groups"), [(512, 8), (256, 8), (128, 8), (64, 4), (32, 2), (16, 1), (8, 1)])
+def test_groups_hold_sixteen_images_where_the_batch_was_fitted(batch: int, groups: int):
+    fitted = SplitBatchNorm(8).fit(images=1000, batch=batch)
+    assert fitted.groups == groups and batch % fitted.groups == 0

@@ -54,6 +54,13 @@ class SplitBatchNorm:
         if self.groups < 1:
             raise UserError(f"SplitBatchNorm: groups is {self.groups}; it must be 1 or more")
 
+    def fit(self, images: int, batch: int) -> "SplitBatchNorm":
+        """Fewer groups where the batch became small: halved until each holds 16 images, half of what MoCo's hold."""
+        groups = self.groups
+        while groups > 1 and batch < 16 * groups:
+            groups = groups // 2
+        return SplitBatchNorm(groups)
+
     def convert(self, module: nn.Module) -> nn.Module:
         """`module` with every BatchNorm split; raises `UserError` for kinds of BatchNorm that cannot be."""
         layers = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]

@@ -19,7 +19,8 @@ def moco_v1(size: int = 224) -> Run:
     """MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120
     and 160.
 
-    Up to 96 pixels: `moco_v2`'s small-image values, with MoCo's head, views and steps.
+    Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images, with this head, τ, views
+    and steps.
     """
     small = size <= SMALL
     encoder = Encoder(resnet(size), Linear(128), SplitBatchNorm(8))

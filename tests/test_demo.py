@@ -1,0 +1,37 @@
+"""The demonstration: what it claims, and that it judges itself."""
+
+from pathlib import Path
+
+import pytest
+
+from vantage.demo import Demonstration, demo, demo_run
+from vantage.errors import UserError
+
+OTHERS = {"raw pixels": (40.0, 45.0), "random encoder": (50.0, 65.0)}
+
+
+@pytest.mark.parametrize(
+    ("knn", "linear", "won"), [(60.0, 70.0, True), (54.0, 70.0, False), (60.0, 64.0, False), (30.0, 30.0, False)]
+)
+def test_only_a_clear_win_is_called_one(knn: float, linear: float, won: bool):
+    told = Demonstration(Path("run"), {**OTHERS, "trained encoder": (knn, linear)}, 1.0)
+    assert told.won is won
+    assert ("wins clearly" in "\n".join(told.lines())) is won
+
+
+def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path):
+    (tmp_path / "settings.json").write_text("{}")
+    with pytest.raises(UserError, match="already holds a run"):
+        demo(tmp_path)
+
+
+def test_the_run_is_a_value_that_fits_its_images():
+    run = demo_run()
+    assert run == demo_run() and run.data.place == "photographs:train"
+
+
+@pytest.mark.slow
+def test_the_trained_encoder_wins_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    found = demo(tmp_path / "run")
+    assert found.won, found.lines()

@@ -1,0 +1,40 @@
+"""What a person sees while a run works."""
+
+import pytest
+
+from vantage import progress
+from vantage.progress import BarTeller, PlainTeller, QuietTeller, Teller, teller
+
+
+@pytest.mark.parametrize("kind", [QuietTeller, PlainTeller, BarTeller])
+def test_every_teller_warns_and_keeps_its_contract(kind: type, capsys: pytest.CaptureFixture[str]):
+    told = kind()
+    assert isinstance(told, Teller)
+    told.start("work", 10, 2)
+    told.advance(5, "going well")
+    told.line("a line")
+    told.warn("a danger")
+    told.stop()
+    shown = capsys.readouterr().err
+    assert "warning: a danger" in shown
+    assert ("a line" in shown) == (kind is not QuietTeller)
+
+
+def test_lines_tell_the_time_left_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    clock = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    told = PlainTeller()
+    told.start("epochs", 100, 20)
+    clock[0] += 10
+    told.advance(30)
+    assert capsys.readouterr().err == ""
+    clock[0] += 30
+    told.advance(40, "loss 1.0")
+    assert capsys.readouterr().err == "epochs: 40 of 100, 2:00 left, loss 1.0\n"
+    clock[0] += 3600
+    told.advance(50)
+    assert "1:41:07 left" in capsys.readouterr().err
+
+
+def test_quiet_wins_over_the_terminal():
+    assert isinstance(teller(quiet=True), QuietTeller)
