@@ -275,3 +275,23 @@ def test_resume_tells_where_it_goes_on(place: str, tmp_path: Path, capsys: pytes
         shutil.rmtree(tmp_path / "run" / "checkpoint")
         resume(tmp_path / "run", teller=PlainTeller())
         assert "there is no checkpoint yet: starting at the first step of 6" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_processes_train_from_the_command_line(place: str, tmp_path: Path):
+    folder = tmp_path / "run"
+    words = ["pretrain", "moco_v2", "--data", place, "--out", str(folder), "--size", "16", "--epochs", "1"]
+    hardware = [
+        "--batch",
+        "16",
+        "--hardware.accelerator",
+        "cpu",
+        "--hardware.devices",
+        "2",
+        "--hardware.precision",
+        "32-true",
+    ]
+    subprocess.run([sys.executable, "-m", "vantage.cli", *words, *hardware], check=True, timeout=300)
+    assert [row["step"] for row in rows(folder)] == [IMAGES // 16]
+    image = state(folder)["learner.stores.0.image"]
+    assert (image >= 0).sum() == min(IMAGES // 16 * 16, len(image))  # the keys of both processes were remembered
