@@ -49,9 +49,17 @@ def own_names(module: types.ModuleType) -> list[str]:
     return [member.name for member in members if not member.name.startswith("_") and _defined_here(member, module)]
 
 
+def load(name: str) -> types.ModuleType:
+    """A module with all its public names in place: `vantage` itself fetches them when first asked for."""
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", ()):
+        getattr(module, public)
+    return module
+
+
 def undocumented(name: str) -> list[str]:
     """Dotted names in the module `name` that lack a docstring."""
-    module = importlib.import_module(name)
+    module = load(name)
     missing = [] if (module.__doc__ or "").strip() else [name]
     document = pdoc.doc.Module(module)
     for member_name in own_names(module):
@@ -70,7 +78,7 @@ def undocumented(name: str) -> list[str]:
 def render(out: Path) -> list[str]:
     """Write every page under `out`; the modules and names that are on none are returned."""
     pdoc.render.configure(docformat="markdown", math=True, footer_text="Vantage", search=True)
-    documents = {name: pdoc.doc.Module(importlib.import_module(name)) for name in public_modules()}
+    documents = {name: pdoc.doc.Module(load(name)) for name in public_modules()}
     documents |= {page.stem: pdoc.doc.Module(_page_module(page)) for page in written_pages()}
     out.mkdir(parents=True, exist_ok=True)
     for name, document in documents.items():
@@ -90,7 +98,7 @@ def absent_from_pages(out: Path) -> Iterator[str]:
             yield name
             continue
         text = file.read_text(encoding="utf-8")
-        module = importlib.import_module(name)
+        module = load(name)
         for member in own_names(module):
             if not inspect.ismodule(getattr(module, member, None)) and f'id="{member}"' not in text:
                 yield f"{name}.{member}"

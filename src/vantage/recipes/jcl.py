@@ -36,7 +36,7 @@ def jcl_vanilla(size: int = 224) -> Run:
 
 
 def jcl_ring(size: int = 224) -> Run:
-    """A combination of no paper: JCL's estimator on Ring's negatives, annealed, of the queue of means."""
+    """JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037): a combination of no paper."""
     return _run("jcl_ring", size, (Ring(annealed()),), JCL(_temperature(size)))
 
 
