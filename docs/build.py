@@ -50,11 +50,11 @@ def own_names(module: types.ModuleType) -> list[str]:
 
 
 def load(name: str) -> types.ModuleType:
-    """A module with all its public names in place: `vantage` itself fetches them when first asked for."""
-    module = importlib.import_module(name)
-    for public in getattr(module, "__all__", ()):
-        getattr(module, public)
-    return module
+    """A module; the public names of the package above it are put in place, since it fetches them when first asked."""
+    package = importlib.import_module(name.partition(".")[0])
+    for public in getattr(package, "__all__", ()):
+        getattr(package, public)
+    return importlib.import_module(name)
 
 
 def undocumented(name: str) -> list[str]:
