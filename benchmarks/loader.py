@@ -59,7 +59,7 @@ def main() -> None:
     """Time the loaders in turn and write results/loader.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", type=Path, required=True, help="a folder or a tar of JPEG photographs")
-    parser.add_argument("--repeat", type=int, default=3, help="times that each photograph is read in a round")
+    parser.add_argument("--repeat", type=int, default=10, help="times that each photograph is read in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args()

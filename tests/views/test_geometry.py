@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import Flip, RandomResizedCrop
-from vantage.views.geometry import CropDraw, reflection, resample
+from vantage.views.geometry import TRIES, CropDraw, reflection, resample
 
 SIDES = st.integers(1, 70)
 
@@ -51,6 +51,14 @@ def test_the_worker_crop_is_torchvisions_bit_for_bit() -> None:
     crop = RandomResizedCrop(24)
     box = tuple(int(part) for part in crop.boxes(crop.draw(1, generator(7)), 60, 41))
     assert torch.equal(crop.crop_one(image, generator(7)), torchvision_crop(image, box, 24))
+
+
+@given(height=SIDES, width=SIDES, size=SIDES, seed=st.integers(0, 999))
+def test_one_box_in_plain_numbers_is_the_box_of_a_batch(height: int, width: int, size: int, seed: int) -> None:
+    crop = RandomResizedCrop(size, scale=(0.3, 1.0))
+    box = tuple(int(part) for part in crop.boxes(crop.draw(1, generator(seed)), height, width))
+    raw = torch.rand(2 * TRIES + 2, dtype=torch.float64, generator=generator(seed)).tolist()
+    assert crop._box(raw, height, width) == box  # pyright: ignore[reportPrivateUsage]
 
 
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 999))

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.scan import OnBadImage
@@ -154,4 +154,13 @@ def _stack(samples: Sequence[_Sample]) -> Batch | UnreadableImage:
             return sample
         good.append(sample)
     image = torch.tensor([number for number, _ in good], dtype=torch.int64)
-    return Batch(image, tuple(map(torch.stack, zip(*(crops for _, crops in good), strict=True))))
+    return Batch(image, tuple(map(_together, zip(*(crops for _, crops in good), strict=True))))
+
+
+def _together(crops: tuple[UInt8[Tensor, "*_size"], ...]) -> UInt8[Tensor, "b *_size"]:
+    """The crops as one tensor in the layout of the first, so that each is one run of bytes to copy; a worker copies
+    them straight into memory that the training process sees."""
+    first = crops[0]
+    order = sorted(range(first.dim()), key=lambda axis: -first.stride(axis))
+    joined = default_collate([crop.permute(order) for crop in crops])
+    return joined.permute(0, *(order.index(axis) + 1 for axis in range(first.dim())))

@@ -5,6 +5,7 @@ b: queries   p: positives of each query
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
@@ -40,12 +41,20 @@ class JCL:
 
     def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        kept = positive.keep
-        logit = (positive.cosine.to(log_partition.dtype) / self.temperature).masked_fill(~kept, 0.0)
-        count = kept.sum(1).clamp(min=1)
-        pull = logit.sum(1) / count
-        spread = (logit - pull[:, None]).masked_fill(~kept, 0.0).square().sum(1) / count
-        extra = 0.5 * self.strength(step) * spread
+        mean, variance = _moments(positive, log_partition.dtype)
+        pull = mean / self.temperature
+        extra = variance * (0.5 * self.strength(step) / self.temperature**2)
         # log(e^(pull + extra) + e^rest) − pull; the threshold is where float64 stops to see the curve.
         loss = softplus(log_partition - pull - extra, threshold=40.0) + extra
-        return loss.masked_fill(~kept.any(1), 0.0)
+        return loss if positive.all_kept else loss.masked_fill(~positive.keep.any(1), 0.0)
+
+
+def _moments(positive: Scores, dtype: torch.dtype) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
+    """Mean and population variance of each query's positive cosines; 0 where it has none."""
+    cosine = positive.cosine.to(dtype)
+    if positive.all_kept:
+        variance, mean = torch.var_mean(cosine, 1, correction=0)
+        return mean, variance
+    kept, count = positive.keep, positive.keep.sum(1).clamp(min=1)
+    mean = cosine.masked_fill(~kept, 0.0).sum(1) / count
+    return mean, (cosine - mean[:, None]).masked_fill(~kept, 0.0).square().sum(1) / count

@@ -4,6 +4,7 @@ b: rows   n: columns
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,14 +24,26 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
     """
     with torch.no_grad():
         value = value.detach()
-        high, low, tied = (_on_cpu if value.device.type == "cpu" else _on_device)(value, inner, outer)
-        inside = (value >= low[:, None]).logical_and_(value < high[:, None])
-        if bool(tied.any()):  # a threshold's value lies on both sides of it: there the column decides
-            row = tied.nonzero().squeeze(1)
+        found = (_on_cpu if value.device.type == "cpu" else _on_device)(value, inner, outer)
+        if bool(found.tied.any()):  # a threshold's value lies on both sides of it: there the column decides
+            row = found.tied.nonzero().squeeze(1)
             some, place = value[row], row.to(inner.device)
-            dropped = _largest(some, high[row], inner[place].to(some.device))
-            inside[row] = _largest(some, low[row], outer[place].to(some.device)).logical_and_(~dropped)
-        return inside
+            dropped = _largest(some, found.high[row], inner[place].to(some.device))
+            kept = _largest(some, found.low[row], outer[place].to(some.device))
+            found.inside[row] = kept.logical_and_(~dropped)
+        return found.inside
+
+
+class _Found(NamedTuple):
+    """Columns of the band, right but for rows with ties."""
+
+    inside: Bool[Tensor, "b n"]
+    high: Float[Tensor, "b"]
+    """The least value above the band."""
+    low: Float[Tensor, "b"]
+    """The least value in it."""
+    tied: Bool[Tensor, "b"]
+    """Whether either also lies beyond its edge."""
 
 
 def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
@@ -40,30 +53,30 @@ def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
     return above | (equal & (equal.cumsum(1) <= room))
 
 
-def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For each row the least value above the band, the least in it, and whether either also lies beyond its edge.
-
-    A row at a time and a rank at a time, since only then NumPy takes its vectorised path: ten times faster.
-    """
+def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
+    """A row at a time and a rank at a time, since only then NumPy takes its vectorised path, ten times faster; and the
+    row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
     high, low = np.full(rows, np.inf, table.dtype), np.full(rows, np.inf, table.dtype)
-    tied = np.zeros(rows, np.bool_)
+    inside, tied = np.zeros(table.shape, np.bool_), np.zeros(rows, np.bool_)
     first, last = inner.tolist(), outer.tolist()
 
     def select(start: int, stop: int) -> None:
         for row in range(start, stop):
             i, o = first[row], last[row]
             if o <= i:
-                continue  # nothing is at least as large as infinity
+                continue
             top, low[row] = table[row], -np.inf
             if o < columns:
                 parted = np.partition(top, columns - o)
                 low[row], top = parted[columns - o], parted[columns - o :]
                 tied[row] = parted[: columns - o].max() == low[row]
+            np.greater_equal(table[row], low[row], out=inside[row])
             if i > 0:
                 top = np.partition(top, o - i)
                 high[row] = top[o - i]
                 tied[row] |= top[: o - i].max() == high[row]
+                np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
     threads = min(torch.get_num_threads(), rows) if value.numel() >= _WORTH_THREADS else 1
     if threads == 1:
@@ -72,10 +85,10 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> tuple[Tensor, Tensor
         edges = [rows * n // threads for n in range(threads + 1)]
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(select, edges[:-1], edges[1:]))
-    return torch.from_numpy(high), torch.from_numpy(low), torch.from_numpy(tied)
+    return _Found(*map(torch.from_numpy, (inside, high, low, tied)))
 
 
-def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
     """As `_on_cpu`, by top-k: unsorted where all rows ask for the same ranks, as they do unless pairs were dropped."""
     counts = outer.unique().tolist(), inner.unique().tolist()
     if len(counts[0]) == len(counts[1]) == 1 and counts[0][0] > counts[1][0]:
@@ -89,6 +102,6 @@ def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> tuple[Tensor, Ten
         low = top.gather(1, (last - 1).clamp(min=0)).masked_fill(last <= first, torch.inf).squeeze(1)
         high = top.gather(1, (first - 1).clamp(min=0)).masked_fill(first == 0, torch.inf).squeeze(1)
     some = (outer > inner).to(value.device)
-    crowded = (value >= low[:, None]).sum(1) != outer.to(value.device)
-    crowded |= (value >= high[:, None]).sum(1) != inner.to(value.device)
-    return high, low, crowded & some
+    enough, above = value >= low[:, None], value >= high[:, None]
+    crowded = (enough.sum(1) != outer.to(value.device)) | (above.sum(1) != inner.to(value.device))
+    return _Found(enough.logical_and_(above.logical_not_()), high, low, crowded & some)

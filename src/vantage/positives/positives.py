@@ -26,4 +26,4 @@ class Positives(Protocol):
 
 def paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
     """Scores of each query with vectors of its own."""
-    return Scores(torch.einsum("bd,bpd->bp", query.vector, vector), key, keep)
+    return Scores(torch.bmm(vector, query.vector[:, :, None]).squeeze(2), key, keep)

@@ -24,7 +24,7 @@ class OtherViews:
             raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
         vector = torch.stack([key.vector for key in keys], dim=1)
         column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
-        return paired(query, vector, column, torch.ones_like(column, dtype=torch.bool))
+        return paired(query, vector, column, torch.ones((), dtype=torch.bool, device=vector.device).expand_as(column))
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,6 @@ class RandomResizedCrop:
 
     def boxes(self, drawn: CropDraw, height: int, width: int) -> Boxes:
         """The rectangles that `drawn` means in images of that many pixels: the first try that fits, else the centre."""
-        # NumPy, because a worker does this for one image at a time and a torch call costs several times as much there.
         area, aspect, down, right = (part.numpy() for part in drawn)
         pixels = area * (height * width)
         wide, high = numpy.rint(numpy.sqrt(pixels * aspect)), numpy.rint(numpy.sqrt(pixels / aspect))
@@ -92,6 +91,19 @@ class RandomResizedCrop:
         found = numpy.stack((top, left, high, wide)).astype(numpy.int64)
         found[:, ~fits[first]] = numpy.array(self._central(height, width))[:, None]
         return Boxes(*torch.from_numpy(found))
+
+    def _box(self, raw: list[float], height: int, width: int) -> tuple[int, int, int, int]:
+        """`boxes` of what `draw` makes of one row of random numbers, in plain numbers: for one image ten times as
+        fast."""
+        (least, most), (narrow, broad) = self.scale, map(math.log, self.ratio)
+        for one, other in zip(raw[:TRIES], raw[TRIES:-2], strict=True):
+            pixels = (one * (most - least) + least) * (height * width)
+            aspect = math.exp(other * (broad - narrow) + narrow)
+            wide, high = round(math.sqrt(pixels * aspect)), round(math.sqrt(pixels / aspect))
+            if 0 < wide <= width and 0 < high <= height:
+                down, right = int(raw[-2] * (height - high + 1)), int(raw[-1] * (width - wide + 1))
+                return min(down, height - high), min(right, width - wide), high, wide
+        return self._central(height, width)
 
     def _central(self, height: int, width: int) -> tuple[int, int, int, int]:
         low, high = self.ratio
@@ -116,8 +128,8 @@ class RandomResizedCrop:
 
     def crop_one(self, image: UInt8[Tensor, "c h w"], generator: torch.Generator) -> UInt8[Tensor, "c s s"]:
         """One crop of one image of any size: exactly torchvision's antialiased resized crop of a uint8 tensor."""
-        drawn = self.draw(1, generator)
-        top, left, high, wide = (int(part) for part in self.boxes(drawn, image.shape[-2], image.shape[-1]))
+        raw = torch.rand(2 * TRIES + 2, dtype=torch.float64, generator=generator).tolist()
+        top, left, high, wide = self._box(raw, image.shape[-2], image.shape[-1])
         part = image[None, :, top : top + high, left : left + wide].contiguous(memory_format=torch.channels_last)
         # Channels last is where torch's uint8 kernel is fast, and how decoders lay out pixels.
         return functional.interpolate(part, [self.size, self.size], mode="bilinear", antialias=True)[0]
