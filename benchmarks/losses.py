@@ -62,7 +62,7 @@ def ours(length: int, way: Callable[..., Tensor] = log_partition) -> Callable[[]
     def step() -> Tensor:
         query.grad = None
         asked = Keys(query, image)
-        near = positives(asked, (Keys(key, image),), pool)
+        near = positives(asked, (Keys(key, image),), pool, 0)
         estimator(near, way(asked, pool, (), TEMPERATURE, 0), 0).mean().backward()
         return query.grad  # pyright: ignore
 

@@ -95,7 +95,7 @@ def ours(length: int, keys: int, rules: tuple[Rule, ...], estimator: InfoNCE | J
     def loss() -> Tensor:
         asked = Keys(query, image)
         rest = way(asked, pool, rules, estimator.temperature, 0)
-        return estimator(OtherViews()(asked, answers, pool), rest, 0).mean()
+        return estimator(OtherViews()(asked, answers, pool, 0), rest, 0).mean()
 
     return stepping(query, loss)
 
@@ -108,7 +108,7 @@ def jcl_positives(length: int) -> Step:
     answers, pool = tuple(Keys(key, image) for key in near), Keys(torch.zeros(0, WIDTH), torch.zeros(0).long())
 
     def loss() -> Tensor:
-        return JCL()(OtherViews()(Keys(query, image), answers, pool), rest, 0).mean()
+        return JCL()(OtherViews()(Keys(query, image), answers, pool, 0), rest, 0).mean()
 
     return stepping(query, loss)
 

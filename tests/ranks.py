@@ -88,9 +88,9 @@ def gathering(folder: Path) -> None:
 class SomePositives:
     """The other views, but for images above 3: so the halves of a batch have unequally many positives."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """The positives of images 0 to 3."""
-        return OtherViews()(query, keys, pool).only(query.image[:, None] < 4)
+        return OtherViews()(query, keys, pool, step).only(query.image[:, None] < 4)
 
 
 def uneven(part: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:

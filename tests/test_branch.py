@@ -89,8 +89,8 @@ def test_the_mean_is_over_queries_with_a_positive():
     class SomePositives:
         """Only the first two queries have a positive."""
 
-        def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
-            scores = OtherViews()(query, keys, pool)
+        def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+            scores = OtherViews()(query, keys, pool, step)
             return scores.only(torch.tensor([[True], [True], [False]]))
 
     query, key, pool = (synthetic.keys(n, 4, seed) for seed, n in enumerate((3, 3, 9)))
@@ -103,8 +103,8 @@ def test_no_query_with_a_positive_gives_nought_and_no_nan():
     class NoPositives:
         """No query has a positive."""
 
-        def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
-            scores = OtherViews()(query, keys, pool)
+        def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+            scores = OtherViews()(query, keys, pool, step)
             return scores.only(torch.zeros_like(scores.keep))
 
     for estimator in (InfoNCE(0.1), NCE(0.1)):

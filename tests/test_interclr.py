@@ -58,7 +58,7 @@ def test_interclr_is_its_loop(recipe):
     temperature = run.branches[0].estimator.temperature  # pyright: ignore
     near, far = [], []
     pool = store.read(query)
-    mate = run.branches[1].positives(query, (), pool).key[:, 0]
+    mate = run.branches[1].positives(query, (), pool, step).key[:, 0]
     chosen = negatives_of(query, pool, run.branches[1].negatives, step)
     for i, own in enumerate(image.tolist()):
         assert store.label[mate[i]] == store.label[own]

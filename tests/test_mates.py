@@ -40,7 +40,7 @@ def joined(pool: Keys, image: int) -> list[int]:
 @pytest.mark.parametrize("own_row", [True, False])
 def test_a_mate_is_uniform_over_the_cluster(own_row: bool):
     pool = bank([4, 0, 4, 7, 4, 4, 0])
-    found = ClusterMate(own_row)(asking(pool, [2] * 4000), (), pool)
+    found = ClusterMate(own_row)(asking(pool, [2] * 4000), (), pool, 0)
     times = found.key.flatten().bincount(minlength=7)
     members = [0, 2, 4, 5] if own_row else [0, 4, 5]
     assert found.keep.all() and times.sum() == times[members].sum()
@@ -50,20 +50,20 @@ def test_a_mate_is_uniform_over_the_cluster(own_row: bool):
 @pytest.mark.parametrize("own_row", [True, False])
 def test_an_image_alone_has_its_own_row(own_row: bool):
     pool = bank([3, 1, 2, 0])
-    assert ClusterMate(own_row)(asking(pool, [2, 0, 1]), (), pool).key.tolist() == [[2], [0], [1]]
+    assert ClusterMate(own_row)(asking(pool, [2, 0, 1]), (), pool, 0).key.tolist() == [[2], [0], [1]]
 
 
 def test_a_mate_is_drawn_by_the_seed_alone():
     pool = bank([0] * 50)
     query = asking(pool, [3, 8, 9, 20])
-    mates_of = ClusterMate()(query, (), pool)
-    assert torch.equal(mates_of.key, ClusterMate()(query, (), pool).key)
-    assert not torch.equal(mates_of.key, ClusterMate()(asking(pool, [3, 8, 9, 20], step=1), (), pool).key)
+    mates_of = ClusterMate()(query, (), pool, 0)
+    assert torch.equal(mates_of.key, ClusterMate()(query, (), pool, 0).key)
+    assert not torch.equal(mates_of.key, ClusterMate()(asking(pool, [3, 8, 9, 20], step=1), (), pool, 0).key)
 
 
 def test_with_several_clusterings_each_is_as_likely():
     pool = bank(torch.tensor([[0, 5], [0, 6], [1, 5], [2, 5], [2, 5]]))
-    times = ClusterMate(own_row=False)(asking(pool, [0] * 6000), (), pool).key.flatten().bincount(minlength=5)
+    times = ClusterMate(own_row=False)(asking(pool, [0] * 6000), (), pool, 0).key.flatten().bincount(minlength=5)
     assert times[0] == 0
     assert chisquare(times[1:].numpy(), [3000, 1000, 1000, 1000]).pvalue > 1e-3
 
@@ -72,13 +72,13 @@ def test_with_several_clusterings_each_is_as_likely():
 def test_all_mates_are_the_union_of_the_clusters(rows: int, clusters: int, clusterings: int, seed: int):
     pool = bank(torch.randint(clusters, (rows, clusterings), generator=torch.Generator().manual_seed(seed)))
     images = [seed % rows, 0, rows - 1]
-    found = ClusterMates()(asking(pool, images), (), pool)
+    found = ClusterMates()(asking(pool, images), (), pool, 0)
     assert [chosen(found, row) for row in range(3)] == [joined(pool, image) for image in images]
 
 
 def test_of_a_large_cluster_some_are_drawn():
     pool = bank([0] * 40 + [1] * 3)
-    found = ClusterMates(most=4)(asking(pool, [0, 41]), (), pool)
+    found = ClusterMates(most=4)(asking(pool, [0, 41]), (), pool, 0)
     assert found.key.shape[1] == 4 and chosen(found, 1) == [40, 41, 42]
     few = chosen(found, 0)
     assert 1 <= len(few) <= 4 and len(set(few)) == len(few) and max(few) < 40
@@ -90,7 +90,7 @@ def test_near_mates_are_mates_among_the_nearest(rows: int, count: int, clusterin
     query = asking(pool, [seed % rows, 0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mates, "BUDGET", 1 if seed % 2 else 2**28)
-        found = NearMates(count)(query, (), pool)
+        found = NearMates(count)(query, (), pool, 0)
     for row, image in enumerate(query.image.tolist()):
         order = sorted(range(rows), key=lambda j: -float(query.vector[row] @ pool.vector[j]))  # noqa: B023
         assert chosen(found, row) == [j for j in order[:count] if j in joined(pool, image)]
@@ -100,7 +100,7 @@ def test_near_mates_are_mates_among_the_nearest(rows: int, count: int, clusterin
 def test_a_memory_without_clusters_is_refused(part: Positives):
     query, pool = synthetic.keys(2, 3, 0), synthetic.keys(5, 3, 1)
     with pytest.raises(UserError, match="memory that keeps them"):
-        part(query, (), pool)
+        part(query, (), pool, 0)
 
 
 def test_counts_of_nothing_are_refused_and_near_fits_the_images():

@@ -51,12 +51,12 @@ def test_a_part_is_its_own_configuration(part: Positives):
 @given(queries=st.integers(1, 6), views=st.integers(1, 3), seed=st.integers(0, 9))
 def test_cosines_are_those_of_the_pairs_and_rows_stay_apart(part, queries, views, seed):
     query, keys, pool = scene(queries, views, seed)
-    together = part(query, keys, pool)
+    together = part(query, keys, pool, 0)
     assert together.keep.any(1).all()
     assert together.cosine.abs().max() <= 1 + 1e-12
     for row in range(queries):
         one = torch.tensor([row])
-        alone = part(query.rows(one), tuple(key.rows(one) for key in keys), pool)
+        alone = part(query.rows(one), tuple(key.rows(one) for key in keys), pool, 0)
         kept, mine = together.keep[row], alone.keep[0]
         assert_close(alone.cosine[0, mine], together.cosine[row, kept], rtol=0, atol=1e-14)
         assert torch.equal(alone.key[0, mine], together.key[row, kept])
@@ -69,7 +69,7 @@ def test_cosines_are_those_of_the_pairs_and_rows_stay_apart(part, queries, views
 def test_the_query_gets_the_positive_as_its_gradient(part: Positives):
     query, keys, pool = scene(4, 1, 0)
     query.vector.requires_grad_()
-    scores = part(query, keys, pool)
+    scores = part(query, keys, pool, 0)
     (found,) = torch.autograd.grad(scores.cosine[scores.keep].sum(), query.vector)
     chosen = torch.nn.functional.one_hot(scores.key, len(pool)) * scores.keep[:, :, None]
     source = keys[0].vector if isinstance(part, OtherViews) else chosen.sum(1).double() @ pool.vector
@@ -79,7 +79,7 @@ def test_the_query_gets_the_positive_as_its_gradient(part: Positives):
 def test_other_views_gives_a_column_per_view_with_gradient_to_it():
     query, keys, pool = scene(3, 2, 0)
     keys[1].vector.requires_grad_()
-    scores = OtherViews()(query, keys, pool)
+    scores = OtherViews()(query, keys, pool, 0)
     assert scores.key.tolist() == [[0, 1]] * 3
     for view in range(2):
         assert_close(scores.cosine[:, view], (query.vector * keys[view].vector).sum(1), rtol=0, atol=1e-14)
@@ -91,13 +91,13 @@ def test_other_views_gives_a_column_per_view_with_gradient_to_it():
 def test_other_views_needs_one():
     query, _, pool = scene(3, 1, 0)
     with pytest.raises(UserError, match=r"Branch\.keys"):
-        OtherViews()(query, (), pool)
+        OtherViews()(query, (), pool, 0)
 
 
 def test_remembered_looks_up_the_row_of_the_image():
     _, _, pool = scene(3, 1, 0)
     query = Keys(synthetic.vectors(3, 3, 5), torch.tensor([4, 0, 4]))
-    scores = Remembered()(query, (), pool)
+    scores = Remembered()(query, (), pool, 0)
     assert scores.key.tolist() == [[4], [0], [4]]
     assert_close(scores.cosine[:, 0], (query.vector * pool.vector[[4, 0, 4]]).sum(1), rtol=0, atol=1e-14)
 
@@ -106,9 +106,9 @@ def test_remembered_looks_up_the_row_of_the_image():
 def test_remembered_refuses_an_image_without_a_row(image: list[int]):
     query = Keys(torch.eye(2), torch.tensor(image))
     with pytest.raises(UserError, match=r"Bank\(\)"):
-        Remembered()(query, (), Keys(torch.eye(2), torch.arange(2)))
+        Remembered()(query, (), Keys(torch.eye(2), torch.arange(2)), 0)
 
 
 def test_remembered_refuses_a_queue():
     with pytest.raises(UserError, match=r"Bank\(\)"):
-        Remembered()(Keys(torch.eye(2), torch.arange(2)), (), Keys(torch.eye(2), torch.tensor([-1, 1])))
+        Remembered()(Keys(torch.eye(2), torch.arange(2)), (), Keys(torch.eye(2), torch.tensor([-1, 1])), 0)

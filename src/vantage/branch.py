@@ -84,7 +84,7 @@ class Branch:
         Queries take the clusters that the pool keeps of their images, if it keeps any.
         """
         query = _with_clusters(query, pool)
-        positive = self.positives(query, keys, pool)
+        positive = self.positives(query, keys, pool, step)
         if isinstance(estimator, TableEstimator):
             losses = estimator(positive, negatives_of(query, pool, self.negatives, step), step)
         else:

@@ -49,7 +49,7 @@ class ClusterMate:
     own_row: bool = True
     """Whether the query's own row may be drawn, as in InterCLR's release."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         found, each = _members(query, pool), torch.arange(len(query), device=query.image.device)
         which = draws.integers(query.seeds, 1, found.order.shape[0], _SALT)[:, 0]
@@ -77,7 +77,7 @@ class ClusterMates:
         if self.most < 1:
             raise UserError(f"ClusterMates(most={self.most}) leaves no positive: give at least 1")
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         found = _members(query, pool)
         count = min(self.most, max(1, int(found.size.max())))
@@ -123,7 +123,7 @@ class NearMates:
         """At most a quarter of the images."""
         return replace(self, count=min(self.count, max(1, images // 4)))
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         row = self._nearest(query, pool)
         keep = torch.zeros_like(row, dtype=torch.bool)

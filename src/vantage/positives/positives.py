@@ -19,8 +19,8 @@ class Positives(Protocol):
     """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from
     the pool."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
-        """Cosines of each query with its positives."""
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+        """Cosines of each query with its positives; `step` counts from 0, for settings that follow it."""
         ...
 
 

@@ -18,7 +18,7 @@ class OtherViews:
     `key` counts the answering views, since these keys are not in the pool.
     """
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the branch names no answering view."""
         if not keys:
             raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
@@ -31,7 +31,7 @@ class OtherViews:
 class Remembered:
     """What the bank remembers of the query's own image (IR, CMC, PIRL): row i of the bank for image i."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory does not keep one row per image."""
         row = query.image.clamp(max=len(pool) - 1)
         if not bool((pool.image[row] == query.image).all()):
