@@ -152,7 +152,9 @@ def test_selection_gives_exactly_the_ranks(rows: int, columns: int, seed: int, l
     found = within(value, edges[:, 0], edges[:, 1])
     order = value.sort(dim=1, descending=True, stable=True).indices
     for row in range(rows):
-        assert sorted(order[row, edges[row, 0] : edges[row, 1]].tolist()) == found[row].nonzero()[:, 0].tolist()
+        band = order[row, edges[row, 0] : edges[row, 1]]
+        assert sorted(band.tolist()) == found.inside[row].nonzero()[:, 0].tolist()
+        assert found.largest[row] == (value[row, band[0]] if len(band) else -torch.inf)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -166,7 +168,7 @@ def test_threads_share_the_rows(threads: int):
         torch.set_num_threads(before)
     ranked = value.sort(dim=1, descending=True).values
     expected = (value <= ranked[:, 400:401]) & (value >= ranked[:, 3999:4000])
-    assert torch.equal(found, expected) and found.sum(1).tolist() == [3600] * 7
+    assert torch.equal(found.inside, expected) and found.inside.sum(1).tolist() == [3600] * 7
 
 
 @given(queries=st.integers(1, 6), pool=st.integers(1, 40), images=st.integers(1, 9), rows=st.integers(1, 7))
@@ -351,7 +353,7 @@ def test_gpu_selects_as_the_cpu(levels: int, equal: bool):
     if equal:
         edges = torch.tensor([[40, 160]]).expand(6, -1)
     here, there = within(value, edges[:, 0], edges[:, 1]), within(value.cuda(), edges[:, 0], edges[:, 1])
-    assert torch.equal(here, there.cpu())
+    assert torch.equal(here.inside, there.inside.cpu()) and torch.equal(here.largest, there.largest.cpu())
 
 
 def test_parts_are_values():

@@ -37,7 +37,7 @@ class BandRule(ABC):
             value, kept = scores.cosine, torch.full((rows,), columns)
         else:
             value, kept = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), scores.keep.sum(1).cpu()
-        return scores.only(within(value, *self.ranks(kept, step)))
+        return scores.only(within(value, *self.ranks(kept, step)).inside)
 
 
 @dataclass(frozen=True)

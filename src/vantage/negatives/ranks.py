@@ -11,12 +11,22 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["within"]
+__all__ = ["Selected", "within"]
 
 _WORTH_THREADS = 2**18  # values to select from, below which starting threads costs more than it saves
 
 
-def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Bool[Tensor, "b n"]:
+class Selected(NamedTuple):
+    """What a band of ranks selects of each row."""
+
+    inside: Bool[Tensor, "b n"]
+    """The columns of the band."""
+
+    largest: Float[Tensor, "b"]
+    """The largest value of the band; −inf where it holds none."""
+
+
+def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Selected:
     """Columns whose rank, from 0 for the largest value of the row, lies in [inner, outer): outer − inner in each row.
 
     Equal values rank by column. `inner` and `outer` are on the CPU, so that a device need not be waited for. Values
@@ -31,19 +41,17 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
             dropped = _largest(some, found.high[row], inner[place].to(some.device))
             kept = _largest(some, found.low[row], outer[place].to(some.device))
             found.inside[row] = kept.logical_and_(~dropped)
-        return found.inside
+        return Selected(found.inside, found.largest)
 
 
 class _Found(NamedTuple):
-    """Columns of the band, right but for rows with ties."""
+    """Columns of the band, right but for rows with ties; the least value above it, its own largest and least."""
 
     inside: Bool[Tensor, "b n"]
     high: Float[Tensor, "b"]
-    """The least value above the band."""
+    largest: Float[Tensor, "b"]
     low: Float[Tensor, "b"]
-    """The least value in it."""
     tied: Bool[Tensor, "b"]
-    """Whether either also lies beyond its edge."""
 
 
 def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
@@ -58,6 +66,7 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
     row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
     high, low = np.full(rows, np.inf, table.dtype), np.full(rows, np.inf, table.dtype)
+    largest = np.full(rows, -np.inf, table.dtype)
     inside, tied = np.zeros(table.shape, np.bool_), np.zeros(rows, np.bool_)
     first, last = inner.tolist(), outer.tolist()
 
@@ -73,9 +82,11 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
                 tied[row] = parted[: columns - o].max() == low[row]
             np.greater_equal(table[row], low[row], out=inside[row])
             if i > 0:
-                top = np.partition(top, o - i)
-                high[row] = top[o - i]
-                tied[row] |= top[: o - i].max() == high[row]
+                parted = np.partition(top, o - i)
+                high[row], top = parted[o - i], parted[: o - i]
+            largest[row] = top.max()
+            if i > 0:
+                tied[row] |= largest[row] == high[row]
                 np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
     threads = min(torch.get_num_threads(), rows) if value.numel() >= _WORTH_THREADS else 1
@@ -85,7 +96,7 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
         edges = [rows * n // threads for n in range(threads + 1)]
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(select, edges[:-1], edges[1:]))
-    return _Found(*map(torch.from_numpy, (inside, high, low, tied)))
+    return _Found(*map(torch.from_numpy, (inside, high, largest, low, tied)))
 
 
 def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
@@ -94,14 +105,15 @@ def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
     if len(counts[0]) == len(counts[1]) == 1 and counts[0][0] > counts[1][0]:
         (o,), (i,) = counts
         top = value.topk(o, dim=1, sorted=False).values
-        low = top.amin(1)
-        high = top.topk(i, dim=1, sorted=False).values.amin(1) if i else torch.full_like(low, torch.inf)
+        low, head = top.amin(1), top.topk(i + 1, dim=1).values
+        high, largest = head[:, i - 1] if i else torch.full_like(low, torch.inf), head[:, i]
     else:
         top = value.topk(max(1, *counts[0]), dim=1).values
         last, first = (edge.to(value.device)[:, None] for edge in (outer, inner))
         low = top.gather(1, (last - 1).clamp(min=0)).masked_fill(last <= first, torch.inf).squeeze(1)
         high = top.gather(1, (first - 1).clamp(min=0)).masked_fill(first == 0, torch.inf).squeeze(1)
+        largest = top.gather(1, first.clamp(max=top.shape[1] - 1)).masked_fill(last <= first, -torch.inf).squeeze(1)
     some = (outer > inner).to(value.device)
     enough, above = value >= low[:, None], value >= high[:, None]
     crowded = (enough.sum(1) != outer.to(value.device)) | (above.sum(1) != inner.to(value.device))
-    return _Found(enough.logical_and_(above.logical_not_()), high, low, crowded & some)
+    return _Found(enough.logical_and_(above.logical_not_()), high, largest, low, crowded & some)
