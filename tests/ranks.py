@@ -32,7 +32,7 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     parameters = [p for p in learner.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(parameters, lr=0.3, momentum=0.9)
     losses, gradients, keys = [], [], []
-    for step, (views, image) in enumerate(shrunken.batches(STEPS, learner.views)):
+    for step, (views, image) in enumerate(shrunken.batches(STEPS, shrunken.shapes(run))):
         learner.before_step(step)
         result = module([processes.own_rows(view) for view in views], processes.own_rows(image), step)
         optimizer.zero_grad()

@@ -17,6 +17,7 @@ from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, 
 from vantage.positives import NearMates
 from vantage.run import Run
 from vantage.schedules import Constant, Linear
+from vantage.views import WithJigsaw
 
 IMAGES = 24
 """Images of the tiny data set."""
@@ -41,11 +42,16 @@ class TwoLayers:
 
 
 def _encoder(encoder: Encoder, normalisation: Normalisation | None) -> Encoder:
-    changes: dict[str, Any] = {"width": 6} | ({"hidden": 12} if hasattr(encoder.head, "hidden") else {})
-    head = replace(encoder.head, **changes)  # pyright: ignore
+    head = _head(encoder.head)
+    jigsaw = encoder.jigsaw and replace(encoder.jigsaw, patch=_head(encoder.jigsaw.patch), width=6)
     if normalisation is not None:
-        return Encoder(TwoLayers(), head, normalisation)
-    return Encoder(TwoLayers(False), _Plain(head), BatchNorm())
+        return Encoder(TwoLayers(), head, normalisation, jigsaw)
+    jigsaw = jigsaw and replace(jigsaw, patch=_Plain(jigsaw.patch))
+    return Encoder(TwoLayers(False), _Plain(head), BatchNorm(), jigsaw)
+
+
+def _head(head: Any) -> Any:
+    return replace(head, width=6, **({"hidden": 12} if hasattr(head, "hidden") else {}))
 
 
 @dataclass(frozen=True)
@@ -143,12 +149,26 @@ def learner(run: Run, dtype: torch.dtype = torch.float64) -> Learner:
     return built
 
 
-def batches(steps: int, views: int, dtype: torch.dtype = torch.float64) -> list[tuple[list[Tensor], Tensor]]:
-    """Views and image numbers of each step; every epoch of three steps is a new order of the same images."""
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def shapes(run: Run) -> Shapes:
+    """The shape of an image in each view that the branches of a run ask for."""
+    whole, views = (3, SIDE, SIDE), run.views
+    made = (whole,) * views.count
+    if isinstance(views, WithJigsaw):
+        made = (*made[:-1], (views.jigsaw.cells**2, 3, 4, 4))
+    return made[: max(branch.views for branch in run.branches)]
+
+
+def batches(steps: int, views: int | Shapes, dtype: torch.dtype = torch.float64) -> list[tuple[list[Tensor], Tensor]]:
+    """Views, so many whole images or those of `shapes`, and image numbers of each step; every epoch of three steps is
+    a new order of the same images."""
+    views = ((3, SIDE, SIDE),) * views if isinstance(views, int) else views
     generator, found = np.random.default_rng(7), []
     order = np.concatenate([generator.permutation(IMAGES) for _ in range(steps * BATCH // IMAGES + 1)])
     for step in range(steps):
         image = torch.from_numpy(order[step * BATCH : (step + 1) * BATCH].copy())
-        shape = (views, BATCH, 3, SIDE, SIDE)
-        found.append((list(torch.from_numpy(generator.standard_normal(shape)).to(dtype)), image))
+        made = [torch.from_numpy(generator.standard_normal((BATCH, *shape))).to(dtype) for shape in views]
+        found.append((made, image))
     return found

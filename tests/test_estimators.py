@@ -17,11 +17,14 @@ from vantage.errors import UserError
 from vantage.estimators import (
     JCL,
     NCE,
+    ArcNCE,
     Decoupled,
     Estimator,
     InfoNCE,
     LocalAggregation,
+    MeanNeighbours,
     NCEState,
+    SoftNeighbours,
     TableChoice,
     TableEstimator,
 )
@@ -33,6 +36,9 @@ CONTRACT: tuple[Estimator | TableChoice, ...] = (
     InfoNCE(0.07),
     InfoNCE(0.1, margin=0.3),
     InfoNCE(0.1, margin=-0.5),
+    ArcNCE(),
+    ArcNCE(0.1, margin=0.4),
+    ArcNCE(0.1, margin=-0.5),
     NCE(),
     NCE(0.1),
     JCL(),
@@ -42,6 +48,10 @@ CONTRACT: tuple[Estimator | TableChoice, ...] = (
     Decoupled(0.1),
     LocalAggregation(),
     LocalAggregation(0.2),
+    SoftNeighbours(),
+    SoftNeighbours(0.5),
+    MeanNeighbours(),
+    MeanNeighbours(0.5),
 )
 """At least one instance of every estimator."""
 
@@ -214,6 +224,47 @@ def test_20_margin_raises_the_loss_by_at_most_m_over_tau(seed: int, margin: floa
     assert (higher >= raised).all()
     closed = torch.nn.functional.softplus(partition - (positive.cosine[:, 0] - margin) / temperature, threshold=100.0)
     assert_close(raised, closed, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, -0.5, 1.5, -1.3])
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+def test_arc_nce_equals_its_loop(margin: float, temperature: float):
+    a, b = (cosines(6, 40, 0) * 0.999).requires_grad_(), cosines(6, 7, 1).requires_grad_()
+    keep_a, keep_b = mask(6, 40, 2), mask(6, 7, 3)
+    found = losses(ArcNCE(temperature, margin), synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+    near = [[a[i, j] for j in range(40) if keep_a[i, j]] for i in range(6)]
+    far = [[b[i, j] for j in range(7) if keep_b[i, j]] for i in range(6)]
+    expected = torch.stack(reference.arc_nce(near, far, temperature, margin))
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    for ours, theirs in zip(
+        torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
+    ):
+        assert_close(ours, theirs, rtol=0, atol=1e-9)
+
+
+def test_20_no_arc_is_info_nce_exactly():
+    a, rest = cosines(50, 3, 0), cosines(50, 1, 1)[:, 0] * 9
+    a[0] = torch.tensor([1.0, -1.0, 0.0])
+    plain, arc = (part(synthetic.table(a), rest, 0) for part in (InfoNCE(0.1), ArcNCE(0.1, 0.0)))
+    assert torch.equal(plain, arc)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("margin", [0.0, 0.5, -0.5, 1.57, -1.57])
+def test_the_arc_has_a_finite_slope_and_falls_with_the_angle(margin: float, dtype: torch.dtype):
+    """Also at cosines of ±1 and just beyond, as rounding makes them."""
+    line = torch.linspace(-1.0, 1.0, 20_001, dtype=torch.float64).to(dtype)
+    edges = torch.tensor([-1.000001, 1.000001], dtype=dtype)
+    cosine = torch.cat([line, edges]).requires_grad_()
+    found = ArcNCE(1.0, margin)(synthetic.table(cosine[:, None]), torch.zeros(len(cosine), dtype=dtype), 0)
+    (slope,) = torch.autograd.grad(found.sum(), cosine)
+    assert torch.isfinite(found).all() and torch.isfinite(slope).all() and (slope <= 0).all()
+    assert (found[: len(line)].diff() <= 1e-6).all()
+
+
+def test_an_angle_beyond_a_quarter_turn_is_refused():
+    with pytest.raises(UserError, match="radians"):
+        ArcNCE(0.1, 1.6)
 
 
 @given(seed=st.integers(0, 99), times=st.integers(1, 9))

@@ -53,7 +53,7 @@ def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]
 
 def first_step(run, step: int = 0, learner: Learner | None = None) -> tuple[Learner, Any, list[Tensor], Tensor]:
     learner = learner or shrunken.learner(run)
-    views, image = shrunken.batches(step + 1, learner.views)[step]
+    views, image = shrunken.batches(step + 1, shrunken.shapes(run))[step]
     return learner, learner(views, image, step), views, image
 
 
@@ -109,7 +109,7 @@ def test_a_copy_loaded_from_the_state_goes_on_bit_by_bit(recipe):
     def go(learner: Learner, optimizer: torch.optim.Optimizer, steps: range) -> list[float]:
         losses = []
         for number in steps:
-            views, image = shrunken.batches(number + 1, learner.views)[number]
+            views, image = shrunken.batches(number + 1, shrunken.shapes(run))[number]
             learner.before_step(number)
             step = learner(views, image, number)
             optimizer.zero_grad()

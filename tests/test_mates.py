@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.positives import ClusterMate, ClusterMates, NearMates, Positives, mates
+from vantage.positives import ClusterMate, ClusterMates, NearMates, Positives, nearest
 from vantage.records import Keys, Scores
 
 
@@ -89,7 +89,7 @@ def test_near_mates_are_mates_among_the_nearest(rows: int, count: int, clusterin
     pool = bank(torch.randint(4, (rows, clusterings), generator=torch.Generator().manual_seed(seed)), seed=seed)
     query = asking(pool, [seed % rows, 0])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mates, "BUDGET", 1 if seed % 2 else 2**28)
+        patch.setattr(nearest, "BUDGET", 1 if seed % 2 else 2**28)
         found = NearMates(count)(query, (), pool, 0)
     for row, image in enumerate(query.image.tolist()):
         order = sorted(range(rows), key=lambda j: -float(query.vector[row] @ pool.vector[j]))  # noqa: B023

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from vantage import positives
+from vantage import negatives, positives, schedules
 from vantage.errors import UserError
-from vantage.positives import ClusterMate, ClusterMates, NearMates, OtherViews, Positives, Remembered
+from vantage.negatives import AbsoluteRing, Ring
+from vantage.positives import ClusterMate, ClusterMates, NearMates, Neighbours, OtherViews, Positives, Remembered
 from vantage.records import Keys
+from vantage.schedules import Constant
 
 CONTRACT: tuple[Positives, ...] = (
     OtherViews(),
@@ -22,6 +24,8 @@ CONTRACT: tuple[Positives, ...] = (
     ClusterMates(),
     ClusterMates(most=2),
     NearMates(5000),
+    Neighbours(Remembered(), Ring(Constant(0.8), Constant(0.5))),
+    Neighbours(Remembered(), AbsoluteRing(Constant(1.0), Constant(0.3))),
 )
 """At least one instance of every kind of positives."""
 
@@ -43,8 +47,9 @@ def test_every_kind_is_in_the_contract():
 
 @every_kind
 def test_a_part_is_its_own_configuration(part: Positives):
+    names = vars(positives) | vars(negatives) | vars(schedules)
     assert isinstance(part, Positives)
-    assert replace(part) == part and eval(repr(part), vars(positives)) == part  # pyright: ignore
+    assert replace(part) == part and eval(repr(part), names) == part  # pyright: ignore
 
 
 @every_kind

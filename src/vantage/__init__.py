@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from vantage.data import open_source
     from vantage.embedding import embed
     from vantage.errors import UserError
-    from vantage.estimators import JCL, NCE, Decoupled, InfoNCE, LocalAggregation
+    from vantage.estimators import (
+        JCL,
+        NCE,
+        ArcNCE,
+        Decoupled,
+        InfoNCE,
+        LocalAggregation,
+        MeanNeighbours,
+        SoftNeighbours,
+    )
     from vantage.learner import Learner
     from vantage.loop import Outcome, resume, train
     from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
         Share,
     )
     from vantage.partition import log_partition
-    from vantage.positives import ClusterMate, ClusterMates, NearMates, OtherViews, Remembered
+    from vantage.positives import ClusterMate, ClusterMates, NearMates, Neighbours, OtherViews, Remembered
     from vantage.recipes import (
         RECIPES,
         ball_ir,
@@ -57,6 +66,7 @@ if TYPE_CHECKING:
         local_aggregation,
         moco_v1,
         moco_v2,
+        pirl,
         ring_ir,
         ring_moco,
         simclr,
@@ -70,6 +80,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AbsoluteRing": "vantage.negatives",
+    "ArcNCE": "vantage.estimators",
     "Ball": "vantage.negatives",
     "Bank": "vantage.memory",
     "Branch": "vantage.branch",
@@ -90,9 +101,11 @@ _HOME = {
     "Learner": "vantage.learner",
     "LocalAggregation": "vantage.estimators",
     "MeanKey": "vantage.remember",
+    "MeanNeighbours": "vantage.estimators",
     "Monitoring": "vantage.run",
     "NCE": "vantage.estimators",
     "NearMates": "vantage.positives",
+    "Neighbours": "vantage.positives",
     "OtherClusters": "vantage.negatives",
     "OtherImages": "vantage.negatives",
     "OtherViews": "vantage.positives",
@@ -107,6 +120,7 @@ _HOME = {
     "Sample": "vantage.negatives",
     "Scores": "vantage.records",
     "Share": "vantage.negatives",
+    "SoftNeighbours": "vantage.estimators",
     "UnitMeanKey": "vantage.remember",
     "UserError": "vantage.errors",
     "ball_ir": "vantage.recipes",
@@ -126,6 +140,7 @@ _HOME = {
     "moco_v1": "vantage.recipes",
     "moco_v2": "vantage.recipes",
     "open_source": "vantage.data",
+    "pirl": "vantage.recipes",
     "random_encoder": "vantage.trained",
     "raw_pixels": "vantage.trained",
     "resume": "vantage.loop",
@@ -137,6 +152,7 @@ _HOME = {
 
 __all__ = [
     "AbsoluteRing",
+    "ArcNCE",
     "Ball",
     "Bank",
     "Branch",
@@ -157,9 +173,11 @@ __all__ = [
     "Learner",
     "LocalAggregation",
     "MeanKey",
+    "MeanNeighbours",
     "Monitoring",
     "NCE",
     "NearMates",
+    "Neighbours",
     "OtherClusters",
     "OtherImages",
     "OtherViews",
@@ -174,6 +192,7 @@ __all__ = [
     "Sample",
     "Scores",
     "Share",
+    "SoftNeighbours",
     "UnitMeanKey",
     "UserError",
     "ball_ir",
@@ -193,6 +212,7 @@ __all__ = [
     "moco_v1",
     "moco_v2",
     "open_source",
+    "pirl",
     "random_encoder",
     "raw_pixels",
     "resume",

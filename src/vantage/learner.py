@@ -88,7 +88,7 @@ class Learner(nn.Module):
         """How many views of each image the branches need."""
         return max(branch.views for branch in self.branches)
 
-    def forward(self, views: list[Float[Tensor, "b _c _h _w"]], image: Int[Tensor, "b"], step: int) -> Step:
+    def forward(self, views: list[Float[Tensor, "b ..."]], image: Int[Tensor, "b"], step: int) -> Step:
         """Loss of a batch. `image` holds the images' numbers in the data set; `step` counts optimizer steps from 0.
 
         Raises `UserError` if there are fewer views than the branches name.

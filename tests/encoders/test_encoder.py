@@ -8,8 +8,8 @@ from torch import nn
 
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder, unit
-from vantage.encoders.heads import MLP, Linear, NormalisedMLP
-from vantage.encoders.normalisation import GroupedStatistics, SplitBatchNorm
+from vantage.encoders.heads import MLP, JigsawHead, Linear, NormalisedMLP
+from vantage.encoders.normalisation import BatchNorm, GroupedStatistics, Normalisation, SplitBatchNorm
 from vantage.errors import UserError
 
 SMALL = Encoder(ResNet(18, small=True), Linear(width=16))
@@ -108,3 +108,60 @@ class Nameless:
 def test_a_backbone_that_does_not_say_its_width_is_refused() -> None:
     with pytest.raises(UserError, match="Flatten has width None"):
         Encoder(Nameless(), Linear()).build()
+
+
+def with_jigsaw(normalisation: Normalisation | None = None) -> Encoder:
+    return Encoder(ResNet(18, small=True), Linear(16), normalisation or BatchNorm(), JigsawHead(Linear(8), 16))
+
+
+def test_patches_become_one_unit_vector_through_the_same_backbone() -> None:
+    network = with_jigsaw().build().double().eval()
+    patches = torch.randn(2, 9, 3, 9, 9, dtype=torch.float64)
+    features = torch.stack([network.features(patches[:, n]) for n in range(9)], 1)
+    assert network.jigsaw is not None
+    raw = network.jigsaw(features)
+    torch.testing.assert_close(network(patches), raw / raw.norm(dim=1, keepdim=True), rtol=1e-10, atol=1e-12)
+    assert network(torch.randn(2, 3, 32, 32, dtype=torch.float64)).shape == (2, 16)
+
+
+@pytest.mark.parametrize("normalisation", [BatchNorm(), SplitBatchNorm(2)])
+def test_permuting_patches_is_permuting_their_vectors(normalisation: Normalisation) -> None:
+    """Also while BatchNorm looks at the batch, since its groups hold whole images."""
+    network = with_jigsaw(normalisation).build().double()
+    patches = torch.randn(4, 9, 3, 9, 9, dtype=torch.float64)
+    order = torch.rand(4, 9).argsort(1)
+    each = torch.arange(4)[:, None]
+    assert network.jigsaw is not None
+    features = network.features(patches.flatten(0, 1)).unflatten(0, (4, 9))
+    expected = unit(network.jigsaw(features[each, order]))
+    torch.testing.assert_close(network(patches[each, order]), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_the_state_of_an_encoder_with_a_jigsaw_head() -> None:
+    network = with_jigsaw(SplitBatchNorm(2)).build()
+    assert {name.split(".")[0] for name in network.state_dict()} == {"backbone", "head", "jigsaw"}
+    plain = Encoder(ResNet(18, small=True), Linear(16)).build()
+    plain.backbone.load_state_dict(network.backbone.state_dict(), strict=True)
+
+
+def test_the_normalisation_reaches_the_jigsaw_head() -> None:
+    choice = Encoder(ResNet(18), Linear(16), SplitBatchNorm(2), JigsawHead(NormalisedMLP(hidden=8, width=8), 16))
+    jigsaw = choice.build().jigsaw
+    assert jigsaw is not None and sum(isinstance(layer, GroupedStatistics) for layer in jigsaw.modules()) == 2
+
+
+def test_patches_without_a_head_for_them_are_refused() -> None:
+    with pytest.raises(UserError, match=r"give Encoder\.jigsaw one"):
+        SMALL.build()(torch.randn(2, 9, 3, 9, 9))
+    with pytest.raises(UserError, match="one width"):
+        Encoder(ResNet(18), Linear(16), jigsaw=JigsawHead())
+
+
+@pytest.mark.slow
+def test_a_compiled_network_takes_images_and_patches() -> None:
+    network = with_jigsaw().build().eval()
+    whole, patches = torch.randn(2, 3, 32, 32), torch.randn(2, 9, 3, 9, 9)
+    expected = network(whole), network(patches)
+    network.compile(backend="aot_eager")
+    for found, plain in zip((network(whole), network(patches)), expected, strict=True):
+        torch.testing.assert_close(found, plain, rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from vantage.encoders.heads import MLP, Head, Linear, NormalisedMLP
+from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalisedMLP
 from vantage.errors import UserError
 
 HEADS = [Linear(width=16), MLP(hidden=24, width=16), NormalisedMLP(hidden=24, width=16)]
@@ -72,3 +72,28 @@ def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
 def test_widths_below_one_are_refused(make: Callable[[], Head], named: str) -> None:
     with pytest.raises(UserError, match=named):
         make()
+
+
+def test_a_jigsaw_head_is_a_head_a_patch_then_one_layer() -> None:
+    head = JigsawHead(MLP(24, 5), width=16, patches=4)
+    assert eval(repr(head)) == head
+    module = head.build(40)
+    features = torch.randn(6, 4, 40)
+    each = torch.cat([module.patch(features[:, n]) for n in range(4)], 1)
+    torch.testing.assert_close(module(features), module.joined(each))
+    assert module(features).shape == (6, 16) and module.joined.weight.shape == (16, 4 * 5)
+    module(features).sum().backward()
+    assert all(parameter.grad is not None for parameter in module.parameters())
+
+
+def test_the_jigsaw_head_of_the_paper() -> None:
+    shapes = [tuple(parameter.shape) for parameter in JigsawHead().build(2048).parameters()]
+    assert shapes == [(128, 2048), (128,), (128, 1152), (128,)]
+
+
+def test_another_number_of_patches_is_refused() -> None:
+    with pytest.raises(UserError, match="built for 9 patches, but the view has 4"):
+        JigsawHead().build(8)(torch.randn(2, 4, 8))
+    for settings, named in (({"width": 0}, "JigsawHead: width"), ({"patches": 0}, "JigsawHead: patches")):
+        with pytest.raises(UserError, match=named):
+            JigsawHead(**settings)

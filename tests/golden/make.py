@@ -31,7 +31,7 @@ def losses(run: Run) -> list[float]:
     learner, found = shrunken.learner(run), []
     optimizer = run.optimizer.build(learner)
     steps_per_epoch = shrunken.IMAGES // shrunken.BATCH
-    for step, (views, image) in enumerate(shrunken.batches(STEPS, learner.views)):
+    for step, (views, image) in enumerate(shrunken.batches(STEPS, shrunken.shapes(run))):
         for group in optimizer.param_groups:
             # Warm-up of ten epochs would fill so short a run: the rate is that of a run of 20 epochs.
             group["lr"] = run.rate(step, steps_per_epoch, 20)

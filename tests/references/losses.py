@@ -78,6 +78,35 @@ def local_aggregation(a: list[list[Tensor]], b: list[list[Tensor]], temperature:
     return losses
 
 
+def together(logits: list[Tensor]) -> Tensor:
+    """Positives joined by log-sum-exp."""
+    return log_sum_exp(logits)
+
+
+def on_average(logits: list[Tensor]) -> Tensor:
+    """Positives joined by their mean."""
+    return sum(logits, torch.zeros((), dtype=torch.float64)) / len(logits)
+
+
+def neighbours(own: Tensor, near: list[Tensor], ring: list[Tensor], temperature: float, join) -> Tensor:
+    """methods.md 2.8, `neighbor_views`: log-sum-exp of own positive and ring, less own and near positives joined."""
+    below = log_sum_exp([own / temperature, *[s / temperature for s in ring]])
+    return below - join([own / temperature, *[s / temperature for s in near]])
+
+
+def arc_nce(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, margin: float) -> list[Tensor]:
+    """InfoNCE with cos(θ + m) for each positive; past the turn of that cosine, cos θ − |m| sin m (ArcFace)."""
+    turned = []
+    for positives in a:
+        row = []
+        for cosine in positives:
+            angle = torch.acos(cosine)
+            past = float(angle.detach()) + margin > math.pi if margin >= 0 else float(angle.detach()) + margin < 0
+            row.append(cosine - abs(margin) * math.sin(margin) if past else torch.cos(angle + margin))
+        turned.append(row)
+    return info_nce(turned, b, temperature)
+
+
 def nce(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int, z: float) -> list[Tensor]:
     """methods.md 2.1 (a): P = e^(s/τ)/Z, h = P/(P + K/n + 1e-7), −log h(positive) − Σ log(1 − h(negative))."""
     losses = []

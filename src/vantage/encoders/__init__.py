@@ -2,7 +2,7 @@
 
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.heads import MLP, Head, Linear, NormalisedMLP
+from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalisedMLP
 from vantage.encoders.normalisation import BatchNorm, Normalisation, SplitBatchNorm, SyncBatchNorm
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
@@ -13,6 +13,7 @@ __all__ = [
     "Encoder",
     "EncoderNetwork",
     "Head",
+    "JigsawHead",
     "Linear",
     "Momentum",
     "Normalisation",

@@ -1,6 +1,7 @@
-"""An encoder: images to unit vectors.
+"""An encoder: images, or the patches of images, to unit vectors.
 
-b: images   c: channels   h: height   w: width of an image   f: width of the features   d: width of the vectors
+b: images   n: patches of a jigsaw   c: channels   h: height   w: width of an image   f: width of the features
+d: width of the vectors
 """
 
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vantage.encoders.backbones import Backbone, width_of
-from vantage.encoders.heads import Head
+from vantage.encoders.heads import Head, JigsawHead
 from vantage.encoders.normalisation import BatchNorm, Normalisation
+from vantage.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -24,37 +26,59 @@ class Encoder:
     """From features to the vectors that are compared; thrown away after training."""
     normalisation: Normalisation = BatchNorm()
     """Which images share the statistics of BatchNorm, in the backbone and in the head."""
+    jigsaw: JigsawHead | None = None
+    """The head for views that are patches; none where every view is a whole image. Thrown away after training."""
+
+    def __post_init__(self) -> None:
+        if self.jigsaw is not None and self.jigsaw.width != self.head.width:
+            raise UserError(
+                f"vectors of whole images have width {self.head.width}, those of jigsaws {self.jigsaw.width}, but they"
+                " are compared: give both heads one width"
+            )
 
     def build(self) -> "EncoderNetwork":
         """A freshly initialised network; raises `UserError` where the backbone cannot be built."""
         backbone = self.backbone.build()
-        head = self.head.build(width_of(backbone))
-        return EncoderNetwork(
-            self.normalisation.convert(backbone), self.normalisation.convert(head), width=self.head.width
-        )
+        width = width_of(backbone)
+        head = self.normalisation.convert(self.head.build(width))
+        jigsaw = None if self.jigsaw is None else self.jigsaw.build(width)
+        if jigsaw is not None:
+            self.normalisation.convert(jigsaw)
+        return EncoderNetwork(self.normalisation.convert(backbone), head, self.head.width, jigsaw)
 
 
 class EncoderNetwork(nn.Module):
-    """The network of an `Encoder`: `backbone`, then `head`, then unit length."""
+    """The network of an `Encoder`: `backbone`, then `head` (for patches `jigsaw`), then unit length."""
 
     backbone: nn.Module
     head: nn.Module
+    jigsaw: nn.Module | None
     width: int
 
-    def __init__(self, backbone: nn.Module, head: nn.Module, width: int) -> None:
-        """`backbone` to features with `.width`, `head` from these to vectors of `width`."""
+    def __init__(self, backbone: nn.Module, head: nn.Module, width: int, jigsaw: nn.Module | None = None) -> None:
+        """`backbone` to features with `.width`, `head` from these to vectors of `width`, `jigsaw` from those of an
+        image's patches to one vector of `width`."""
         super().__init__()
         self.backbone = backbone
         self.head = head
+        self.jigsaw = jigsaw
         self.width = width
 
     def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b f"]:
         """What the backbone makes of the images, pooled: what evaluations use."""
         return self.backbone(images)
 
-    def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        """Vectors of unit length, in float32 at least, whatever the precision of the network."""
-        return unit(self.head(self.features(images)))
+    def forward(self, images: Float[Tensor, "b c h w"] | Float[Tensor, "b n c h w"]) -> Float[Tensor, "b d"]:
+        """Vectors of unit length, in float32 at least, whatever the precision of the network.
+
+        Images with a fifth axis are patches; raises `UserError` for these where there is no head for them.
+        """
+        if images.ndim == 4:
+            return unit(self.head(self.features(images)))
+        if self.jigsaw is None:
+            raise UserError("a view is made of patches, but the encoder has no head for them: give Encoder.jigsaw one")
+        features = self.features(images.flatten(0, 1)).unflatten(0, images.shape[:2])
+        return unit(self.jigsaw(features))
 
 
 def unit(vector: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:

@@ -1,6 +1,6 @@
 """Heads: features to the vectors that are compared.
 
-b: images   f: width of the features   d: width of the vectors
+b: images   n: patches of a jigsaw   f: width of the features   d: width of the vectors
 
 A head is a frozen choice; `build(features)` gives a module from (b, f) to (b, d). What it gives is not yet of unit
 length: `Encoder` normalises. After training the head is thrown away.
@@ -10,7 +10,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from vantage.errors import UserError
 
@@ -27,6 +28,11 @@ class Head(Protocol):
     def build(self, features: int) -> nn.Module:
         """A freshly initialised module from (b, `features`) to (b, d)."""
         ...
+
+
+def _positive(head: object, field: str, value: int) -> None:
+    if value < 1:
+        raise UserError(f"{type(head).__name__}: {field} is {value}; it must be 1 or more")
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,47 @@ class NormalisedMLP:
         )
 
 
-def _positive(head: object, field: str, value: int) -> None:
-    if value < 1:
-        raise UserError(f"{type(head).__name__}: {field} is {value}; it must be 1 or more")
+@dataclass(frozen=True)
+class JigsawHead:
+    """From the features of an image's patches to one vector: a head for every patch, their vectors side by side, one
+    linear layer (PIRL, arXiv 1912.01991, in the form of the PyContrast code).
+
+    PIRL has a linear layer for the patches, InfoMin (arXiv 2005.10243) an MLP. It stands beside the head for whole
+    images (`Encoder.jigsaw`).
+    """
+
+    patch: Head = Linear(128)
+    """The head that every patch goes through."""
+    width: int = 128
+    """Width of the image's vector; the same as that of the head for whole images, since the two are compared."""
+    patches: int = 9
+    """How many patches an image has."""
+
+    def __post_init__(self) -> None:
+        _positive(self, "width", self.width)
+        _positive(self, "patches", self.patches)
+
+    def build(self, features: int) -> "JigsawNetwork":
+        """A freshly initialised module from (b, n, `features`) to (b, d)."""
+        joined = nn.Linear(self.patch.width * self.patches, self.width)
+        return JigsawNetwork(self.patch.build(features), joined, self.patches)
+
+
+class JigsawNetwork(nn.Module):
+    """The network of a `JigsawHead`: `patch` for every patch, then `joined`."""
+
+    patch: nn.Module
+    joined: nn.Module
+
+    def __init__(self, patch: nn.Module, joined: nn.Module, patches: int) -> None:
+        super().__init__()
+        self.patch, self.joined, self.patches = patch, joined, patches
+
+    def forward(self, features: Float[Tensor, "b n f"]) -> Float[Tensor, "b d"]:
+        """One vector for each image; raises `UserError` for another number of patches than it was built for."""
+        if features.shape[1] != self.patches:
+            raise UserError(
+                f"the jigsaw head was built for {self.patches} patches, but the view has {features.shape[1]}:"
+                " give JigsawHead.patches the square of Jigsaw.cells"
+            )
+        return self.joined(self.patch(features.flatten(0, 1)).unflatten(0, features.shape[:2]).flatten(1))

@@ -2,19 +2,23 @@
 
 from vantage.estimators.decoupled import Decoupled
 from vantage.estimators.estimator import Estimator, TableChoice, TableEstimator
-from vantage.estimators.info_nce import InfoNCE
+from vantage.estimators.info_nce import ArcNCE, InfoNCE
 from vantage.estimators.jcl import JCL
 from vantage.estimators.local_aggregation import LocalAggregation
 from vantage.estimators.nce import NCE, NCEState
+from vantage.estimators.neighbours import MeanNeighbours, SoftNeighbours
 
 __all__ = [
     "JCL",
+    "ArcNCE",
     "Decoupled",
     "Estimator",
     "InfoNCE",
     "LocalAggregation",
+    "MeanNeighbours",
     "NCE",
     "NCEState",
+    "SoftNeighbours",
     "TableChoice",
     "TableEstimator",
 ]

@@ -1,18 +1,23 @@
-"""Cross-entropy of picking the positive.
+"""Cross-entropy of picking the positive, with or without a margin.
 
-b: queries
+b: queries   p: positives of each query
 """
 
+import math
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from vantage.errors import UserError
 from vantage.estimators.estimator import check_temperature, mean_of_kept
 from vantage.records import Scores
 
-__all__ = ["InfoNCE"]
+__all__ = ["ArcNCE", "InfoNCE"]
+
+_LEAST = 1e-8  # of sin²: at a cosine of ±1 the slope of the sine would be infinite
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,8 @@ class InfoNCE:
     """Cross-entropy of picking the positive: log(exp((a − m)/τ) + Σ exp(b/τ)) − (a − m)/τ.
 
     van den Oord et al., arXiv 1807.03748. The positive is in the denominator. With several positives, the mean over
-    them. With a margin m it is MarginNCE (InterCLR, Eq. 4): m > 0 asks more of the positive, m < 0 less.
+    them. With a margin m it is MarginNCE (InterCLR, Eq. 4): m > 0 asks more of the positive, m < 0 less. `ArcNCE` has
+    the margin on the angle.
     """
 
     temperature: float = 0.2
@@ -35,5 +41,45 @@ class InfoNCE:
     def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
         pull = (positive.cosine.to(log_partition.dtype) - self.margin) / self.temperature
-        # The threshold is where float64 stops to see the curve; torch's own of 20 is off by 2e-9.
-        return mean_of_kept(softplus(log_partition[:, None] - pull, threshold=40.0), positive)
+        return _cross_entropy(pull, positive, log_partition)
+
+
+@dataclass(frozen=True)
+class ArcNCE:
+    """`InfoNCE` whose margin is added to the angle θ of the positive: cos(θ + m) in place of cos θ − m.
+
+    An option of InterCLR's release (arXiv 2008.11702), after ArcFace (Deng et al., arXiv 1801.07698). Where cos(θ + m)
+    would no longer fall as θ grows (θ > π − m; for m < 0, θ < −m) it is cos θ − |m| sin m, as both write it: falling
+    too, but a step away from the curve. The slope at cosines of ±1, infinite there and in the release, is bounded.
+    """
+
+    temperature: float = 0.2
+    """τ: what cosines are divided by."""
+
+    margin: float = 0.0
+    """m: added to the positive's angle, in radians, from −π/2 to π/2; ArcFace has .5."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        if not abs(self.margin) <= math.pi / 2:
+            raise UserError(f"ArcNCE(margin={self.margin}) turns too far: give radians from -1.57 to 1.57")
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        pull = _turned(positive.cosine.to(log_partition.dtype), self.margin) / self.temperature
+        return _cross_entropy(pull, positive, log_partition)
+
+
+def _cross_entropy(
+    pull: Float[Tensor, "b p"], positive: Scores, log_partition: Float[Tensor, "b"]
+) -> Float[Tensor, "b"]:
+    # The threshold is where float64 stops to see the curve; torch's own of 20 is off by 2e-9.
+    return mean_of_kept(softplus(log_partition[:, None] - pull, threshold=40.0), positive)
+
+
+def _turned(cosine: Float[Tensor, "b p"], margin: float) -> Float[Tensor, "b p"]:
+    """cos(θ + margin), and a straight line where that rises with θ."""
+    sine = (1.0 - cosine.square()).clamp(min=_LEAST).sqrt()
+    turned = cosine * math.cos(margin) - sine * math.sin(margin)
+    falls = cosine > -math.cos(margin) if margin >= 0 else cosine < math.cos(margin)
+    return torch.where(falls, turned, cosine - abs(margin) * math.sin(margin))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.partition import BUDGET
+from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
 
@@ -125,17 +125,10 @@ class NearMates:
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
-        row = self._nearest(query, pool)
+        row = nearest_rows(query, pool, self.count)
         keep = torch.zeros_like(row, dtype=torch.bool)
         for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
             keep |= theirs[row] == mine[:, None]
         column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
         row, keep = row.gather(1, column), keep.gather(1, column)
         return paired(query, pool.vector[row], row, keep)
-
-    @torch.no_grad()
-    def _nearest(self, query: Keys, pool: Keys) -> Int[Tensor, "b k"]:
-        """In tiles of queries, so that a bank of any size costs a bounded table."""
-        tile = max(1, BUDGET // (2 * pool.vector.element_size() * len(pool)))
-        count, keys = min(self.count, len(pool)), pool.vector.T
-        return torch.cat([(part @ keys).topk(count, dim=1).indices for part in query.vector.split(tile)])

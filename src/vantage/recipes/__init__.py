@@ -13,6 +13,7 @@ from vantage.recipes.interclr import interclr, interclr_moco
 from vantage.recipes.jcl import jcl, jcl_ring, jcl_vanilla
 from vantage.recipes.local_aggregation import local_aggregation
 from vantage.recipes.moco import moco_v1, moco_v2
+from vantage.recipes.pirl import pirl
 from vantage.recipes.ring import ball_ir, ball_moco, ring_ir, ring_moco
 from vantage.recipes.simclr import simclr
 
@@ -31,6 +32,7 @@ __all__ = [
     "local_aggregation",
     "moco_v1",
     "moco_v2",
+    "pirl",
     "ring_ir",
     "ring_moco",
     "simclr",
@@ -43,6 +45,7 @@ RECIPES = (
     instance_discrimination,
     instance_discrimination_nce,
     instance_discrimination_full,
+    pirl,
     interclr,
     interclr_moco,
     local_aggregation,

@@ -5,6 +5,7 @@ from vantage.views.colour import ColourJitter, Grayscale, Normalise
 from vantage.views.evaluation import Evaluation
 from vantage.views.filters import GaussianBlur
 from vantage.views.geometry import Flip, RandomResizedCrop
+from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.operation import Operation
 from vantage.views.recipes import evaluation, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
 from vantage.views.statistics import CIFAR10, IMAGENET, STL10, Statistics
@@ -19,17 +20,22 @@ __all__ = [
     "Flip",
     "GaussianBlur",
     "Grayscale",
+    "Jigsaw",
     "Normalise",
     "Operation",
     "RandomResizedCrop",
     "Statistics",
     "ViewMaker",
     "Views",
+    "WithJigsaw",
     "evaluation",
     "interclr",
     "linear_training",
     "moco_v2",
     "npid",
+    "pirl",
     "pycontrast_a",
+    "pycontrast_jigsaw",
     "simclr",
+    "vissl_jigsaw",
 ]

@@ -33,11 +33,11 @@ class ViewMaker(Protocol):
 
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
-    ) -> list[Float[Tensor, "b _ _ _"]]:
+    ) -> list[Float[Tensor, "b ..."]]:
         """The rest, for a batch of what `crop` gave, on the device where it lies."""
         ...
 
-    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b _ _ _"]]:
+    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
         """All of the work, for a batch of whole images on their device."""
         ...
 

@@ -1,0 +1,69 @@
+"""Drawing near neighbours in beside the own positive, which alone stands in the denominator.
+
+b: queries   p: positives of each query
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from vantage.estimators.estimator import check_temperature, mean_of_kept
+from vantage.records import Scores
+
+__all__ = ["MeanNeighbours", "SoftNeighbours"]
+
+
+@dataclass(frozen=True)
+class SoftNeighbours:
+    """log( exp(a₀/τ) + Σ exp(b/τ) ) − log Σ exp(a/τ) over all positives a, of which a₀ is the first that counts.
+
+    `neighbor_views` of Ring's release (arXiv 2010.02037), joined by log-sum-exp. Neighbours are above the line only, so
+    it may be negative. With one positive it is InfoNCE. `Neighbours` puts the own positive first.
+    """
+
+    temperature: float = 0.07
+    """τ: what cosines are divided by."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        some = positive.keep.any(1)
+        logits = torch.where(some[:, None], positive.logits(self.temperature).to(log_partition.dtype), 0.0)
+        first = _first(logits, positive)
+        # The difference first: what is added to it is exactly 0 for a query without neighbours.
+        loss = softplus(log_partition - first, threshold=40.0) + (first - torch.logsumexp(logits, 1))
+        return torch.where(some, loss, 0.0)
+
+
+@dataclass(frozen=True)
+class MeanNeighbours:
+    """log( exp(a₀/τ) + Σ exp(b/τ) ) − mean(a)/τ over all positives a, of which a₀ is the first that counts.
+
+    `neighbor_views` of Ring's release (arXiv 2010.02037), joined by the mean of the logits. With one positive it is
+    InfoNCE. `Neighbours` puts the own positive first.
+    """
+
+    temperature: float = 0.07
+    """τ: what cosines are divided by."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        some = positive.keep.any(1)
+        logits = positive.cosine.to(log_partition.dtype) / self.temperature
+        first = _first(logits, positive)
+        loss = softplus(log_partition - first, threshold=40.0) + (first - mean_of_kept(logits, positive))
+        return torch.where(some, loss, 0.0)
+
+
+def _first(logits: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:
+    """The first positive that counts; 0 for a query without."""
+    leads = positive.keep & (positive.keep.cumsum(1) == 1)
+    return torch.where(leads, logits, 0.0).sum(1)

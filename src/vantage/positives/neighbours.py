@@ -1,0 +1,43 @@
+"""Positives of other images: those nearest to the query, whatever their clusters.
+
+b: queries   p: positives of each query
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from vantage.negatives import AbsoluteRing, Ring
+from vantage.positives.nearest import nearest_rows
+from vantage.positives.positives import Positives, paired
+from vantage.positives.views import Remembered
+from vantage.records import Keys, Scores
+
+__all__ = ["Neighbours"]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The query's own positive, then the keys that a ring drops as too similar: `neighbor_views` of Ring's release
+    (arXiv 2010.02037), which its paper does not have.
+
+    With the same ring among the branch's rules no key is both positive and negative. `SoftNeighbours` and
+    `MeanNeighbours` join the positives in the release's two ways, of which its flag can only choose the first. The own
+    row of a bank is ranked like any other, as in the release: once trained it is the own positive and the nearest
+    neighbour.
+    """
+
+    own: Positives = Remembered()
+    """What the own positive is: its first column leads."""
+
+    ring: Ring | AbsoluteRing = Ring()
+    """The ring whose inner cut is taken, of all keys that are remembered."""
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+        """Raises `UserError` for what `own` or the ring refuses."""
+        own = self.own(query, keys, pool, step)
+        inner, _ = self.ring.ranks(torch.tensor([len(pool)]), step)
+        row = nearest_rows(query, pool, int(inner))
+        near = paired(query, pool.vector[row], row, torch.ones_like(row, dtype=torch.bool))
+        pairs = ((own.cosine, near.cosine), (own.key, near.key), (own.keep, near.keep))
+        return Scores(*(torch.cat(pair, dim=1) for pair in pairs))

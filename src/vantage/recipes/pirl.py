@@ -1,0 +1,46 @@
+"""PIRL: an image and its jigsaw are both drawn to what a bank remembers of the image."""
+
+from dataclasses import replace
+
+from vantage.branch import Branch
+from vantage.encoders import Encoder, JigsawHead, Linear, Shared
+from vantage.estimators import InfoNCE
+from vantage.memory import Bank
+from vantage.negatives import Sample
+from vantage.positives import Remembered
+from vantage.recipes.backbones import SMALL, resnet
+from vantage.recipes.instance_discrimination import instance_discrimination
+from vantage.run import Run
+from vantage.schedules import Constant
+from vantage.views import pirl as pirl_views
+
+__all__ = ["pirl"]
+
+
+def pirl(size: int = 224) -> Run:
+    """PIRL (Misra and van der Maaten, arXiv 1912.01991), in the form of the PyContrast code: instance discrimination
+    for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07.
+
+    Both compare with the own row and the same 65,536 random rows (4,096 for small images) of one bank, which only whole
+    images are written to. The authors' own code (VISSL) has noise-contrastive estimation over 32,000, 800 epochs of
+    1,024 images, and colour changes on every patch (`vissl_jigsaw`).
+
+    Up to 96 pixels: the other small-image values of `instance_discrimination`, which is what β = 0 leaves.
+    """
+    small = size <= SMALL
+    whole = Branch(
+        Bank(0.5),
+        Remembered(),
+        (Sample(4_096 if small else 65_536),),
+        InfoNCE(0.07),
+        Constant(0.5),
+        keys=(),
+        pool=(0,),
+    )
+    return replace(
+        instance_discrimination(size),
+        recipe="pirl",
+        views=pirl_views(size),
+        encoders=Shared(Encoder(resnet(size), Linear(128), jigsaw=JigsawHead(Linear(128)))),
+        branches=(whole, replace(whole, query=1)),
+    )
