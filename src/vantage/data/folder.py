@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.listing import list_images
 from vantage.data.names import Names, classes_from
-from vantage.data.source import hash_of, spread, stamp_of_files
+from vantage.data.source import hash_of, some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 
 
@@ -121,12 +121,7 @@ class Folder:
     def fingerprint(self) -> str:
         """A hash of all names and labels, and of the bytes of at most 32 files evenly spaced among them."""
         facts = [*self._names.facts(), "\n".join(self.classes).encode(), self._labels.tobytes()]
-        for number in spread(len(self)):
-            try:
-                facts.append(bytes(self.encoded(number)))
-            except UnreadableImage:
-                facts.append(b"unreadable")
-        return hash_of(facts)
+        return hash_of([*facts, *some_of(len(self), self.encoded)])
 
     def stamp(self) -> str:
         """A hash of the size and time of change of every file."""

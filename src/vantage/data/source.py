@@ -5,14 +5,14 @@ h, w: height and width in pixels   n: images chosen
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from vantage.errors import DataError
+from vantage.errors import DataError, UnreadableImage
 
 
 @runtime_checkable
@@ -133,6 +133,15 @@ def hash_of(facts: Iterable[bytes]) -> str:
         digest.update(len(fact).to_bytes(8, "little"))
         digest.update(fact)
     return digest.hexdigest()
+
+
+def some_of(count: int, read: Callable[[int], bytes | bytearray]) -> Iterator[bytes]:
+    """What `read` gives for at most 32 of `count` images, evenly spaced; b"unreadable" for one that cannot be read."""
+    for number in spread(count):
+        try:
+            yield bytes(read(number))
+        except UnreadableImage:
+            yield b"unreadable"
 
 
 def spread(count: int, most: int = 32) -> Iterator[int]:

@@ -25,7 +25,7 @@ from torch import Tensor
 from vantage.data.cache import read_json, try_write_json, written_whole
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.names import Names, classes_from, parent
-from vantage.data.source import hash_of, spread, stamp_of_files
+from vantage.data.source import hash_of, some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 
 _VERSION = 1
@@ -87,12 +87,7 @@ class Tar:
     def fingerprint(self) -> str:
         """A hash of all names and sizes, and of the bytes of at most 32 images evenly spaced."""
         facts = [*self._names.facts(), self._sizes.tobytes()]
-        for number in spread(len(self)):
-            try:
-                facts.append(self.encoded(number))
-            except UnreadableImage:
-                facts.append(b"unreadable")
-        return hash_of(facts)
+        return hash_of([*facts, *some_of(len(self), self.encoded)])
 
     def stamp(self) -> str:
         """A hash of the size and time of change of the tar."""

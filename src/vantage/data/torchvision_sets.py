@@ -19,7 +19,7 @@ from torchvision.datasets.utils import download_and_extract_archive
 
 from vantage.data.arrays import Arrays
 from vantage.data.decode import to_rgb
-from vantage.data.source import Source, hash_of, spread
+from vantage.data.source import Source, hash_of, some_of
 from vantage.errors import DataError, UnreadableImage
 
 
@@ -127,12 +127,7 @@ class TorchvisionSet:
     def fingerprint(self) -> str:
         """A hash of the set's name, all labels, and the pixels of at most 32 images evenly spaced."""
         facts = [self.title.encode(), self._labels.tobytes()]
-        for number in spread(len(self)):
-            try:
-                facts.append(self.image(number).numpy().tobytes())
-            except UnreadableImage:
-                facts.append(b"unreadable")
-        return hash_of(facts)
+        return hash_of([*facts, *some_of(len(self), lambda number: self.image(number).numpy().tobytes())])
 
 
 def read_cifar(files: tuple[Path, ...], label_bytes: int, names: tuple[str, ...]) -> Arrays:
