@@ -11,10 +11,13 @@ import torch
 from references import losses as reference
 from references import memory
 from small_runs import small_run, write_images
+from tiny import TinyBackbone
 from torch import Tensor
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
+import vantage
+from vantage.embedding import Work
 from vantage.encoders import JigsawHead, Momentum, SplitBatchNorm
 from vantage.feed import Feed
 from vantage.learner import Learner, Step
@@ -175,3 +178,17 @@ def test_it_trains_on_images_that_are_streamed_or_resident(resident: int, tmp_pa
     assert whole.shape == (8, 3, 16, 16) and patches.shape == (8, 9, 3, 5, 5)
     for images in (whole, patches.flatten(0, 1)):
         assert images.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_the_backbone_is_what_is_left(tmp_path: Path, monkeypatch):
+    """Loaded, embedded and exported alone, for whole images of the view's size."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    place = write_images(tmp_path / "images.npz")
+    run = small_run("pirl", place, epochs=1)
+    run = replace(run, monitoring=replace(run.monitoring, knn_every=1))
+    train(run, tmp_path / "run")
+    trained = vantage.load(tmp_path / "run", allow=("tiny",))
+    assert set(trained.backbone.state_dict()) == set(TinyBackbone().build().state_dict())
+    assert trained.view.size == 16
+    vector = vantage.embed(trained, vantage.open_source(place), Work("cpu")).vector
+    assert vector.shape == (48, trained.width) and vector.std(0).min() > 0

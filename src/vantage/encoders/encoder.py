@@ -41,9 +41,7 @@ class Encoder:
         backbone = self.backbone.build()
         width = width_of(backbone)
         head = self.normalisation.convert(self.head.build(width))
-        jigsaw = None if self.jigsaw is None else self.jigsaw.build(width)
-        if jigsaw is not None:
-            self.normalisation.convert(jigsaw)
+        jigsaw = None if self.jigsaw is None else self.normalisation.convert(self.jigsaw.build(width))
         return EncoderNetwork(self.normalisation.convert(backbone), head, self.head.width, jigsaw)
 
 
