@@ -22,8 +22,9 @@ def pirl(size: int = 224) -> Run:
     for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07.
 
     Both compare with the own row and the same 65,536 random rows (4,096 for small images) of a bank that only whole
-    images are written to. Deviation: a bank for each, which start apart and grow equal. The authors' own code (VISSL) has noise-contrastive estimation over 32,000, 800 epochs of
-    1,024 images, and colour changes on every patch (`vissl_jigsaw`).
+    images are written to. Deviation: a bank for each, which start apart and grow equal. The authors' own code (VISSL)
+    has noise-contrastive estimation over 32,000, 800 epochs of 1,024 images, and colour changes on every patch
+    (`vissl_jigsaw`).
 
     Up to 96 pixels: the other small-image values of `instance_discrimination`, which is what β = 0 leaves.
     """
