@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 import torch
-from small_runs import IMAGES, small_run, write_images
+from small_runs import IMAGES, new_process, resume_in_process, small_run, train_in_process, write_images
 from torch import Tensor
 
 import vantage
@@ -26,7 +27,6 @@ from vantage.session import Session
 from vantage.settings import allowing
 
 RECIPES = [recipe.__name__ for recipe in vantage.RECIPES]
-HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -80,33 +80,58 @@ def test_a_run_interrupted_in_mid_epoch_ends_as_if_it_never_was(recipe: str, pla
     assert rows(tmp_path / "whole") == rows(tmp_path / "cut")
 
 
+def wait_for_a_checkpoint(folder: Path, process: BaseProcess | subprocess.Popen[bytes]) -> None:
+    """Until the run has one, or ended without."""
+    ended = process.is_alive if isinstance(process, BaseProcess) else lambda: process.poll() is None
+    while not list(folder.glob("checkpoint/step-*")) and ended():
+        time.sleep(0.005)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, place: str, tmp_path: Path):
-    program = [sys.executable, str(HERE / "small_runs.py")]
     train(small_run(recipe, place), tmp_path / "whole")
     folder = tmp_path / "killed"
-    process = subprocess.Popen([*program, "train", recipe, place, str(folder)])
-    while not list(folder.glob("checkpoint/step-*")) and process.poll() is None:
-        time.sleep(0.01)
-    time.sleep(0.05 * (RECIPES.index(recipe) + 1))  # another moment for each recipe
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    subprocess.run([*program, "resume", recipe, place, str(folder)], check=True)
+    process = new_process(train_in_process, recipe, place, folder)
+    wait_for_a_checkpoint(folder, process)
+    time.sleep(0.02 * RECIPES.index(recipe))  # another moment for each recipe
+    process.kill()  # SIGKILL
+    process.join()
+    going_on = new_process(resume_in_process, folder)
+    going_on.join()
+    assert going_on.exitcode == 0
     assert_equal(state(tmp_path / "whole"), state(folder))
     assert rows(tmp_path / "whole") == rows(folder)
 
 
 @pytest.mark.slow
+def test_a_killed_command_resumes_bit_equal(place: str, tmp_path: Path):
+    program = [sys.executable, "-m", "vantage.cli"]
+    words = ["--data", place, "--size", "16", "--epochs", "2", "--batch", "8", "--hardware.precision", "32-true"]
+    words += ["--hardware.accelerator", "cpu", "--monitoring.checkpoint_minutes", "0", "--monitoring.log_every", "1"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*program, "pretrain", "moco_v2", *words, "--out", str(whole)], check=True, env=environment)
+    process = subprocess.Popen([*program, "pretrain", "moco_v2", *words, "--out", str(killed)], env=environment)
+    wait_for_a_checkpoint(killed, process)
+    process.kill()
+    process.wait()
+    subprocess.run([*program, "resume", str(killed)], check=True, env=environment)
+    assert len(rows(whole)) == 2 * IMAGES // 8
+    assert_equal(state(whole), state(killed))
+    assert rows(whole) == rows(killed)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_save_and_end_cleanly(number: signal.Signals, place: str, tmp_path: Path):
-    program = [sys.executable, str(HERE / "small_runs.py")]
     folder = tmp_path / "run"
-    process = subprocess.Popen([*program, "train", "moco_v2", place, str(folder)])
-    while not list(folder.glob("checkpoint/step-*")) and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(number)
-    assert process.wait(timeout=60) == 0
+    process = new_process(train_in_process, "moco_v2", place, folder)
+    wait_for_a_checkpoint(folder, process)
+    assert process.pid is not None
+    os.kill(process.pid, number)
+    process.join(timeout=60)
+    assert process.exitcode == 0
     with allowing("tiny"):
         assert resume(folder).finished
 
