@@ -18,6 +18,7 @@ from PIL import Image
 from vantage import Run, settings
 from vantage.cli import main
 from vantage.cli.fields import field_help, headings, leaves, replaced
+from vantage.cli.images import absolute
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.summary import short, summary
 from vantage.cli.training import overridden
@@ -287,6 +288,9 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("embed RUN --data IMAGES", "needs --out"),
         ("embed RUN --data IMAGES --out OUT", "holds no checkpoint"),
         ("embed --data IMAGES --out OUT", "RUN"),
+        ("embed RUN --data OUT/nowhere --out OUT.npy", "holds no checkpoint"),
+        ("embed RUN --data IMAGES --quite", "no option --quite; did you mean --quiet?"),
+        ("evaluate knn RUN --data OUT/nowhere", "holds no checkpoint"),
         ("evaluate", "needs a protocol first"),
         ("evaluate kn RUN --data IMAGES", "no protocol 'kn'; did you mean knn?"),
         ("evaluate knn RUN", "needs --data"),
@@ -364,6 +368,19 @@ def test_resume_may_change_hardware_monitoring_and_place(trained: Trained, tmp_p
     )
     assert run == replaced(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.place": "x"})
     assert run_of(trained, "resume", tmp_path, "--epochs", str(stored.epochs)) == stored
+
+
+def test_a_run_finds_its_images_from_any_folder(
+    trained: Trained, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(images.parent)
+    run = run_of(trained, "pretrain", "moco_v2", "--data", images.name, "--out", tmp_path / "run")
+    assert run.data.place == str(images.parent / images.name)
+    assert absolute("torchvision:CIFAR10") == "torchvision:CIFAR10"
+    assert absolute(f"{images.name}#a") == f"{images}#a"
+    settings.write(replaced(moco_v2(32).fit(40), {"data.place": "gone"}), tmp_path)
+    assert main(["resume", str(tmp_path)]) == 2
+    assert "the images of the run are not at gone: say where they are with --data PATH" in capsys.readouterr().err
 
 
 # Telling

@@ -25,12 +25,20 @@ from vantage.embedding import Work, batches
 from vantage.errors import UserError
 from vantage.trained import Trained
 
-__all__ = ["write_embeddings"]
+__all__ = ["check_file", "write_embeddings"]
 
 _SAFE_EVERY = 32
 """Batches between notes of what is safe on disk."""
 _GROUP_BYTES = 32 << 20
 """Bytes of embeddings in a row group of a Parquet file, about."""
+
+
+def check_file(file: Path) -> None:
+    """Raises `UserError` for a file that embeddings cannot be written to: another ending, or one that exists."""
+    if file.suffix.lower() not in (".parquet", ".npy"):
+        raise UserError(f"embeddings cannot be written as {file.name}: end the name with .parquet or .npy")
+    if file.exists():
+        raise UserError(f"{file} exists already: remove it, or choose another name")
 
 
 def write_embeddings(trained: Trained, source: Source, file: Path, work: Work | None = None) -> Path:
@@ -49,10 +57,7 @@ def write_embeddings(trained: Trained, source: Source, file: Path, work: Work | 
     `vantage.data.readable`.
     """
     work = work or Work()
-    if file.suffix.lower() not in (".parquet", ".npy"):
-        raise UserError(f"embeddings cannot be written as {file.name}: end the name with .parquet or .npy")
-    if file.exists():
-        raise UserError(f"{file} exists already: remove it, or choose another name")
+    check_file(file)
     facts = {
         "encoder": trained.digest(),
         "checkpoint": str(trained.checkpoint.name) if trained.checkpoint else trained.name,

@@ -80,8 +80,7 @@ def _go(run: Run, folder: Path, found: Path | None, teller: Teller, resumed: boo
     source, told = open_images(run.data, progress=None)
     teller.line(told)
     session = Session(run, fabric, source)
-    if processes.rank() == 0:  # only now: what is refused leaves no folder behind that would hold a run
-        _introduce(run, folder, source, resumed)
+    _introduce(run, folder, source, resumed)  # only now: what is refused leaves no folder behind that would hold a run
     step, clock = session.restore(found) if found else (0, 0.0)
     if resumed:
         at = f"continuing at step {step:,}" if found else "there is no checkpoint yet: starting at the first step"
@@ -150,12 +149,16 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
-    """Write the settings and where the run comes from, or check that a resumed run is still the same."""
+    """Write the settings and where the run comes from, or check that a resumed run is still the same.
+
+    Every process checks, so that all of them stop; the first one writes.
+    """
     told = provenance(source.fingerprint(), len(source))
-    path = folder / "provenance.json"
-    if not resumed and not (folder / "settings.json").exists():
-        settings.write(run, folder)
-        write_json(path, [told])
+    path, first = folder / "provenance.json", processes.rank() == 0
+    if not resumed:
+        if first:
+            settings.write(run, folder)
+            write_json(path, [told])
         return
     refuse_conflicts(settings.read(folder), run)
     before = read_provenance(folder)
@@ -164,7 +167,8 @@ def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
             f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.place} now holds "
             f"{len(source):,} or other ones: give the same images back (--data PATH, if they have moved)"
         )
-    write_json(path, [*before, told])
+    if first:
+        write_json(path, [*before, told])
 
 
 class _Watch:

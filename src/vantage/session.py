@@ -134,7 +134,8 @@ def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
             precision=chosen.precision,
         )
     except (ValueError, RuntimeError) as problem:
-        raise UserError(f"the hardware asked for ({chosen}) cannot be had: {problem}") from problem
+        asked = f"{chosen.devices} × {accelerator} on {chosen.nodes} machine(s), {chosen.precision}"
+        raise UserError(f"the hardware asked for ({asked}) cannot be had: {problem}") from problem
     fabric.launch()
     return fabric, replace(run, hardware=chosen)
 

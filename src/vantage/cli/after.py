@@ -97,10 +97,11 @@ def embed(words: list[str], voice: Voice) -> int:
     asked = parse(Command("vantage embed", embed.__doc__ or "", {}), options(Embedding, ("run",)), words).values
     if not asked["out"]:
         raise UserError("vantage embed needs --out: a file ending with .parquet or .npy")
-    from vantage.embedding_file import write_embeddings
+    from vantage.embedding_file import check_file, write_embeddings
     from vantage.trained import load
 
     trained = load(Path(asked["run"]), asked["network"])
+    check_file(Path(asked["out"]))  # mistakes are told before a million images are looked at
     source = _source(asked["data"], asked, voice)
     file = write_embeddings(trained, source, Path(asked["out"]), _work(asked, voice, asked["batch"]))
     voice.note(f"{len(source):,} images × {trained.width:,} numbers")
@@ -134,6 +135,11 @@ def evaluate(words: list[str], voice: Voice) -> int:
     parsed = parse(command, (*options(Evaluation, ("run",)), *fields), words[1:])
     asked = parsed.values
     protocol = type(protocol)(**{leaf.path: asked[leaf.path] for leaf in fields})
+    from vantage.trained import load
+
+    load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
+    if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
+        raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
     train = _source(asked["data"], asked, voice)
     test = _source(asked["test"], asked, voice) if asked["test"] else None
     result = judge(

@@ -15,7 +15,10 @@ from vantage.cli.fields import REQUIRED, Leaf
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["Command", "Parsed", "parse", "wants_help"]
+__all__ = ["EVERYWHERE", "Command", "Parsed", "parse", "wants_help"]
+
+EVERYWHERE = ("--quiet", "--import", "--help")
+"""Flags that every verb knows."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def _check(
 ) -> None:
     for flag in written:
         if flag not in flags and flag not in also:
-            hint = did_you_mean(flag, (*flags, *also), f"; see {command.name} --help")
+            hint = did_you_mean(flag, (*flags, *also, *EVERYWHERE), f"; see {command.name} --help")
             raise UserError(f"{command.verb} has no option {flag}{hint}")
     asked = {flags[flag] for flag in written if flag in flags}
     for leaf in known:

@@ -1,5 +1,6 @@
 """Images as a verb opens them: all of them are looked at first."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vantage.cli.console import Voice
@@ -8,7 +9,7 @@ if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.run import Data
 
-__all__ = ["look_at"]
+__all__ = ["absolute", "look_at"]
 
 
 def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
@@ -32,3 +33,9 @@ def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
         return open_images(data, advance)
     finally:
         progress.stop()
+
+
+def absolute(place: str) -> str:
+    """A place on this disk from its root, so that a run finds its images from any folder; other places as they are."""
+    path, mark, part = (place, "", "") if Path(place).exists() else place.partition("#")
+    return f"{Path(path).absolute()}{mark}{part}" if path and Path(path).exists() else place

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
-from vantage.cli.images import look_at
+from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe, first_line
 from vantage.errors import UserError
 
@@ -68,6 +68,7 @@ def pretrain(words: list[str], voice: Voice) -> int:
     fitted = planned.fit(images)
     asked = parse(_command(recipe, fitted), (*own, *_fields(fitted)), words)
     changes = _changes(asked, _fields(fitted))
+    changes["data.place"] = absolute(changes["data.place"])
     run = overridden(fitted, changes)
     _tell_differences(planned, fitted, run, changes, voice)
     return _train(run, out, images, voice)
@@ -96,7 +97,8 @@ def _read_early(recipe: "Callable[[int], Run]", own: tuple[Leaf, ...], words: li
 def resume(words: list[str], voice: Voice) -> int:
     """Continue a run where it stopped: vantage resume RUN [--hardware.devices 2].
 
-    Fields of hardware, monitoring and data may be changed; a resumed run keeps all others.
+    Fields of hardware, monitoring and data may be changed (--data where the images have moved); a resumed run keeps all
+    others.
     """
     from vantage import settings
     from vantage.run import Data, Hardware, Monitoring, refuse_conflicts
@@ -115,6 +117,10 @@ def resume(words: list[str], voice: Voice) -> int:
     from vantage.progress import teller
 
     refuse_conflicts(stored, run)
+    place = run.data.place
+    moved = ":" not in place and not any(Path(path).exists() for path in (place, place.partition("#")[0]))
+    if moved and place == stored.data.place:
+        raise UserError(f"the images of the run are not at {place}: say where they are with --data PATH")
     return _ended(loop.resume(Path(words[0]), run, teller(voice.silent)), voice)
 
 
