@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import interleave, speedup, write_results
+from timing import interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import InfoNCE
@@ -97,20 +97,6 @@ def peak(name: str, length: int) -> float:
     """MiB that one step takes above what was resident before it, in a fresh process."""
     command = [sys.executable, __file__, "--peak", name, "--length", str(length)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
-
-
-def measured_peak(step: Callable[[], object]) -> float:
-    """MiB that a step adds: the high-water mark is reset, then one step is taken (Linux)."""
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    before = _status("VmRSS")
-    step()
-    return _status("VmHWM") - before
-
-
-def _status(field: str) -> float:
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
 
 
 def main() -> None:

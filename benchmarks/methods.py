@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from losses import measured_peak
-from timing import interleave, speedup, write_results
+from timing import interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import JCL, InfoNCE

@@ -17,7 +17,7 @@ import statistics
 import time
 
 import torch
-from timing import interleave, speedup, write_results
+from timing import interleave, measured_peak, speedup, write_results
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, conv2d, cross_entropy, normalize, relu
 from torch.utils.data import DataLoader, TensorDataset
@@ -101,6 +101,9 @@ def cached(vector: Tensor, label: Tensor, query: Tensor, wanted: Tensor) -> Curv
     return curve
 
 
+PROBES = {"cached (L-BFGS)": cached, "SGD through a DataLoader": loader_sgd}
+
+
 def sweep(vector: Tensor, label: Tensor, rates: list[float]) -> None:
     """One epoch of some learning rates side by side."""
     heads = Heads(torch.zeros(int(label.max()) + 1, vector.shape[1]), torch.zeros(int(label.max()) + 1), rates)
@@ -117,10 +120,10 @@ def main() -> None:
     given = arguments.parse_args()
     torch.set_num_threads(given.threads)
     facts = data(given.place)
-    curves: dict[str, list[Curve]] = {"cached (L-BFGS)": [], "SGD through a DataLoader": []}
+    curves: dict[str, list[Curve]] = {name: [] for name in PROBES}
     for _ in range(given.rounds):
-        curves["cached (L-BFGS)"].append(cached(*facts))
-        curves["SGD through a DataLoader"].append(loader_sgd(*facts))
+        for name, probe in PROBES.items():
+            curves[name].append(probe(*facts))
     every = itertools.chain.from_iterable(itertools.chain.from_iterable(curves.values()))
     aim = max(accuracy for _, accuracy in every) - 0.5
     reached = {name: [_first(curve, aim) for curve in found] for name, found in curves.items()}
@@ -133,6 +136,7 @@ def main() -> None:
             "seconds_in_all": round(statistics.median(curve[-1][0] for curve in found), 2),
             "final_accuracy": round(statistics.median(curve[-1][1] for curve in found), 2),
             "cached_is_faster_by": round(speedup(reached, "cached (L-BFGS)", name), 2),
+            "peak_mib": round(measured_peak(lambda probe=PROBES[name]: probe(*facts))),
         }
         rows.append(row)
     one, six = "one rate, an epoch", "six rates side by side, an epoch"

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from timing import interleave, speedup, write_results
+from timing import interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 import vantage
@@ -118,8 +118,6 @@ def main() -> None:
     chosen = parser.parse_args()
     steps = cases(chosen.batch, chosen.device)
     if chosen.peak:
-        from losses import measured_peak
-
         print(measured_peak(steps[chosen.peak]))
         return
     base = next(iter(steps))

@@ -5,6 +5,8 @@ is quoted is the median of the per-round ratios. With one thread the clock is th
 Peak memory is measured in a fresh process, because a heap once grown hides the next case.
 """
 
+import contextlib
+import ctypes
 import datetime
 import importlib.metadata
 import json
@@ -44,20 +46,23 @@ def speedup(seconds: Mapping[str, Sequence[float]], case: str, base: str) -> flo
     return statistics.median(slow / fast for slow, fast in zip(seconds[base], seconds[case], strict=True))
 
 
-def peak_memory(command: Sequence[str]) -> float:
-    """Largest resident memory, in MiB, of the Python program `command` (its arguments, without the interpreter).
+def measured_peak(case: Callable[[], object]) -> float:
+    """MiB that a case adds at its peak (Linux): the system's high-water mark is set back, then the case runs once.
 
-    Measure a program that does nothing but import as well, and subtract. Raises `CalledProcessError` when it fails.
+    Heaps that other cases have grown are handed back first; still, a fresh process gives the cleanest figure.
     """
-    measured = (
-        "import resource, runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__'); "
-        "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    program = [sys.executable, "-c", measured, *command]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    last = next(line for line in reversed(done.stdout.splitlines()) if line.startswith("peak "))
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is bytes there, KiB elsewhere
-    return int(last.split()[1]) * unit / 2**20
+    with contextlib.suppress(AttributeError, OSError):  # another C library keeps them
+        ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    before = _status("VmRSS")
+    case()
+    return _status("VmHWM") - before
+
+
+def _status(field: str) -> float:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
 
 
 def write_results(name: str, rows: Sequence[Mapping[str, Any]]) -> Path:

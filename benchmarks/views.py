@@ -18,7 +18,7 @@ import skimage.data
 import sklearn.datasets
 import torch
 from PIL import Image, ImageFilter
-from timing import interleave, speedup, write_results
+from timing import interleave, measured_peak, speedup, write_results
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
@@ -173,10 +173,12 @@ def measure(title: str, cases: Cases, rounds: int, views: int) -> list[dict]:
             "microseconds_per_view": round(middle / views * 1e6, 1),
             "times_faster_than": base,
             "times": round(speedup(seconds, name, base), 2),
+            "peak_mib": round(measured_peak(cases[name])),
             "rounds": len(times),
         }
         rows.append(row)
-        print(f"{title:8} {name:34} {row['microseconds_per_view']:>9} us/view {row['times']:>7}x {base}", flush=True)
+        told = f"{row['microseconds_per_view']:>9} us/view {row['times']:>7}x {base}, {row['peak_mib']} MiB"
+        print(f"{title:8} {name:34} {told}", flush=True)
     return rows
 
 
