@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from vantage.data import Folder, Parquet, Source, Subset, Tar, labels_of, open_source
+from vantage.data.source import some_of
 from vantage.data.torchvision_sets import TorchvisionSet, read_cifar
 from vantage.errors import DataError, UnreadableImage, UserError
 
@@ -118,6 +119,17 @@ def test_names(places: dict[str, str], tmp_path: Path) -> None:
     assert opened("list.txt").name(4) == "photos/train/dog/04.png"
     assert opened("a.tar.gz").name(4) == "photos/train/dog/04.png"
     assert opened("a.parquet").name(4) == opened("a.npz").name(4) == "row 4"
+
+
+def test_a_fingerprint_reads_32_images_evenly_spaced_and_notes_the_unreadable() -> None:
+    def read(number: int) -> bytes:
+        if number == 0:
+            raise UnreadableImage("0.png", "cut off")
+        return bytes([number])
+
+    evenly = [bytes([step * 99 // 31]) for step in range(1, 32)]
+    assert list(some_of(100, read)) == [b"unreadable", *evenly]
+    assert list(some_of(3, read)) == [b"unreadable", b"\1", b"\2"]
 
 
 def test_fingerprints_follow_contents_not_times_or_places(tree: Path, tmp_path: Path) -> None:
