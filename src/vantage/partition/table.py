@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.negatives import Rule, Sample
+from vantage.partition.drawn import drawn_cosines
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Scores, score
 
@@ -39,7 +40,7 @@ def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) ->
     first = rules[0] if rules else None
     if isinstance(first, Sample) and first.replacement and first.count * _GATHER_COST <= len(pool):
         column = first.columns(query, len(pool))
-        cosine = torch.einsum("bd,bnd->bn", query.vector, pool.vector[column])
+        cosine = drawn_cosines(query.vector, pool.vector, column)
         scores, rules = Scores(cosine, column, torch.ones_like(column, dtype=torch.bool)), rules[1:]
     else:
         scores = score(query, pool)

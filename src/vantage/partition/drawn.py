@@ -1,0 +1,48 @@
+"""Cosines with keys that were drawn: each query has its own, so they are fetched in tiles of query rows.
+
+b: queries   m: keys in the pool   n: keys drawn for each query   r: rows of a tile   d: width
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.partition.precision import BUDGET, in_full
+
+__all__ = ["drawn_cosines"]
+
+_TILE = BUDGET // 4  # the keys of a tile; the product may copy them
+
+
+def drawn_cosines(
+    query: Float[Tensor, "b d"], keys: Float[Tensor, "m d"], column: Int[Tensor, "b n"], budget: int = _TILE
+) -> Float[Tensor, "b n"]:
+    """q · k of every query with the keys at its columns. The b·n fetched keys are never held at once, in either pass:
+    at most `budget` bytes of them. Differentiable once, to queries and keys."""
+    return _Drawn.apply(query, keys, column, budget)  # pyright: ignore[reportReturnType]
+
+
+class _Drawn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, query: Tensor, keys: Tensor, column: Tensor, budget: int) -> Tensor:
+        ctx.rows = max(1, budget // max(1, column.shape[1] * keys.shape[1] * keys.element_size()))
+        ctx.save_for_backward(query, keys, column)
+        tiles = zip(query.split(ctx.rows), column.split(ctx.rows), strict=True)
+        return torch.cat([torch.einsum("rd,rnd->rn", part, keys[at]) for part, at in tiles])
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    @in_full
+    def backward(ctx, gradient: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
+        query, keys, column = ctx.saved_tensors
+        gradient = gradient.to(keys.dtype)
+        to_query = to_keys = None
+        if ctx.needs_input_grad[0]:  # Σ_j gradient · key, without a tensor of queries × columns × width
+            summed = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=gradient, mode="sum")
+            to_query = summed.to(query.dtype)
+        if ctx.needs_input_grad[1]:
+            to_keys = torch.zeros_like(keys)
+            tiles = (tensor.split(ctx.rows) for tensor in (query.to(keys.dtype), column, gradient))
+            for part, at, weight in zip(*tiles, strict=True):
+                to_keys.index_add_(0, at.flatten(), (weight[:, :, None] * part[:, None]).flatten(0, 1))
+        return to_query, to_keys, None, None
