@@ -63,7 +63,7 @@ def new_process(what: Callable[..., None], *arguments: object) -> BaseProcess:
     """A process of its own, started. It is forked from one that did nothing but import, which takes a tenth of the time
     that a new interpreter takes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["vantage.loop", "vantage.recipes"])
+    context.set_forkserver_preload(["vantage.loop", "vantage.recipes", "torch.utils.tensorboard"])
     process = context.Process(target=what, args=arguments)
     process.start()
     return process

@@ -80,11 +80,11 @@ def test_a_run_interrupted_in_mid_epoch_ends_as_if_it_never_was(recipe: str, pla
     assert rows(tmp_path / "whole") == rows(tmp_path / "cut")
 
 
-def wait_for_a_checkpoint(folder: Path, process: BaseProcess | subprocess.Popen[bytes]) -> None:
-    """Until the run has one, or ended without."""
-    ended = process.is_alive if isinstance(process, BaseProcess) else lambda: process.poll() is None
-    while not list(folder.glob("checkpoint/step-*")) and ended():
-        time.sleep(0.005)
+def wait_for_a_checkpoint(folder: Path, process: BaseProcess | subprocess.Popen[bytes], step: int = 1) -> None:
+    """Until the run has one of this step or a later one, or ended without."""
+    alive = process.is_alive if isinstance(process, BaseProcess) else lambda: process.poll() is None
+    while alive() and max((int(path.name[5:14]) for path in folder.glob("checkpoint/step-*")), default=0) < step:
+        time.sleep(0.002)
 
 
 @pytest.mark.slow
@@ -93,10 +93,12 @@ def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, place: st
     train(small_run(recipe, place), tmp_path / "whole")
     folder = tmp_path / "killed"
     process = new_process(train_in_process, recipe, place, folder)
-    wait_for_a_checkpoint(folder, process)
-    time.sleep(0.02 * RECIPES.index(recipe))  # another moment for each recipe
-    process.kill()  # SIGKILL
+    turn = RECIPES.index(recipe)  # another moment for each recipe
+    wait_for_a_checkpoint(folder, process, 1 + turn % 11)
+    time.sleep(0.004 * (turn % 7))
+    process.kill()
     process.join()
+    assert process.exitcode == -signal.SIGKILL, "the run ended before it was killed"
     going_on = new_process(resume_in_process, folder)
     going_on.join()
     assert going_on.exitcode == 0
@@ -115,7 +117,7 @@ def test_a_killed_command_resumes_bit_equal(place: str, tmp_path: Path):
     process = subprocess.Popen([*program, "pretrain", "moco_v2", *words, "--out", str(killed)], env=environment)
     wait_for_a_checkpoint(killed, process)
     process.kill()
-    process.wait()
+    assert process.wait() == -signal.SIGKILL, "the run ended before it was killed"
     subprocess.run([*program, "resume", str(killed)], check=True, env=environment)
     assert len(rows(whole)) == 2 * IMAGES // 8
     assert_equal(state(whole), state(killed))
