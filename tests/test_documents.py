@@ -224,3 +224,11 @@ def test_the_wheel_holds_the_whole_package(tmp_path: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert {str(file.relative_to(SOURCE)) for file in FILES} | {"vantage/py.typed"} <= packed
     assert any(name.endswith("licenses/LICENSE") for name in packed)
+
+
+def test_the_tests_named_in_documents_exist():
+    named = {match for page in PAGES for match in re.findall(r"`([\w/]+\.py)::(\w+)`", page.read_text())}
+    assert len(named) > 30
+    for file, name in sorted(named):
+        text = (REPOSITORY / "tests" / file).read_text()
+        assert re.search(rf"^def {name}\(", text, re.MULTILINE), f"{file} has no {name}"
