@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
 from vantage.learner import Learner
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
-from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, Ring, Sample, Share
+from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, Ring, Sample, Share, Subset
 from vantage.positives import NearMates
 from vantage.run import Run
 from vantage.schedules import Constant, Linear
@@ -103,6 +103,8 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
             match rule:
                 case Sample():
                     rules.append(replace(rule, count=7))
+                case Subset():
+                    rules.append(replace(rule, count=20))
                 case OtherImages() | OtherClusters():
                     rules.append(rule)
                 case Hardest(Share()):

@@ -18,7 +18,7 @@ def vectors(rows: int, width: int, seed: int, dtype: torch.dtype = torch.float64
 def keys(rows: int, width: int, seed: int, images: int | None = None, dtype: torch.dtype = torch.float64) -> Keys:
     """Random keys with seeds; `images` below `rows` makes images repeat."""
     image = torch.arange(rows) % (images or rows)
-    return Keys(vectors(rows, width, seed, dtype), image, seed=query_seeds(seed, 0, torch.arange(rows)))
+    return Keys(vectors(rows, width, seed, dtype), image, seed=query_seeds(seed, 0, torch.arange(rows)), step_seed=seed)
 
 
 def table(cosine: Tensor, keep: Tensor | None = None) -> Scores:

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.branch import Branch
+from vantage.draws import mix
 from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ClusteredStore
-from vantage.negatives import Count, Easiest, Hardest, OtherClusters, Rule, Sample, Share
+from vantage.negatives import Count, Easiest, Hardest, OtherClusters, Rule, Sample, Share, Subset
 from vantage.partition import negatives_of
 from vantage.recipes.interclr import interclr, interclr_moco
 from vantage.recipes.local_aggregation import local_aggregation
@@ -54,7 +55,9 @@ def test_interclr_is_its_loop(recipe):
     views, image, queries = asked(learner, 4)
     found, store, step = learner(views, image, 4), bank(learner, 1), 4
     assert len(store.label.unique()) == 4, "clusters were made"
-    query = Keys(queries[0], image, store.label[image], synthetic.query_seeds(run.seed, step, image))
+    query = Keys(
+        queries[0], image, store.label[image], synthetic.query_seeds(run.seed, step, image), mix(run.seed, step)
+    )
     temperature = run.branches[0].estimator.temperature  # pyright: ignore
     near, far = [], []
     pool = store.read(query)
@@ -184,8 +187,8 @@ def test_a_fitted_recipe_has_clusters_and_pools_that_its_images_fill(recipe, ima
     assert 2 <= memory.clusters <= max(2, images // 43)  # pyright: ignore
     if isinstance(memory, ClusteredBank):
         assert memory.smallest * memory.clusters * 4 <= images
-        (sample,) = [rule for rule in branch.negatives if isinstance(rule, Sample)]
-        assert sample.count <= max(256, 0.0128 * images)
+        (subset,) = [rule for rule in branch.negatives if isinstance(rule, Subset)]
+        assert subset.count <= max(2560, 0.128 * images) and 1 <= subset.count <= images
     else:
         near = branch.negatives[0]
         assert isinstance(near, Hardest) and isinstance(near.amount, Count)

@@ -30,6 +30,7 @@ from vantage.negatives import (
     Rule,
     Sample,
     Share,
+    Subset,
 )
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores, score
@@ -43,6 +44,8 @@ CONTRACT: tuple[Rule, ...] = (
     Sample(5),
     Sample(3, salt=2),
     Sample(4, replacement=False),
+    Subset(8),
+    Subset(3, salt=1),
     Ring(),
     Ring(Linear(0.9, 0.5, 10), Constant(0.3)),
     AbsoluteRing(Constant(0.8), Constant(0.2)),
@@ -54,7 +57,7 @@ CONTRACT: tuple[Rule, ...] = (
 )
 """At least one instance of every rule."""
 
-RANDOM = (Sample,)
+RANDOM = (Sample, Subset)
 """Kinds that draw: independent of the order of keys in law only."""
 
 SIZES = {
@@ -71,7 +74,7 @@ def scene(queries: int, pool: int, images: int, seed: int) -> tuple[Scores, Keys
     query, keys = synthetic.keys(queries, 3, seed, images), synthetic.keys(pool, 3, seed + 1, images)
     label = (torch.arange(pool) % 3)[:, None]
     keys = Keys(keys.vector, keys.image, label)
-    query = Keys(query.vector, query.image, (torch.arange(queries) % 3)[:, None], query.seed)
+    query = replace(query, cluster=(torch.arange(queries) % 3)[:, None])
     scores = score(query, keys)
     if seed % 2:
         scores = scores.only(torch.rand(queries, pool, generator=torch.Generator().manual_seed(seed)) < 0.7)
@@ -173,7 +176,8 @@ def test_a_rule_chooses_on_a_gpu_as_on_the_cpu(rule: Rule):
 
     def moved(record: Keys) -> Keys:
         parts = (record.image, record.clusters, record.seed)
-        return Keys(record.vector.cuda(), *(None if part is None else part.cuda() for part in parts))  # pyright: ignore
+        there = (None if part is None else part.cuda() for part in parts)
+        return Keys(record.vector.cuda(), *there, step_seed=record.step_seed)  # pyright: ignore
 
     there = rule(Scores(before.cosine.cuda(), before.key.cuda(), before.keep.cuda()), moved(query), moved(keys), 0)
     assert there.cosine.device.type == there.key.device.type == there.keep.device.type == "cuda"

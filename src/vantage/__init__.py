@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Ring,
         Sample,
         Share,
+        Subset,
     )
     from vantage.partition import log_partition
     from vantage.positives import ClusterMate, ClusterMates, NearMates, Neighbours, OtherViews, Remembered
@@ -121,6 +122,7 @@ _HOME = {
     "Scores": "vantage.records",
     "Share": "vantage.negatives",
     "SoftNeighbours": "vantage.estimators",
+    "Subset": "vantage.negatives",
     "UnitMeanKey": "vantage.remember",
     "UserError": "vantage.errors",
     "ball_ir": "vantage.recipes",
@@ -193,6 +195,7 @@ __all__ = [
     "Scores",
     "Share",
     "SoftNeighbours",
+    "Subset",
     "UnitMeanKey",
     "UserError",
     "ball_ir",

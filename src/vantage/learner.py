@@ -119,7 +119,8 @@ class Learner(nn.Module):
 
     def _contrast(self, number: int, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int) -> Contrast:
         branch = self.branches[number]
-        query = Keys(queries[branch.query], image, seed=draws.query_seeds(self.seed, step, image))
+        seed = draws.query_seeds(self.seed, step, image)
+        query = Keys(queries[branch.query], image, seed=seed, step_seed=draws.mix(self.seed, step))
         keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
         pool = self.store(number).read(fresh.keys(branch))
         return branch.contrast(query, keys, pool, step, self.estimator(number))

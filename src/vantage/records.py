@@ -33,6 +33,9 @@ class Keys:
     seed: Int[Tensor, "m"] | None = None
     """A random number for each query, from which rules draw; see `vantage.draws`."""
 
+    step_seed: int | None = None
+    """A random number that all queries of a step have in common, on every process, from which `Subset` draws."""
+
     def __len__(self) -> int:
         return len(self.vector)
 
@@ -52,11 +55,18 @@ class Keys:
             )
         return self.seed
 
+    @property
+    def common_seed(self) -> int:
+        """The queries' common random number. Raises `UserError` where nobody gave one."""
+        if self.step_seed is None:
+            raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
+        return self.step_seed
+
     def rows(self, index: slice | Int[Tensor, "r"] | Bool[Tensor, "m"]) -> "Keys":
         """The same record for some rows only."""
         cluster = None if self.cluster is None else self.cluster[index]
         seed = None if self.seed is None else self.seed[index]
-        return Keys(self.vector[index], self.image[index], cluster, seed)
+        return Keys(self.vector[index], self.image[index], cluster, seed, self.step_seed)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def _try(branch: Branch, batch: int) -> None:
     image = torch.arange(batch)
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
-    query = Keys(vector, image, seed=draws.query_seeds(0, 0, image))
+    query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
     remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
     keys = tuple(fresh[view] for view in branch.keys)
     made = branch.contrast(query, keys, store.read(remembered), 0, estimator)

@@ -8,6 +8,7 @@ from vantage.negatives.band import AbsoluteRing, Amount, Ball, BandRule, Count, 
 from vantage.negatives.pairs import OtherClusters, OtherImages, OwnCluster
 from vantage.negatives.rule import PairRule, Rule
 from vantage.negatives.sample import Sample
+from vantage.negatives.subset import Subset
 
 __all__ = [
     "AbsoluteRing",
@@ -25,4 +26,5 @@ __all__ = [
     "Rule",
     "Sample",
     "Share",
+    "Subset",
 ]

@@ -7,6 +7,7 @@ number, chosen by the kinds of the rules and tested equal:
 * *table*: any rules; tiles of query rows, as many as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
 * *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
+* *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others go their own way;
 * *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
@@ -16,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.negatives import BandRule, PairRule, Rule
+from vantage.negatives import BandRule, PairRule, Rule, Subset
 from vantage.partition.band import band
 from vantage.partition.precision import BUDGET
 from vantage.partition.streaming import streaming
@@ -34,6 +35,8 @@ def log_partition(
     Computed in float32 (float64 for float64 input), also under autocast, since these similarities select.
     Differentiable once, to the queries and, where they ask for it, to the keys.
     """
+    if rules and isinstance(rules[0], Subset):
+        return log_partition(query, pool.rows(rules[0].columns(query, len(pool))), rules[1:], temperature, step)
     with torch.autocast(query.vector.device.type, enabled=False):
         if all(isinstance(rule, PairRule) for rule in rules):
             return streaming(query, pool, rules, temperature, step)

@@ -4,6 +4,7 @@ b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -28,9 +29,7 @@ def table(
     rows = max(1, budget // (max(1, len(pool)) * pair))
 
     def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
-        asked = query.rows(part)
-        asked = Keys(vector, asked.image, asked.cluster, asked.seed)
-        return negatives_of(asked, Keys(keys, pool.image, pool.cluster), rules, step)
+        return negatives_of(replace(query.rows(part), vector=vector), replace(pool, vector=keys), rules, step)
 
     return _Table.apply(full(query.vector), full(pool.vector), tile, temperature, rows)  # pyright: ignore
 
