@@ -34,7 +34,7 @@ def problem(many: int, pool: int, seed: int, width: int = 5, rows: int = 3) -> t
 
 def positives(query: Tensor, near: list[Tensor]) -> Scores:
     image = torch.arange(len(query))
-    return OtherViews()(Keys(query, image), tuple(Keys(key, image) for key in near), Keys(query, image))
+    return OtherViews()(Keys(query, image), tuple(Keys(key, image) for key in near), Keys(query, image), 0)
 
 
 def loss(part: JCL | InfoNCE, query: Tensor, near: list[Tensor], far: Tensor, step: int = 0) -> Tensor:
