@@ -10,14 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vantage.branch import owners
 from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
 from vantage.learner import Learner
-from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
-from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, Ring, Sample, Share, Subset
+from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank, StoreOf
+from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, OwnCluster, Ring, Sample, Share, Subset
 from vantage.positives import NearMates
 from vantage.run import Run
 from vantage.schedules import Constant, Linear
-from vantage.views import WithJigsaw
+from vantage.views import Channels, WithJigsaw
 
 IMAGES = 24
 """Images of the tiny data set."""
@@ -32,11 +33,12 @@ class TwoLayers:
     """A convolution, optionally BatchNorm, and pooling: enough for batch statistics to matter."""
 
     normalised: bool = True
+    channels: int = 3
 
     def build(self) -> nn.Module:
-        """Images (b, 3, h, w) to features (b, 10)."""
+        """Images (b, c, h, w) to features (b, 10)."""
         norm = nn.BatchNorm2d(10) if self.normalised else nn.Identity()
-        network = nn.Sequential(nn.Conv2d(3, 10, 3), norm, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        network = nn.Sequential(nn.Conv2d(self.channels, 10, 3), norm, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         setattr(network, "width", 10)  # noqa: B010
         return network
 
@@ -44,10 +46,11 @@ class TwoLayers:
 def _encoder(encoder: Encoder, normalisation: Normalisation | None) -> Encoder:
     head = _head(encoder.head)
     jigsaw = encoder.jigsaw and replace(encoder.jigsaw, patch=_head(encoder.jigsaw.patch), width=6)
+    channels = getattr(encoder.backbone, "in_channels", 3)
     if normalisation is not None:
-        return Encoder(TwoLayers(), head, normalisation, jigsaw)
+        return Encoder(TwoLayers(True, channels), head, normalisation, jigsaw)
     jigsaw = jigsaw and replace(jigsaw, patch=_Plain(jigsaw.patch))
-    return Encoder(TwoLayers(False), _Plain(head), BatchNorm(), jigsaw)
+    return Encoder(TwoLayers(False, channels), _Plain(head), BatchNorm(), jigsaw)
 
 
 def _head(head: Any) -> Any:
@@ -90,12 +93,12 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
         match branch.memory:
             case Queue():
                 memory = Queue(10)  # shorter than two batches, and no multiple of one: wraps
-            case Bank() | InBatch():
+            case Bank() | InBatch() | StoreOf():
                 memory = branch.memory
             case ClusteredBank():  # clusters from the end of the first epoch, refreshed and mended from then on
                 memory = replace(branch.memory, clusters=4, refresh_every=1, smallest=3)
             case ReclusteredBank():
-                memory = replace(branch.memory, clusters=5, clusterings=2, first=1)
+                memory = replace(branch.memory, clusters=5, clusterings=min(2, branch.memory.clusterings), first=1)
             case other:
                 raise AssertionError(f"tell shrunken.py how to make {other} small")
         rules = []
@@ -105,7 +108,7 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
                     rules.append(replace(rule, count=7))
                 case Subset():
                     rules.append(replace(rule, count=20))
-                case OtherImages() | OtherClusters():
+                case OtherImages() | OtherClusters() | OwnCluster():
                     rules.append(rule)
                 case Hardest(Share()):
                     rules.append(Hardest(Share(Constant(0.6))))  # of so few others a tenth would be one
@@ -120,6 +123,12 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
         positives = NearMates(12) if isinstance(branch.positives, NearMates) else branch.positives
         branches.append(replace(branch, memory=memory, positives=positives, negatives=tuple(rules)))
     return replace(run, encoders=role, branches=tuple(branches))
+
+
+def only(run: Run, number: int) -> Run:
+    """The run with one of its branches, and the memory that this reads for its own."""
+    branch = replace(run.branches[number], memory=run.branches[owners(run.branches)[number]].memory)
+    return replace(run, branches=(branch,))
 
 
 def fill(module: nn.Module, seed: int = 0) -> None:
@@ -160,6 +169,8 @@ def shapes(run: Run) -> Shapes:
     made = (whole,) * views.count
     if isinstance(views, WithJigsaw):
         made = (*made[:-1], (views.jigsaw.cells**2, 3, 4, 4))
+    if isinstance(views, Channels):
+        made = tuple((len(part), SIDE, SIDE) for part in views.channels)
     return made[: max(branch.views for branch in run.branches)]
 
 

@@ -11,7 +11,7 @@ import torch
 from tiny import TinyBackbone
 
 import vantage
-from vantage.encoders import Momentum, Shared, SplitBatchNorm
+from vantage.encoders import Encoder, Momentum, PerView, Role, Shared, SplitBatchNorm
 from vantage.loop import resume, train
 from vantage.run import Data, Hardware, Monitoring, Run
 from vantage.settings import allowing
@@ -32,18 +32,28 @@ def write_images(path: Path) -> str:
 def small_run(recipe: str, place: str, epochs: int = 3) -> Run:
     """A recipe with two convolutions for a backbone, batches of 8, a checkpoint after every step."""
     run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).resized(8, epochs)
-    role = run.encoders
-    assert isinstance(role, Shared | Momentum)
-    encoder = replace(role.encoder, backbone=TinyBackbone())
-    if isinstance(encoder.normalisation, SplitBatchNorm):
-        encoder = replace(encoder, normalisation=SplitBatchNorm(2))
     return replace(
         run,
-        encoders=replace(role, encoder=encoder),
+        encoders=_small(run.encoders),
         data=Data(place),
         hardware=Hardware("cpu", precision="32-true"),
         monitoring=Monitoring(log_every=1, checkpoint_minutes=0.0),
     )
+
+
+def _small(role: Role) -> Role:
+    """The role with two convolutions for each backbone."""
+    if isinstance(role, PerView):
+        return PerView(tuple(_tiny(encoder) for encoder in role.encoders))
+    assert isinstance(role, Shared | Momentum)
+    return replace(role, encoder=_tiny(role.encoder))
+
+
+def _tiny(encoder: Encoder) -> Encoder:
+    channels = getattr(encoder.backbone, "in_channels", 3)
+    encoder = replace(encoder, backbone=TinyBackbone(in_channels=channels))
+    split = isinstance(encoder.normalisation, SplitBatchNorm)
+    return replace(encoder, normalisation=SplitBatchNorm(2)) if split else encoder
 
 
 def train_in_process(recipe: str, place: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from references import losses as reference
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage.branch import Branch
+from vantage.branch import Branch, owners
 from vantage.draws import mix
 from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ClusteredStore
@@ -110,9 +110,9 @@ def test_22_lambda_leaves_one_branch(recipe, weight: float):
     run = shrunken.shrunk(recipe(32), None)
     intra, inter = run.branches
     both = (replace(intra, weight=Constant(weight)), replace(inter, weight=Constant(1 - weight)))
-    one = replace(intra if weight else inter, weight=Constant(1.0))
+    (one,) = shrunken.only(run, 0 if weight else 1).branches
     learner = trained(replace(run, branches=both))
-    alone = Learner(run.encoders, (one,), shrunken.IMAGES, run.seed).double()
+    alone = Learner(run.encoders, (replace(one, weight=Constant(1.0)),), shrunken.IMAGES, run.seed).double()
     alone.networks.load_state_dict(learner.networks.state_dict())
     alone.store(0).load_state_dict(learner.store(0 if weight else 1).state_dict())
     views, image, _ = asked(learner, 4)
@@ -169,8 +169,7 @@ def test_24_as_many_draws_as_the_pool_has_leave_no_chance():
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 def test_one_cluster_for_all_ends_and_teaches_nothing_between_images(recipe):
     run = shrunken.shrunk(recipe(32), None)
-    number = len(run.branches) - 1
-    learner = trained(replace(run, branches=(run.branches[number],)))
+    learner = trained(shrunken.only(run, len(run.branches) - 1))
     bank(learner, 0).label.zero_()
     views, image, _ = asked(learner, 4)
     loss = learner(views, image, 4).loss
@@ -182,8 +181,9 @@ def test_one_cluster_for_all_ends_and_teaches_nothing_between_images(recipe):
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
 @given(images=st.integers(16, 2_000_000))
 def test_a_fitted_recipe_has_clusters_and_pools_that_its_images_fill(recipe, images: int):
-    branch: Branch = recipe(224).fit(images).branches[-1]
-    memory = branch.memory
+    run = recipe(224).fit(images)
+    branch: Branch = run.branches[-1]
+    memory = run.branches[owners(run.branches)[-1]].memory
     assert 2 <= memory.clusters <= max(2, images // 43)  # pyright: ignore
     if isinstance(memory, ClusteredBank):
         assert memory.smallest * memory.clusters * 4 <= images

@@ -11,7 +11,8 @@ from references import losses as reference
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage.estimators import InfoNCE, LocalAggregation
+from vantage.errors import UserError
+from vantage.estimators import InfoNCE, LocalAggregation, MeanAggregation, PooledNCE
 
 
 def cosines(rows: int, columns: int, seed: int) -> Tensor:
@@ -64,10 +65,44 @@ def test_15_means_in_place_of_sums_have_the_same_gradient(seed: int):
     """CNCE Eq. 5 over the same sets: the value differs by log(|B| / |C|)."""
     a, b = cosines(3, 2, seed).requires_grad_(), cosines(3, 5, seed + 1).requires_grad_()
     found = LocalAggregation(0.5)(synthetic.table(a), log_partition(b, 0.5), 0)
-    near = torch.cat([a, b], 1) / 0.5
-    of_means = -torch.log((a / 0.5).exp().mean(1) / near.exp().mean(1))
+    near = log_partition(torch.cat([a, b], 1), 0.5)
+    of_means = MeanAggregation(0.5, near=7)(synthetic.table(a), near, 0)
     assert_close(found - of_means, torch.full_like(found, math.log(7 / 2)), rtol=0, atol=1e-4)
     for ours, theirs in zip(
         torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(of_means.sum(), (a, b)), strict=True
     ):
         assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.07, 1.0])
+@given(mates=st.integers(1, 4), others=st.integers(1, 6), seed=st.integers(0, 30))
+def test_means_equal_their_loops(temperature: float, mates: int, others: int, seed: int):
+    a, b = cosines(3, mates, seed).requires_grad_(), cosines(3, others, seed + 1).requires_grad_()
+    rest, rows = log_partition(b, temperature), ([list(row) for row in a], [list(row) for row in b])
+    cases = (
+        (MeanAggregation(temperature, near=11), reference.mean_aggregation(*rows, temperature, 11)),
+        (PooledNCE(temperature), reference.pooled_nce(*rows, temperature)),
+    )
+    for part, loop in cases:
+        found, expected = part(synthetic.table(a), rest, 0), torch.stack(loop)
+        assert_close(found, expected, rtol=0, atol=1e-10)
+        ours = torch.autograd.grad(found.sum(), (a, b), retain_graph=True)
+        theirs = torch.autograd.grad(expected.sum(), (a, b), retain_graph=True)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_close(one, other, rtol=0, atol=1e-10)
+        assert torch.autograd.gradcheck(
+            lambda x, y, p=part: p(synthetic.table(x), log_partition(y, p.temperature), 0), (a, b)
+        )
+
+
+@given(seed=st.integers(0, 50))
+def test_one_mate_makes_the_pooled_positive_info_nce(seed: int):
+    a, b = cosines(3, 1, seed), cosines(3, 5, seed + 1)
+    found, plain = (part(synthetic.table(a), log_partition(b, 0.2), 0) for part in (PooledNCE(0.2), InfoNCE(0.2)))
+    assert_close(found, plain, rtol=0, atol=1e-12)
+
+
+def test_no_near_rows_are_refused():
+    with pytest.raises(UserError, match="at least 1"):
+        MeanAggregation(near=0)
+    assert MeanAggregation(near=4_096).fit(400, 8).near == 100

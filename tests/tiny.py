@@ -25,17 +25,18 @@ class TinyBackbone:
     """Two convolutions."""
 
     channels: int = 12
+    in_channels: int = 3
 
     def build(self) -> nn.Module:
-        return TinyFeatures(self.channels)
+        return TinyFeatures(self.channels, self.in_channels)
 
 
 class TinyFeatures(nn.Sequential):
     width: int
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, in_channels: int = 3) -> None:
         layers = [
-            ("conv1", nn.Conv2d(3, 8, 3, 2, 1)),
+            ("conv1", nn.Conv2d(in_channels, 8, 3, 2, 1)),
             ("bn1", nn.BatchNorm2d(8)),
             ("relu", nn.ReLU()),
             ("conv2", nn.Conv2d(8, channels, 3, 2, 1)),

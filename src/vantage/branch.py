@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.errors import UserError
 from vantage.estimators import Estimator, TableChoice, TableEstimator
-from vantage.memory import Memory
+from vantage.memory import Memory, StoreOf
 from vantage.negatives import Rule
 from vantage.partition import log_partition, negatives_of
 from vantage.positives import Positives
@@ -21,7 +21,7 @@ from vantage.records import Keys, Scores
 from vantage.remember import EachKey, Remember
 from vantage.schedules import Constant, Schedule
 
-__all__ = ["Branch", "Contrast"]
+__all__ = ["Branch", "Contrast", "owners"]
 
 
 class Contrast(NamedTuple):
@@ -38,8 +38,8 @@ class Contrast(NamedTuple):
 class Branch:
     """One contrast: `query` asks, `keys` answer, `pool` is remembered."""
 
-    memory: Memory
-    """Which keys are remembered between steps."""
+    memory: Memory | StoreOf
+    """Which keys are remembered between steps; `StoreOf(n)` reads what branch n remembers."""
 
     positives: Positives
     """Which keys are positives."""
@@ -108,3 +108,20 @@ def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
     counted = positive.keep.any(1)
     share = processes.total(counted.sum()) / processes.count()
     return torch.where(counted, losses, 0.0).sum() / share.clamp(min=1.0 / processes.count())
+
+
+def owners(branches: tuple[Branch, ...]) -> list[int]:
+    """For each branch, the number of the one whose store it reads: its own, unless it has `StoreOf` another."""
+    found: list[int] = []
+    for number, branch in enumerate(branches):
+        if not isinstance(branch.memory, StoreOf):
+            found.append(number)
+            continue
+        other = branch.memory.branch
+        if other >= number or isinstance(branches[other].memory, StoreOf):
+            raise UserError(
+                f"branch {number} reads the store of branch {other}, which must be an earlier one with a memory of its "
+                "own: name that one"
+            )
+        found.append(other)
+    return found

@@ -16,6 +16,7 @@ from safetensors.torch import save
 
 from vantage.data.cache import written_whole
 from vantage.encoders.backbones import LAYERS, ResNet, Timm
+from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.trained import Trained, load
 
@@ -36,14 +37,20 @@ class Exported:
     the same lines, under "how", for a file in the current folder."""
 
 
-def export(run_folder: Path, to: Format, file: Path, network: int = 0, allow: tuple[str, ...] = ()) -> Exported:
+def export(
+    run_folder: Path, to: Format, file: Path, network: int | None = None, allow: tuple[str, ...] = ()
+) -> Exported:
     """Write the backbone of a run's newest checkpoint for torchvision, for timm, or as it is with Vantage's own
     loading.
 
-    Raises `UserError` where the library has no such network, the file does not end with .safetensors or exists
+    Of a run with a network per view, `network` says which. Raises `UserError` where the library has no such network,
+    the file does not end with .safetensors or exists
     already, the disk is full, or the checkpoint is damaged.
     """
-    return export_backbone(load(run_folder, network, allow), to, file)
+    trained = load(run_folder, network, allow)
+    if network is None and isinstance(trained.run.encoders, PerView) and len(trained.run.encoders.encoders) > 1:
+        raise UserError("this run trained a network for each view: choose the one to export (--network 0)")
+    return export_backbone(trained, to, file)
 
 
 def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
@@ -61,6 +68,8 @@ def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
         "size": str(trained.view.size),
         "mean": json.dumps(statistics.mean),
         "std": json.dumps(statistics.std),
+        "space": repr(trained.view.space),
+        "channels": json.dumps(trained.view.channels),
         "backbone": repr(trained.choice),
         "recipe": trained.name,
         "checkpoint": trained.checkpoint.name if trained.checkpoint else "",

@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from vantage import draws, processes
-from vantage.branch import Branch, Contrast
+from vantage.branch import Branch, Contrast, owners
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import Estimator, TableChoice, TableEstimator
-from vantage.memory import Store
+from vantage.memory import Store, StoreOf
 from vantage.records import Keys
 
 __all__ = ["Fresh", "Learner", "Step"]
@@ -73,8 +73,11 @@ class Learner(nn.Module):
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
         self.branches = branches
         self.networks = role.build()
-        stores = [branch.memory.build(images, self.networks.width) for branch in branches]
-        self.stores = nn.ModuleList(stores)
+        self.owners = owners(branches)
+        self.stores = nn.ModuleDict()
+        for number, branch in enumerate(branches):
+            if not isinstance(branch.memory, StoreOf):
+                self.stores[str(number)] = branch.memory.build(images, self.networks.width)
         built = {
             str(n): b.estimator.build(images) for n, b in enumerate(branches) if isinstance(b.estimator, TableChoice)
         }
@@ -126,8 +129,8 @@ class Learner(nn.Module):
         return branch.contrast(query, keys, pool, step, self.estimator(number))
 
     def store(self, branch: int) -> Store:
-        """The store of a branch, by its number."""
-        store = self.stores[branch]
+        """The store that a branch reads, by its number."""
+        store = self.stores[str(self.owners[branch])]
         assert isinstance(store, Store)
         return store
 
@@ -150,5 +153,6 @@ class Learner(nn.Module):
         are written."""
         self.networks.after_step(step)
         for number, branch in enumerate(self.branches):
-            for part in fresh:
-                self.store(number).write(part.keys(branch))
+            if self.owners[number] == number:
+                for part in fresh:
+                    self.store(number).write(part.keys(branch))

@@ -8,7 +8,7 @@ from vantage.evaluate import KNN, accuracy, held_out
 from vantage.evaluate.labelled import with_labels
 from vantage.learner import Learner
 from vantage.run import Run
-from vantage.trained import Trained, evaluation_view
+from vantage.trained import Trained, backbone_of, evaluation_view
 
 __all__ = ["knn_so_far"]
 
@@ -18,15 +18,14 @@ _SHARE = 0.1
 def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device) -> float:
     """kNN accuracy, in per cent, of a tenth of each class of the training images against the others.
 
-    The first trained network is looked at in evaluation mode and left as it was. k is 20 and the temperature .07.
+    The trained networks are looked at in evaluation mode and left as they were. k is 20 and the temperature .07.
     These images were trained on (without their labels), so this compares epochs of a run; `vantage evaluate` compares
     encoders. Raises `UserError` where the images have no labels.
     """
     part, label = with_labels(source)
-    network = learner.networks.kept[0]
-    backbone = network.get_submodule("backbone")
+    backbone = backbone_of(run, learner.networks, None)
     trained = Trained(backbone, evaluation_view(run), run.recipe, run, None, None)
-    before = backbone.training
+    before = learner.networks.training
     backbone.eval()
     try:
         vector = embed(trained, part, Work(device=str(device), workers=max(1, run.data.workers))).vector

@@ -5,7 +5,7 @@ b: images   c: channels   h, w: size of an image in pixels   d: width of the fea
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,14 @@ from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
 from vantage.run import Run
+from vantage.views.channels import Channels
 from vantage.views.colour import Normalise
 from vantage.views.evaluation import Evaluation
 from vantage.views.geometry import RandomResizedCrop
+from vantage.views.spaces import RGB, InSpace
 from vantage.views.statistics import Statistics
 
-__all__ = ["Trained", "digest_of", "evaluation_view", "load", "random_encoder", "raw_pixels"]
+__all__ = ["Trained", "backbone_of", "digest_of", "evaluation_view", "load", "random_encoder", "raw_pixels"]
 
 _NETWORKS = "learner.networks."
 _WHOLE = 96
@@ -49,7 +51,7 @@ class Trained:
     """The run it comes from, or is compared with."""
 
     choice: Backbone | None
-    """What the backbone was built from; none for raw pixels."""
+    """What the backbone was built from; none for raw pixels, and for several backbones joined."""
 
     checkpoint: Path | None
     """Where its parameters were read; none for baselines."""
@@ -64,10 +66,11 @@ class Trained:
         return digest_of(self.backbone)
 
 
-def load(run_folder: Path, network: int = 0, allow: tuple[str, ...] = ()) -> Trained:
+def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = ()) -> Trained:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed.
 
-    `network` counts the trained networks of runs that have one per view; `allow` names modules of your own whose
+    Of a run with a network per view all are taken, their features joined, or the one that `network` counts; `allow`
+    names modules of your own whose
     parts the run uses. The view follows the run: the side is that of its random crops, pixels are normalised as in
     training; images up to 96 pixels are seen whole, larger ones through the middle of a resize 8/7 as large (224
     of 256). Another view: `dataclasses.replace(trained, view=...)`.
@@ -84,27 +87,41 @@ def load(run_folder: Path, network: int = 0, allow: tuple[str, ...] = ()) -> Tra
     return _frozen(run, networks, network, run.recipe, newest)
 
 
-def random_encoder(run: Run, seed: int = 0, network: int = 0) -> Trained:
+def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> Trained:
     """The baseline of the same architecture and view, freshly initialised from `seed`: what training added is the
     difference."""
     return _frozen(run, _build(run.encoders, seed), network, "random encoder", None)
 
 
-def raw_pixels(run: Run, network: int = 0) -> Trained:
+def raw_pixels(run: Run, network: int | None = None) -> Trained:
     """The baseline without an encoder: the pixels of the same view, normalised, averaged down to 32 x 32 where it is
     larger."""
     view = evaluation_view(run, network)
-    return Trained(_Pixels(view.size).eval(), view, "raw pixels", run, None, None)
+    return Trained(_Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
 
 
-def evaluation_view(run: Run, network: int = 0) -> Evaluation:
-    """The view in which a run's images are evaluated; raises `UserError` where its views do not tell size and
-    statistics."""
+def evaluation_view(run: Run, network: int | None = None) -> Evaluation:
+    """The view in which a run's images are evaluated: by one of its networks, or by all of them.
+
+    Raises `UserError` where its views do not tell size and statistics, or where networks that are asked for together
+    see images differently.
+    """
+    if network is None:
+        seen = {_view_of(run, number) for number in range(_count(run.encoders))}
+        whole = {replace(view, channels=(0, 1, 2)) for view in seen}
+        if len(whole) > 1:
+            raise UserError("the networks of this run see images differently: choose one (--network 0)")
+        return seen.pop() if len(seen) == 1 else whole.pop()
+    return _view_of(run, network)
+
+
+def _view_of(run: Run, network: int) -> Evaluation:
     views = getattr(run.views, "views", None)
     maker = views[network] if isinstance(views, tuple) and network < len(views) else run.views
     parts = list(_parts(maker))
     crops = [part for part in parts if isinstance(part, RandomResizedCrop)]
     normalised = [part for part in parts if isinstance(part, Normalise)]
+    spaces = [part.space for part in parts if isinstance(part, InSpace)]
     if not crops or not normalised:
         raise UserError(
             "the run's views have no RandomResizedCrop and Normalise, so size and statistics of an evaluation cannot be"
@@ -112,7 +129,14 @@ def evaluation_view(run: Run, network: int = 0) -> Evaluation:
         )
     size = crops[0].size
     resize = size if size <= _WHOLE else round(size * 8 / 7)
-    return Evaluation(size, resize, Statistics(normalised[-1].mean, normalised[-1].std))
+    statistics = Statistics(normalised[-1].mean, normalised[-1].std)
+    return Evaluation(size, resize, statistics, spaces[-1] if spaces else RGB(), _channels(run, network))
+
+
+def _channels(run: Run, network: int) -> tuple[int, ...]:
+    """The channels that a network sees."""
+    dealt = [part.channels for part in _parts(run.views) if isinstance(part, Channels)]
+    return dealt[0][network] if dealt and isinstance(run.encoders, PerView) else (0, 1, 2)
 
 
 def digest_of(module: nn.Module) -> str:
@@ -124,13 +148,28 @@ def digest_of(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _frozen(run: Run, networks: RoleNetworks, network: int, name: str, source: Path | None) -> Trained:
-    count = len(networks.kept)
-    if not 0 <= network < count:
-        raise UserError(f"network {network} was asked for, but the run trained {count}: choose 0 to {count - 1}")
-    backbone = networks.kept[network].get_submodule("backbone").eval().requires_grad_(False)
-    choice = _choice(run.encoders, network)
+def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Module:
+    """One of the trained backbones, or all of them side by side; raises `UserError` where there is no such network."""
+    kept = [trained.get_submodule("backbone") for trained in networks.kept]
+    if network is None and len(kept) > 1:
+        seen = evaluation_view(run).channels
+        return _Joined(kept, [[seen.index(c) for c in _channels(run, number)] for number in range(len(kept))])
+    if not 0 <= (network or 0) < len(kept):
+        raise UserError(
+            f"network {network} was asked for, but the run trained {len(kept)}: choose 0 to {len(kept) - 1}"
+        )
+    return kept[network or 0]
+
+
+def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, source: Path | None) -> Trained:
+    backbone = backbone_of(run, networks, network).eval().requires_grad_(False)
+    alone = 0 if len(networks.kept) == 1 else network
+    choice = None if alone is None else _choice(run.encoders, alone)
     return Trained(backbone, evaluation_view(run, network), name, run, choice, source)
+
+
+def _count(role: Role) -> int:
+    return len(role.encoders) if isinstance(role, PerView) else 1
 
 
 def _build(role: Role, seed: int) -> RoleNetworks:
@@ -159,13 +198,29 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from _parts(part)
 
 
+class _Joined(nn.Module):
+    """Several backbones side by side, each on its channels of the image; their features one after the other."""
+
+    def __init__(self, backbones: list[nn.Module], channels: list[list[int]]) -> None:
+        super().__init__()
+        self.backbones, self.channels = nn.ModuleList(backbones), channels
+        self.width = sum(width_of(backbone) for backbone in backbones)
+
+    def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+        pairs = zip(self.backbones, self.channels, strict=True)
+        return torch.cat([backbone(images[:, some]) for backbone, some in pairs], 1)
+
+    def extra_repr(self) -> str:
+        return f"channels={self.channels}"
+
+
 class _Pixels(nn.Module):
     """Pixels as features."""
 
-    def __init__(self, size: int, most: int = 32) -> None:
+    def __init__(self, size: int, channels: int = 3, most: int = 32) -> None:
         super().__init__()
         self.side = min(size, most)
-        self.width = 3 * self.side**2
+        self.width = channels * self.side**2
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         return F.adaptive_avg_pool2d(images, self.side).flatten(1)

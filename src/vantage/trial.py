@@ -1,12 +1,15 @@
 """Every branch tried once on random vectors, so that what does not fit is refused before the first epoch."""
 
+from dataclasses import replace
+
 import torch
 from torch.nn.functional import normalize
 
 from vantage import draws
-from vantage.branch import Branch
+from vantage.branch import Branch, owners
 from vantage.errors import UserError
 from vantage.estimators import TableChoice
+from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.run import Fits, Run
 
@@ -18,14 +21,15 @@ _IMAGES, _BATCH, _WIDTH = 64, 8, 16
 def trial(run: Run) -> None:
     """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives."""
     batch = min(_BATCH, run.batch // run.accumulate)
-    for number, branch in enumerate(run.branches):
+    for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
         try:
-            _try(branch, batch)
+            _try(replace(branch, memory=run.branches[owner].memory), batch)
         except UserError as problem:
             raise UserError(f"branch {number} cannot work: {problem}") from problem
 
 
 def _try(branch: Branch, batch: int) -> None:
+    assert not isinstance(branch.memory, StoreOf)
     memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
     store = memory.build(_IMAGES, _WIDTH)
     estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator

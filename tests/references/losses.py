@@ -78,6 +78,26 @@ def local_aggregation(a: list[list[Tensor]], b: list[list[Tensor]], temperature:
     return losses
 
 
+def mean_aggregation(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, near: int) -> list[Tensor]:
+    """CNCE Eq. 5 with its sign turned: −log( mean over C of e^(a/τ), over the mean over the `near` rows B of e^(b/τ)
+    )."""
+    losses, zero = [], torch.zeros((), dtype=torch.float64)
+    for mates, rows in zip(a, b, strict=True):
+        above = sum((torch.exp(s / temperature) for s in mates), zero) / len(mates)
+        below = sum((torch.exp(s / temperature) for s in rows), zero) / near
+        losses.append(-torch.log(above / below))
+    return losses
+
+
+def pooled_nce(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float) -> list[Tensor]:
+    """−log( P / (P + Σ e^(b/τ)) ), where P is the mean over the positives of e^(a/τ)."""
+    losses, zero = [], torch.zeros((), dtype=torch.float64)
+    for mates, rows in zip(a, b, strict=True):
+        above = sum((torch.exp(s / temperature) for s in mates), zero) / len(mates)
+        losses.append(-torch.log(above / (above + sum((torch.exp(s / temperature) for s in rows), zero))))
+    return losses
+
+
 def together(logits: list[Tensor]) -> Tensor:
     """Positives joined by log-sum-exp."""
     return log_sum_exp(logits)

@@ -38,8 +38,8 @@ class Images:
     workers: int = 2
     """Threads that decode images."""
 
-    network: int = 0
-    """Which of the trained networks, for runs that have one per view."""
+    network: int | None = None
+    """Which of the trained networks, for runs that have one per view; none: all, their features joined."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Exporting:
     out: str = ""
     """File to write, ending with .safetensors; without, RUN/backbone-FORMAT.safetensors."""
 
-    network: int = 0
+    network: int | None = None
     """Which of the trained networks, for runs that have one per view."""
 
 
@@ -163,7 +163,7 @@ def export(words: list[str], voice: Voice) -> int:
     asked = parse(Command("vantage export", export.__doc__ or "", {}), options(Exporting, ("run",)), words).values
     from vantage.export import export as write
 
-    which = f"-{asked['network']}" if asked["network"] else ""
+    which = "" if asked["network"] is None else f"-{asked['network']}"
     default = Path(asked["run"]) / f"backbone-{asked['to']}{which}.safetensors"
     made = write(Path(asked["run"]), asked["to"], Path(asked["out"] or default), asked["network"])
     voice.note(f"{made.file} is written. To load it:\n")

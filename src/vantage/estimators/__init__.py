@@ -4,7 +4,7 @@ from vantage.estimators.decoupled import Decoupled
 from vantage.estimators.estimator import Estimator, TableChoice, TableEstimator
 from vantage.estimators.info_nce import ArcNCE, InfoNCE
 from vantage.estimators.jcl import JCL
-from vantage.estimators.local_aggregation import LocalAggregation
+from vantage.estimators.local_aggregation import LocalAggregation, MeanAggregation, PooledNCE
 from vantage.estimators.nce import NCE, NCEState
 from vantage.estimators.neighbours import MeanNeighbours, SoftNeighbours
 
@@ -15,9 +15,11 @@ __all__ = [
     "Estimator",
     "InfoNCE",
     "LocalAggregation",
+    "MeanAggregation",
     "MeanNeighbours",
     "NCE",
     "NCEState",
+    "PooledNCE",
     "SoftNeighbours",
     "TableChoice",
     "TableEstimator",

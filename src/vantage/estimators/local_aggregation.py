@@ -4,17 +4,18 @@ b: queries   p: positives of each query
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from vantage.errors import UserError
 from vantage.estimators.estimator import check_temperature
 from vantage.records import Scores
 
-__all__ = ["LocalAggregation"]
+__all__ = ["LocalAggregation", "MeanAggregation", "PooledNCE"]
 
 _LEAST = 1e-7  # added to the probability, in the release
 
@@ -25,9 +26,8 @@ class LocalAggregation:
 
     Zhuang et al., arXiv 1903.12355, in the form of its release: the positives are the mates C∩B among the near rows B,
     and the negatives are the others of B, so lift and pull are both the soft maximum of the positives. `NearMates(k)`
-    with the rules `(Hardest(k), OtherClusters())` give these sets. Wu et al. (arXiv 2010.02037, Eq. 5) write all of the
-    cluster above the line, which is `ClusterMates`, and means in place of sums, which lowers the value by
-    log(|B| / |C|) and changes no gradient.
+    with the rules `(Hardest(k), OtherClusters())` give these sets. Wu et al. write means in place of sums:
+    `MeanAggregation`.
 
     A query without a mate near it gives 0 and does not count; the release counts it as −log 1e−7 = 16.118, with no
     gradient.
@@ -47,3 +47,65 @@ class LocalAggregation:
         probability = -softplus(log_partition - together, threshold=40.0)  # its logarithm
         least = torch.full_like(probability, math.log(_LEAST))
         return torch.where(some, -torch.logaddexp(probability, least), 0.0)
+
+
+@dataclass(frozen=True)
+class MeanAggregation:
+    """log( mean_B exp(s/τ) ) − log( mean_C exp(a/τ) ): local aggregation as Wu et al. write it (arXiv 2010.02037, Eq.
+    5).
+
+    Above the line stands all of the cluster (`ClusterMates`), below it the near rows alone (`Hardest(k)`, mates among
+    them). For the sets of `LocalAggregation` the gradient is the same and the value differs by log(|C| / |B|), and by
+    the 1e−7 of the release. A query without mates or without near rows gives 0.
+    """
+
+    temperature: float = 0.07
+    """τ: what cosines are divided by."""
+
+    near: int = 4_096
+    """|B|: how many rows are near. It shifts the value and no gradient."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        if self.near < 1:
+            raise UserError(f"MeanAggregation(near={self.near}) has no row to compare with: give at least 1")
+
+    def fit(self, images: int, batch: int) -> "MeanAggregation":
+        """At most a quarter of the images, as `Count`."""
+        return replace(self, near=min(self.near, max(1, images // 4)))
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        alone = torch.isneginf(log_partition)
+        rest = log_partition.masked_fill(alone, 0.0) - math.log(self.near)
+        losses = rest - _pooled(positive, self.temperature, rest.dtype)
+        return torch.where(positive.keep.any(1) & ~alone, losses, 0.0)
+
+
+@dataclass(frozen=True)
+class PooledNCE:
+    """`InfoNCE` of one positive that stands for all: a with exp(a/τ) = mean exp(aᵢ/τ).
+
+    What Ring's "+C_i" (Wu et al., arXiv 2010.02037, section 5) makes of a cluster: above the line the mean of Eq. 5,
+    and the negatives as without it. With one positive it is InfoNCE. The mean of the losses, in place of the loss of
+    the mean, is `InfoNCE`.
+    """
+
+    temperature: float = 0.07
+    """τ: what cosines are divided by."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+
+    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        pull = _pooled(positive, self.temperature, log_partition.dtype)
+        return torch.where(positive.keep.any(1), softplus(log_partition - pull, threshold=40.0), 0.0)
+
+
+def _pooled(positive: Scores, temperature: float, dtype: torch.dtype) -> Float[Tensor, "b"]:
+    """log mean exp of the positives that count; 0 for a query without."""
+    some = positive.keep.any(1)
+    logits = torch.where(some[:, None], positive.logits(temperature).to(dtype), 0.0)
+    count = torch.where(some, positive.keep.sum(1), logits.shape[1])
+    return torch.logsumexp(logits, 1) - count.to(dtype).log()

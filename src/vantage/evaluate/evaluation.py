@@ -63,7 +63,7 @@ def evaluate(
     test: Source | None = None,
     *,
     baselines: bool = False,
-    network: int = 0,
+    network: int | None = None,
     allow: tuple[str, ...] = (),
     work: Work | None = None,
     out: Path | None = None,

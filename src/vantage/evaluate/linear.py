@@ -29,7 +29,7 @@ from vantage.evaluate.labelled import held_out, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 from vantage.views.augmentation import Augmentation
-from vantage.views.recipes import linear_training
+from vantage.views.geometry import Flip, RandomResizedCrop
 
 __all__ = ["LinearMoCo", "LinearPyContrast"]
 
@@ -159,7 +159,8 @@ def _judge(plan: _Plan, trained: Trained, train: Source, test: Source, work: Wor
     held = held_out(label, _HELD_OUT, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
     whole = plan.heads(trained.width, classes, plan.rates, device)
     partial = plan.heads(trained.width, classes, choosing, device)
-    view = linear_training(trained.view.size, (plan.smallest_area, 1.0), trained.view.statistics)
+    crop = RandomResizedCrop(trained.view.size, (plan.smallest_area, 1.0))
+    view = Augmentation(crop, (Flip(0.5), *trained.view.operations))
     images = _images(train, view, plan, work)
     work.teller.start(f"linear classifiers, {trained.name}", plan.epochs)
     for epoch in range(plan.epochs):

@@ -2,17 +2,20 @@
 
 from vantage.memory.bank import Bank, BankStore
 from vantage.memory.clusters import ClusteredBank, ClusteredStore, OnlineStore, ReclusteredBank, ReclusteredStore
+from vantage.memory.first_labels import Apart, FirstLabels, Together
 from vantage.memory.in_batch import InBatch, InBatchStore
 from vantage.memory.kmeans import Distance, InnerProduct
 from vantage.memory.queue import Queue, QueueStore
-from vantage.memory.store import Memory, Store
+from vantage.memory.store import Memory, Store, StoreOf
 
 __all__ = [
+    "Apart",
     "Bank",
     "BankStore",
     "ClusteredBank",
     "ClusteredStore",
     "Distance",
+    "FirstLabels",
     "InBatch",
     "InBatchStore",
     "InnerProduct",
@@ -23,4 +26,6 @@ __all__ = [
     "ReclusteredBank",
     "ReclusteredStore",
     "Store",
+    "StoreOf",
+    "Together",
 ]

@@ -14,6 +14,7 @@ from vantage import draws
 from vantage.errors import UserError
 from vantage.memory.bank import Bank, BankStore
 from vantage.memory.clustering import Clustering
+from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
 from vantage.records import Keys
 
@@ -75,8 +76,8 @@ class ClusteredBank:
 class ReclusteredBank:
     """A bank that is clustered anew every few epochs, several times over: DeepCluster's and local aggregation's way.
 
-    Labels stay as they are in between, so they lag behind the rows. Until the first clustering every image is a cluster
-    of its own. Each of the clusterings starts from other rows (Zhuang et al., arXiv 1903.12355).
+    Labels stay as they are in between, so they lag behind the rows. Until the first clustering they are `start`. Each
+    of the clusterings starts from other rows (Zhuang et al., arXiv 1903.12355).
     """
 
     momentum: float = 0.5
@@ -97,18 +98,24 @@ class ReclusteredBank:
     iterations: int = 20
     """Iterations of k-means, at most."""
 
+    start: FirstLabels = Apart()
+    """Which images share a cluster before: `Apart` or `Together`."""
+
+    images_per_cluster: int = 43
+    """Images that a cluster has on average at least, where `fit` makes the clusters fewer: 43 in local aggregation."""
+
     def __post_init__(self) -> None:
         Bank(self.momentum)
         _at_least(self, 2, "clusters")
-        _at_least(self, 1, "clusterings", "every", "first", "iterations")
+        _at_least(self, 1, "clusterings", "every", "first", "iterations", "images_per_cluster")
 
     def stretched(self, longer: float, finer: float) -> "ReclusteredBank":
         """The first clustering at the same part of a run of `longer` times the epochs, after one at least."""
         return replace(self, first=max(1, round(self.first * longer)))
 
     def fit(self, images: int, batch: int) -> "ReclusteredBank":
-        """At most one cluster for 43 images (30,000 of 1.28 million), and no fewer than 2."""
-        return replace(self, clusters=min(self.clusters, max(2, images // 43)))
+        """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 43), and no fewer than 2."""
+        return replace(self, clusters=min(self.clusters, max(2, images // self.images_per_cluster)))
 
     def build(self, images: int, width: int) -> "ReclusteredStore":
         """A bank of random unit vectors. Raises `UserError` for more clusters than images."""
@@ -174,6 +181,7 @@ class ReclusteredStore(ClusteredStore):
     def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
         super().__init__(images, width, choice.momentum, choice.clusters, choice.clusterings)
         self.choice = choice
+        self.label.copy_(choice.start.of(self.image)[:, None].expand_as(self.label))
 
     def clusterings_by(self, written: int) -> int:
         """One after `first` passes, and one every `every` passes from there."""

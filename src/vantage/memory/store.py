@@ -5,13 +5,15 @@ optimizer step; so no key meets itself, and every process holds the same content
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from torch import nn
 
+from vantage.errors import UserError
 from vantage.records import Keys
 
-__all__ = ["Memory", "Store"]
+__all__ = ["Memory", "Store", "StoreOf"]
 
 
 class Store(nn.Module, ABC):
@@ -33,3 +35,18 @@ class Memory(Protocol):
     def build(self, images: int, width: int) -> Store:
         """A store for a data set of `images` images and vectors of `width` numbers."""
         ...
+
+
+@dataclass(frozen=True)
+class StoreOf:
+    """The store of an earlier branch, read by this one too: one bank serves two contrasts (InterCLR, PIRL).
+
+    Only the branch that owns the store writes to it, so what this one names in `Branch.pool` is not remembered.
+    """
+
+    branch: int = 0
+    """Number of the branch that owns the store."""
+
+    def __post_init__(self) -> None:
+        if self.branch < 0:
+            raise UserError(f"StoreOf({self.branch}): branches are numbered from 0")

@@ -4,6 +4,8 @@ A recipe is a function of the image size that returns a `Run` with the paper's v
 documented variant for small images. `Run.fit` adapts it to a data set; a variant is `dataclasses.replace`.
 """
 
+from vantage.recipes.cmc import cmc, cmc_softmax
+from vantage.recipes.combinations import everything, interclr_ring, jcl_interclr
 from vantage.recipes.instance_discrimination import (
     instance_discrimination,
     instance_discrimination_full,
@@ -14,26 +16,48 @@ from vantage.recipes.jcl import jcl, jcl_ring, jcl_vanilla
 from vantage.recipes.local_aggregation import local_aggregation
 from vantage.recipes.moco import moco_v1, moco_v2
 from vantage.recipes.pirl import pirl
-from vantage.recipes.ring import ball_ir, ball_moco, ring_ir, ring_moco
+from vantage.recipes.ring import (
+    ball_cmc,
+    ball_ir,
+    ball_moco,
+    cave_cmc,
+    cave_ir,
+    ring_cmc,
+    ring_cmc_clusters,
+    ring_ir,
+    ring_ir_clusters,
+    ring_moco,
+)
 from vantage.recipes.simclr import simclr
 
 __all__ = [
     "RECIPES",
+    "ball_cmc",
     "ball_ir",
     "ball_moco",
+    "cave_cmc",
+    "cave_ir",
+    "cmc",
+    "cmc_softmax",
+    "everything",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",
     "interclr",
     "interclr_moco",
+    "interclr_ring",
     "jcl",
+    "jcl_interclr",
     "jcl_ring",
     "jcl_vanilla",
     "local_aggregation",
     "moco_v1",
     "moco_v2",
     "pirl",
+    "ring_cmc",
+    "ring_cmc_clusters",
     "ring_ir",
+    "ring_ir_clusters",
     "ring_moco",
     "simclr",
 ]
@@ -45,6 +69,8 @@ RECIPES = (
     instance_discrimination,
     instance_discrimination_nce,
     instance_discrimination_full,
+    cmc,
+    cmc_softmax,
     pirl,
     interclr,
     interclr_moco,
@@ -55,6 +81,15 @@ RECIPES = (
     ring_moco,
     ball_ir,
     ball_moco,
+    ring_cmc,
+    ball_cmc,
+    cave_ir,
+    cave_cmc,
+    ring_ir_clusters,
+    ring_cmc_clusters,
     jcl_ring,
+    interclr_ring,
+    jcl_interclr,
+    everything,
 )
 """Every recipe, for the command line and the tests."""

@@ -3,7 +3,7 @@
 from vantage.branch import Branch
 from vantage.encoders import MLP, Encoder, Momentum, Shared, SplitBatchNorm
 from vantage.estimators import InfoNCE
-from vantage.memory import Bank, ClusteredBank, InnerProduct, Queue
+from vantage.memory import ClusteredBank, InnerProduct, Queue, StoreOf
 from vantage.negatives import Hardest, OtherClusters, OtherImages, Sample, Share, Subset
 from vantage.optimizers import SGD
 from vantage.positives import ClusterMate, OtherViews, Remembered
@@ -26,7 +26,7 @@ def interclr(size: int = 224) -> Run:
 
     Intra-image: the own row against 16,384 random rows; a drawn own row is dropped, not drawn again. Inter-image:
     MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other clusters.
-    One view, τ .1, a bank of momentum .5 for each branch, equal after the first epoch. Deviations: losses are means,
+    One view, τ .1, one bank of momentum .5. Deviations: losses are means,
     not sums; every image is its own cluster in the first epoch (`ClusteredBank`); centroids move every 10 steps, and
     clusters below 20 images are dissolved, as in the release; queries of one step draw semi-hard rows of one random
     subset of the bank (`Subset`), which for each of them has the law of the paper's draw, its pool being a tenth within
@@ -34,12 +34,9 @@ def interclr(size: int = 224) -> Run:
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """
-    intra = Branch(
-        Bank(0.5), Remembered(), (Sample(16_384), OtherImages()), InfoNCE(0.1), Constant(0.75), keys=(), pool=(0,)
-    )
-    inter = Branch(
-        ClusteredBank(0.5), ClusterMate(), _SEMI_HARD, InfoNCE(0.1, margin=-0.5), Constant(0.25), keys=(), pool=(0,)
-    )
+    negatives = (Sample(16_384), OtherImages())
+    intra = Branch(ClusteredBank(0.5), Remembered(), negatives, InfoNCE(0.1), Constant(0.75), keys=(), pool=(0,))
+    inter = Branch(StoreOf(0), ClusterMate(), _SEMI_HARD, InfoNCE(0.1, margin=-0.5), Constant(0.25), keys=(), pool=(0,))
     return Run(
         recipe="interclr",
         views=interclr_views(size),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from vantage.branch import Branch
 from vantage.encoders import Encoder, JigsawHead, Linear, Shared
 from vantage.estimators import InfoNCE
-from vantage.memory import Bank
+from vantage.memory import Bank, StoreOf
 from vantage.negatives import Sample
 from vantage.positives import Remembered
 from vantage.recipes.backbones import SMALL, resnet
@@ -22,9 +22,8 @@ def pirl(size: int = 224) -> Run:
     for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07.
 
     Both compare with the own row and the same 65,536 random rows (4,096 for small images) of a bank that only whole
-    images are written to. Deviation: a bank for each, which start apart and grow equal. The authors' own code (VISSL)
-    has noise-contrastive estimation over 32,000, 800 epochs of 1,024 images, and colour changes on every patch
-    (`vissl_jigsaw`).
+    images are written to. The authors' own code (VISSL) has noise-contrastive estimation over 32,000, 800 epochs of
+    1,024 images, and colour changes on every patch (`vissl_jigsaw`).
 
     Up to 96 pixels: the other small-image values of `instance_discrimination`, which is what β = 0 leaves.
     """
@@ -43,5 +42,5 @@ def pirl(size: int = 224) -> Run:
         recipe="pirl",
         views=pirl_views(size),
         encoders=Shared(Encoder(resnet(size), Linear(128), jigsaw=JigsawHead(Linear(128)))),
-        branches=(whole, replace(whole, query=1)),
+        branches=(whole, replace(whole, memory=StoreOf(0), query=1)),
     )

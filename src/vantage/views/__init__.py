@@ -1,6 +1,7 @@
 """How views are made: batched operations on the device, with parameters per image, and the recipes of the papers."""
 
 from vantage.views.augmentation import Augmentation, ViewMaker, Views
+from vantage.views.channels import Channels, cmc, pycontrast_c
 from vantage.views.colour import ColourJitter, Grayscale, Normalise
 from vantage.views.evaluation import Evaluation
 from vantage.views.filters import GaussianBlur
@@ -8,26 +9,36 @@ from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.operation import Operation
 from vantage.views.recipes import evaluation, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
+from vantage.views.spaces import RGB, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
 from vantage.views.statistics import CIFAR10, IMAGENET, STL10, Statistics
 
 __all__ = [
     "CIFAR10",
     "IMAGENET",
+    "RGB",
     "STL10",
     "Augmentation",
+    "Channels",
     "ColourJitter",
+    "ColourSpace",
     "Evaluation",
     "Flip",
     "GaussianBlur",
     "Grayscale",
+    "InSpace",
     "Jigsaw",
+    "Lab",
     "Normalise",
     "Operation",
+    "Pick",
     "RandomResizedCrop",
     "Statistics",
     "ViewMaker",
     "Views",
     "WithJigsaw",
+    "YCbCr",
+    "YDbDr",
+    "cmc",
     "evaluation",
     "interclr",
     "linear_training",
@@ -35,6 +46,7 @@ __all__ = [
     "npid",
     "pirl",
     "pycontrast_a",
+    "pycontrast_c",
     "pycontrast_jigsaw",
     "simclr",
     "vissl_jigsaw",

@@ -1,6 +1,6 @@
 """How one view is made, and several views of each image: a crop, then a row of operations on whole batches.
 
-b: images   h, w: size of an image in pixels   s: size of a view in pixels
+b: images   c: channels of a view   h, w: size of an image in pixels   s: size of a view in pixels
 """
 
 from dataclasses import dataclass
@@ -61,11 +61,11 @@ class Augmentation:
         """The crop of one image of any size."""
         return self.crop.crop_one(image, generator)
 
-    def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b 3 s s"]:
+    def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
         """The view that each crop becomes."""
         return perform(crops, self.operations, generator)
 
-    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b 3 s s"]:
+    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
         """One view of each image."""
         return perform(images, (self.crop, *self.operations), generator)
 
@@ -104,7 +104,7 @@ class Views:
 
 
 def perform(
-    images: UInt8[Tensor, "b c h w"], operations: tuple[Operation, ...], generator: torch.Generator
+    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], generator: torch.Generator
 ) -> Float[Tensor, "b c _ _"]:
     """The images as floats in [0, 1], changed by every operation in turn; nothing is kept for a gradient.
 
@@ -123,7 +123,7 @@ def perform(
 
 
 def _run(
-    images: UInt8[Tensor, "b c h w"], operations: tuple[Operation, ...], drawn: list[Any], start: int, stop: int
+    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], drawn: list[Any], start: int, stop: int
 ) -> Float[Tensor, "m c _ _"]:
     """The images from `start` to `stop`, changed by every operation in turn."""
     part = images[start:stop].contiguous() * (1 / 255)

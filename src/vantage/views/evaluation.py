@@ -1,6 +1,6 @@
-"""The view without chance that features are taken from: resize, central crop, normalise.
+"""The view without chance that features are taken from: resize, central crop, colour space, normalise.
 
-b: images   h, w: size of an image in pixels   s: size of the crop in pixels
+b: images   h, w: size of an image in pixels   s: size of the crop in pixels   c: channels seen
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,14 @@ from torchvision.transforms.v2 import functional
 from vantage.errors import UserError
 from vantage.views.augmentation import perform
 from vantage.views.geometry import interpolation, resample
+from vantage.views.operation import Operation
+from vantage.views.spaces import RGB, ColourSpace, InSpace, Pick
 from vantage.views.statistics import Statistics
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Shorter side resized, centre cropped, normalised.
+    """Shorter side resized, centre cropped, converted to a colour space, normalised.
 
     `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ
     by at most one grey level of 255, because `crop` rounds to whole ones; where the size does not change they are
@@ -31,6 +33,10 @@ class Evaluation:
     """What the shorter side of the image becomes before the crop, in pixels."""
     statistics: Statistics
     """Mean and standard deviation that the pixels are normalised with."""
+    space: ColourSpace = RGB()
+    """Colour space that they are converted to before; its own statistics are not used here."""
+    channels: tuple[int, ...] = (0, 1, 2)
+    """Which of its channels are seen, of 0, 1 and 2."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
@@ -45,11 +51,18 @@ class Evaluation:
         resized = functional.resize(image, [high, wide], antialias=True)
         return resized[:, top : top + self.size, left : left + self.size].contiguous()
 
-    def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b 3 s s"]:
-        """The crops as normalised floats, on their device."""
-        return perform(crops, (self.statistics.normalise(),), torch.Generator())
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What is done to every view of an evaluation after it was cut: colour space, normalisation, channels."""
+        convert = () if isinstance(self.space, RGB) else (InSpace(self.space),)
+        pick = () if self.channels == (0, 1, 2) else (Pick(self.channels),)
+        return (*convert, self.statistics.normalise(), *pick)
 
-    def batch(self, images: UInt8[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 {self.size} {self.size}"]:
+    def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
+        """The crops as normalised floats, on their device."""
+        return perform(crops, self.operations, torch.Generator())
+
+    def batch(self, images: UInt8[Tensor, "b 3 h w"]) -> Float[Tensor, "b c {self.size} {self.size}"]:
         """Both at once, for images of one size on their device."""
         height, width = images.shape[-2:]
         if height == width == self.resize == self.size:
@@ -57,10 +70,11 @@ class Evaluation:
         high, wide, top, left = self._place(height, width)
         rows = self._line(height, high, top, images.device)
         columns = self._line(width, wide, left, images.device).mT.contiguous()
-        normalise = self.statistics.normalise()
         with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
             crops = resample(images * (1 / 255), rows, columns)
-            return normalise.apply(crops, torch.empty(len(crops), 0))
+            for operation in self.operations:
+                crops = operation.apply(crops, torch.empty(len(crops), 0))
+            return crops
 
     def _place(self, height: int, width: int) -> tuple[int, int, int, int]:
         """Height and width after the resize, and first row and column of the crop, rounded as torchvision does."""

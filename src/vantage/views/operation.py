@@ -25,7 +25,7 @@ class Operation(Protocol):
         """Parameters of `count` images: a CPU tensor, or a NamedTuple of CPU tensors, whose first axis is the image."""
         ...
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b c _ _"]:
+    def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b _ _ _"]:
         """The images, in [0, 1] until they are normalised, changed as `drawn` says."""
         ...
 

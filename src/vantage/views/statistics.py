@@ -7,12 +7,13 @@ from vantage.views.colour import Normalise
 
 @dataclass(frozen=True)
 class Statistics:
-    """Mean and standard deviation of each colour over a data set, where pixels are from 0 to 1."""
+    """Mean and standard deviation of each channel over a data set; of colours from 0 to 1, unless another colour space
+    says otherwise."""
 
     mean: tuple[float, float, float]
-    """Means of red, green and blue."""
+    """Mean of each channel."""
     std: tuple[float, float, float]
-    """Standard deviations of red, green and blue."""
+    """Standard deviation of each channel."""
 
     def normalise(self) -> Normalise:
         """The operation that takes the mean and divides by the standard deviation."""

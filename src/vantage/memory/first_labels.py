@@ -1,0 +1,40 @@
+"""Which images share a cluster before the first clustering.
+
+m: images
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+__all__ = ["Apart", "FirstLabels", "Together"]
+
+
+@runtime_checkable
+class FirstLabels(Protocol):
+    """Which images share a cluster until the first clustering."""
+
+    def of(self, image: Int[Tensor, "m"]) -> Int[Tensor, "m"]:
+        """A label from 0 to m − 1 for each image."""
+        ...
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Every image is a cluster of its own, as where mates are positives."""
+
+    def of(self, image: Int[Tensor, "m"]) -> Int[Tensor, "m"]:
+        """The image's own number."""
+        return image.clone()
+
+
+@dataclass(frozen=True)
+class Together:
+    """All images are one cluster, as where mates are negatives."""
+
+    def of(self, image: Int[Tensor, "m"]) -> Int[Tensor, "m"]:
+        """0 for every image."""
+        return torch.zeros_like(image)

@@ -1,0 +1,53 @@
+"""CMC: two encoders see different channels of an image, and each is compared with what the other's bank remembers."""
+
+from dataclasses import replace
+
+from vantage.branch import Branch
+from vantage.encoders import Encoder, Linear, PerView
+from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
+from vantage.memory import Bank
+from vantage.negatives import Sample
+from vantage.optimizers import SGD
+from vantage.positives import Remembered
+from vantage.recipes.backbones import SMALL, resnet
+from vantage.run import Run
+from vantage.schedules import StepDecay
+from vantage.views import cmc as cmc_views
+
+__all__ = ["cmc", "cmc_softmax"]
+
+
+def cmc(size: int = 224) -> Run:
+    """CMC (Tian et al., arXiv 1906.05849) on lightness and colour of Lab, in the form of its release.
+
+    The sum, not the mean, of two contrasts: lightness against the bank of colours and colour against the bank of
+    lightness, by noise-contrastive estimation with a normaliser each, over the same 16,384 random rows, τ .07. Banks
+    have momentum .5; there is an encoder of one and one of two channels, and evaluations join their features.
+    PyContrast hands its two jigsaw features over in swapped order, so each meets its own bank; here every contrast is
+    across.
+
+    Up to 96 pixels: ResNet-18, 4,096 rows, τ .1 (its STL-10 setting), weight decay 5e-4.
+    """
+    return _run("cmc", size, NCE(0.1 if size <= SMALL else 0.07))
+
+
+def cmc_softmax(size: int = 224) -> Run:
+    """CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, its release's
+    `--softmax`; else `cmc`."""
+    return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
+
+
+def _run(name: str, size: int, estimator: Estimator | TableChoice) -> Run:
+    small = size <= SMALL
+    ask = Branch(Bank(0.5), Remembered(), (Sample(4_096 if small else 16_384),), estimator, keys=(), pool=(1,))
+    one, two = (replace(resnet(size), in_channels=channels) for channels in (1, 2))
+    return Run(
+        recipe=name,
+        views=cmc_views(size),
+        encoders=PerView((Encoder(one, Linear(128)), Encoder(two, Linear(128)))),
+        branches=(ask, replace(ask, query=1, pool=(0,))),
+        optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
+        rate=StepDecay(0.03, at_epochs=(120, 160, 200)),
+        epochs=240,
+        batch=128,
+    )

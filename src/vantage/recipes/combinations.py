@@ -1,0 +1,48 @@
+"""What no paper has: their parts in one run."""
+
+from dataclasses import replace
+
+from vantage.branch import Branch
+from vantage.negatives import OtherClusters, Ring, Rule, Subset
+from vantage.recipes.interclr import interclr_moco
+from vantage.recipes.jcl import jcl, jcl_ring
+from vantage.recipes.ring import annealed
+from vantage.run import Run
+from vantage.schedules import Constant
+
+__all__ = ["everything", "interclr_ring", "jcl_interclr"]
+
+
+def interclr_ring(size: int = 224) -> Run:
+    """InterCLR on MoCo v2 (arXiv 2008.11702) with Ring's annealed negatives (arXiv 2010.02037): within an image the
+    ring of the queue, between images the ring of the other clusters' rows."""
+    base = interclr_moco(size)
+    intra, inter = base.branches
+    branches = (replace(intra, negatives=(Ring(annealed()),)), replace(inter, negatives=_RING_OF_OTHERS))
+    return replace(base, recipe="interclr_ring", branches=branches)
+
+
+def jcl_interclr(size: int = 224) -> Run:
+    """JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images; the clusters' bank keeps the
+    first of the five keys."""
+    return _between(jcl(size), "jcl_interclr", size, ())
+
+
+def everything(size: int = 224) -> Run:
+    """JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv 2010.02037), and InterCLR's mates
+    (arXiv 2008.11702) against the band of the other clusters, with InterCLR's weights .75 and .25.
+
+    Views are MoCo v2's, six of each image, and so are all other values.
+    """
+    return _between(jcl_ring(size), "everything", size, _RING_OF_OTHERS)
+
+
+_RING_OF_OTHERS: tuple[Rule, ...] = (Subset(163_840), OtherClusters(), Ring(annealed()))
+
+
+def _between(base: Run, name: str, size: int, negatives: tuple[Rule, ...]) -> Run:
+    """A base within images at weight .75, and InterCLR's contrast between images; `negatives` in place of its own."""
+    inter: Branch = interclr_moco(size).branches[1]
+    inter = replace(inter, negatives=negatives or inter.negatives)
+    branches = (replace(base.branches[0], weight=Constant(0.75)), inter)
+    return replace(base, recipe=name, branches=branches)

@@ -1,0 +1,78 @@
+"""Views that are channels of one image: what CMC contrasts.
+
+b: images   h, w: size of an image in pixels   s: side of a view in pixels
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.views.augmentation import Augmentation
+from vantage.views.colour import ColourJitter
+from vantage.views.geometry import Flip, RandomResizedCrop
+from vantage.views.operation import Operation
+from vantage.views.spaces import ColourSpace, InSpace, Lab
+
+__all__ = ["Channels", "cmc", "pycontrast_c"]
+
+
+@dataclass(frozen=True)
+class Channels:
+    """One crop of each image, whose channels are dealt out to the views (CMC, Tian et al., arXiv 1906.05849)."""
+
+    view: Augmentation
+    """How the image is made whose channels are dealt out; its last operations are usually `InSpace` and `Normalise`."""
+
+    channels: tuple[tuple[int, ...], ...] = ((0,), (1, 2))
+    """Which channels each view sees: lightness, and the two of colour."""
+
+    def __post_init__(self) -> None:
+        if not self.channels or any(not part or not set(part) <= {0, 1, 2} for part in self.channels):
+            raise UserError(f"Channels.channels is {self.channels}: give each view some of the channels 0, 1 and 2")
+
+    @property
+    def count(self) -> int:
+        """How many views of each image are made."""
+        return len(self.channels)
+
+    def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 s s"], ...]:
+        """The one crop that all views are made of."""
+        return (self.view.crop_one(image, generator),)
+
+    def finish(
+        self, crops: tuple[UInt8[Tensor, "b 3 s s"], ...], generator: torch.Generator
+    ) -> list[Float[Tensor, "b _ s s"]]:
+        """The channels of each view."""
+        if len(crops) != 1:
+            raise UserError(f"channels are dealt out of one batch of crops, found {len(crops)}")
+        return self._dealt(self.view.finish(crops[0], generator))
+
+    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b _ s s"]]:
+        """The views of every image."""
+        return self._dealt(self.view.batch(images, generator))
+
+    def _dealt(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b _ s s"]]:
+        return [images[:, list(part)] for part in self.channels]
+
+
+def cmc(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08) -> Channels:
+    """Views of CMC (arXiv 1906.05849): crop, flip, lightness against colour.
+
+    `smallest_area` is the least share of the image a crop takes: .08 with a ResNet, .2 with AlexNet, and .2 always up
+    to 64 pixels, as in all recipes.
+    """
+    return _dealt(size, space, smallest_area, (Flip(0.5),))
+
+
+def pycontrast_c(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08) -> Channels:
+    """Views "C" of the PyContrast code: `cmc` with colour jitter before the colours are converted."""
+    return _dealt(size, space, smallest_area, (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.1)))
+
+
+def _dealt(size: int, space: ColourSpace, smallest_area: float, operations: tuple[Operation, ...]) -> Channels:
+    least = max(smallest_area, 0.2) if size <= 64 else smallest_area
+    crop = RandomResizedCrop(size, (least, 1.0))
+    return Channels(Augmentation(crop, (*operations, InSpace(space), space.statistics.normalise())))

@@ -1,0 +1,58 @@
+"""One store for two branches, and the labels that a bank starts with."""
+
+from dataclasses import replace
+
+import pytest
+import shrunken
+import torch
+
+from vantage.branch import owners
+from vantage.errors import UserError
+from vantage.memory import Apart, Bank, ReclusteredBank, StoreOf, Together
+from vantage.recipes import instance_discrimination, interclr, pirl
+from vantage.trial import trial
+
+
+@pytest.mark.parametrize("recipe", [interclr, pirl], ids=lambda recipe: recipe.__name__)
+def test_both_branches_read_what_one_writes(recipe):
+    run = shrunken.shrunk(recipe(32), None)
+    learner = shrunken.learner(run)
+    assert learner.store(1) is learner.store(0) and list(learner.stores) == ["0"]
+    apart = replace(run, branches=(run.branches[0], replace(run.branches[1], memory=run.branches[0].memory)))
+    twice = shrunken.learner(apart)
+    assert len(twice.stores) == 2
+    twice.store(0).load_state_dict(learner.store(0).state_dict())
+    twice.store(1).load_state_dict(learner.store(0).state_dict())
+    for step, (views, image) in enumerate(shrunken.batches(3, shrunken.shapes(run))):
+        made, other = learner(views, image, step), twice(views, image, step)
+        assert torch.equal(made.loss, other.loss), "one bank says what two equal ones say"
+        learner.after_step([made.fresh], step)
+        twice.after_step([other.fresh], step)
+
+
+def test_a_store_that_is_not_there_is_refused():
+    base = shrunken.shrunk(instance_discrimination(32), None)
+    (branch,) = base.branches
+    for branches in (
+        (replace(branch, memory=StoreOf(0)),),
+        (branch, replace(branch, memory=StoreOf(1))),
+        (branch, replace(branch, memory=StoreOf(5))),
+        (branch, replace(branch, memory=StoreOf(0)), replace(branch, memory=StoreOf(1))),
+    ):
+        with pytest.raises(UserError, match="earlier one with a memory of its own"):
+            trial(replace(base, branches=branches))
+    with pytest.raises(UserError, match="numbered from 0"):
+        StoreOf(-1)
+    fine = (branch, replace(branch, memory=Bank(0.3)), replace(branch, memory=StoreOf(1)))
+    assert owners(fine) == [0, 1, 1]
+    trial(replace(base, branches=fine))
+
+
+def test_images_start_apart_or_together():
+    image = torch.arange(9)
+    assert torch.equal(Apart().of(image), image) and not Together().of(image).any()
+    bank = ReclusteredBank(clusters=3, clusterings=2, start=Together()).build(9, 4)
+    assert not bank.label.any() and bank.label.shape == (9, 2)
+    assert ReclusteredBank(images_per_cluster=128).fit(12_800, 8).clusters == 100
+    with pytest.raises(UserError, match="images_per_cluster"):
+        ReclusteredBank(images_per_cluster=0)

@@ -1,0 +1,148 @@
+"""CMC against its loop, its symmetry, and what comes after training with a network for each view."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shrunken
+import synthetic
+import tiny
+import torch
+from references import losses as reference
+from safetensors.torch import load_file
+from small_runs import small_run, write_images
+from torch.testing import assert_close
+
+from vantage.data import open_source
+from vantage.embedding import embed
+from vantage.encoders import PerView, ResNet
+from vantage.errors import UserError
+from vantage.estimators import NCE
+from vantage.evaluate import KNN, evaluate
+from vantage.export import export
+from vantage.loop import train
+from vantage.negatives import Sample
+from vantage.recipes import cave_cmc, cmc, cmc_softmax, ring_cmc, ring_cmc_clusters
+from vantage.records import Keys
+from vantage.run import Run
+from vantage.settings import allowing
+from vantage.trained import evaluation_view, load, random_encoder, raw_pixels
+from vantage.views import Lab
+
+
+def test_cmc_is_its_loop():
+    """Each modality against the other's bank, over the same drawn rows; the sum of both, not the mean."""
+    run = shrunken.shrunk(cmc_softmax(32), None)
+    learner = shrunken.learner(run)
+    views, image = shrunken.batches(1, shrunken.shapes(run))[0]
+    step = learner(views, image, 0)
+    networks: Any = learner.networks.kept
+    lightness, colour = (network(view) for network, view in zip(networks, views, strict=True))
+    of_colour, of_lightness = (learner.store(number) for number in range(2))
+    asked = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
+    drawn = Sample(7).columns(asked, shrunken.IMAGES).tolist()
+    pairs: Any = ((lightness, of_colour), (colour, of_lightness))
+    expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), drawn, 0.1) for q, bank in pairs)
+    assert_close(step.loss, expected, rtol=0, atol=1e-10)
+    banks: Any = (of_colour, of_lightness)
+    rows = [bank.vector[image] + vector for bank, vector in zip(banks, (colour, lightness), strict=True)]
+    learner.after_step([step.fresh], 0)
+    for bank, row in zip(banks, rows, strict=True):  # each remembers the modality that answers
+        assert_close(bank.vector[image], torch.nn.functional.normalize(row, dim=1), rtol=0, atol=1e-12)
+
+
+def swapped(run: Run) -> Run:
+    """The same method with the modalities in the other order."""
+    assert isinstance(run.encoders, PerView)
+    other = tuple(replace(branch, query=1 - branch.query, pool=(1 - branch.pool[0],)) for branch in run.branches)
+    return replace(run, encoders=PerView(run.encoders.encoders[::-1]), branches=other)
+
+
+@pytest.mark.parametrize("recipe", [cmc, cmc_softmax, ring_cmc, cave_cmc, ring_cmc_clusters], ids=lambda r: r.__name__)
+def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
+    run = shrunken.shrunk(recipe(32), None)
+    learner, mirror = shrunken.learner(run), shrunken.learner(swapped(run))
+    for mine, theirs in zip(mirror.networks.kept, reversed(list(learner.networks.kept)), strict=True):
+        mine.load_state_dict(theirs.state_dict())
+    for number in range(2):
+        mirror.store(number).load_state_dict(learner.store(number).state_dict())
+    for step, (views, image) in enumerate(shrunken.batches(4, shrunken.shapes(run))):
+        made, other = learner(views, image, step), mirror(views[::-1], image, step)
+        assert_close(made.loss, other.loss, rtol=0, atol=1e-12)
+        learner.after_step([made.fresh], step)
+        mirror.after_step([other.fresh], step)
+
+
+def test_each_direction_has_a_normaliser_of_its_own():
+    run = shrunken.shrunk(cmc(32), None)
+    assert all(isinstance(branch.estimator, NCE) for branch in run.branches)
+    learner = shrunken.learner(run)
+    views, image = shrunken.batches(1, shrunken.shapes(run))[0]
+    learner(views, image, 0)
+    constants = [float(learner.estimators[str(number)].log_normaliser) for number in range(2)]  # pyright: ignore
+    assert constants[0] != constants[1] and all(abs(value) < 20 for value in constants)
+
+
+def test_the_networks_have_one_and_two_channels():
+    role = cmc(224).encoders
+    assert isinstance(role, PerView)
+    assert [encoder.backbone for encoder in role.encoders] == [ResNet(50, in_channels=c) for c in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def trained_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("cmc")
+    place = write_images(folder / "images.npz")
+    with allowing("tiny"):
+        train(small_run("cmc_softmax", place, epochs=1), folder / "run")
+    return folder / "run", place
+
+
+def test_features_of_both_networks_are_joined(trained_run: tuple[Path, str], tmp_path: Path):
+    """As CMC is evaluated; or those of one network, which sees its channels only."""
+    folder, place = trained_run
+    source = open_source(place)
+    both, one, two = (load(folder, network, allow=tiny.ALLOW) for network in (None, 0, 1))
+    vectors = [embed(part, source, tiny.work(tmp_path)).vector for part in (both, one, two)]
+    assert both.width == one.width + two.width and both.choice is None
+    assert_close(vectors[0], torch.cat(vectors[1:], 1), rtol=1e-5, atol=1e-6)
+    assert [part.view.channels for part in (both, one, two)] == [(0, 1, 2), (0,), (1, 2)]
+    assert both.view.space == Lab() and both.view.statistics == Lab().statistics
+    again = load(folder, allow=tiny.ALLOW)
+    assert again.digest() == both.digest() != random_encoder(both.run).digest()
+
+
+def test_baselines_see_the_same_channels(trained_run: tuple[Path, str]):
+    run = load(trained_run[0], allow=tiny.ALLOW).run
+    assert raw_pixels(run).width == 3 * 16 * 16 and raw_pixels(run, 1).width == 2 * 16 * 16
+    assert random_encoder(run).width == 24 and random_encoder(run, network=0).view == evaluation_view(run, 0)
+
+
+def test_evaluation_and_probe_take_both(trained_run: tuple[Path, str], tmp_path: Path):
+    folder, place = trained_run
+    result = evaluate(folder, KNN(k=5), open_source(place), baselines=True, allow=tiny.ALLOW, work=tiny.work(tmp_path))
+    assert set(result.outcomes) == {"cmc_softmax", "raw pixels", "random encoder"}
+    assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colours tell the class"
+
+
+def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):
+    """Both at once fit no other library's network, so which one must be said."""
+    with pytest.raises(UserError, match="--network 0"), allowing("tiny"):
+        export(trained_run[0], "safetensors", tmp_path / "both.safetensors")
+    with pytest.raises(UserError, match="network 2 was asked for"), allowing("tiny"):
+        export(trained_run[0], "safetensors", tmp_path / "both.safetensors", network=2)
+    assert not (tmp_path / "both.safetensors").exists()
+
+
+def test_a_network_of_two_channels_loads_elsewhere(tmp_path: Path):
+    run = cmc(32)
+    tiny.kept_run(tmp_path / "run", run)
+    made = export(tmp_path / "run", "torchvision", tmp_path / "colour.safetensors", network=1)
+    assert "Conv2d(2, 64" in made.how
+    names: dict[str, Any] = {}
+    exec(made.how, names)  # noqa: S102
+    images = torch.rand(2, 2, 32, 32)
+    ours = load(tmp_path / "run", 1).backbone
+    assert_close(names["model"](images), ours(images), rtol=1e-5, atol=1e-5)
+    assert load_file(tmp_path / "colour.safetensors")["conv1.weight"].shape[1] == 2

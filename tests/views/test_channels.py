@@ -1,0 +1,50 @@
+"""Views that are channels of one image."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from vantage.errors import UserError
+from vantage.views import Channels, Lab, YDbDr, cmc, pycontrast_c
+
+
+def images(count: int = 4, side: int = 40) -> torch.Tensor:
+    return torch.randint(0, 256, (count, 3, side, side), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("views", [cmc(32), pycontrast_c(32), cmc(64, YDbDr())], ids=["cmc", "C", "YDbDr"])
+def test_lightness_and_colour_of_one_crop(views: Channels):
+    """Both views are channels of the very same image: together they are its view."""
+    made = views.batch(images(), seeded(1))
+    size = views.view.crop.size
+    assert [view.shape for view in made] == [(4, 1, size, size), (4, 2, size, size)] and views.count == 2
+    assert torch.equal(torch.cat(made, 1), views.view.batch(images(), seeded(1)))
+
+
+def test_crops_of_workers_become_the_same_views():
+    """`crop` on a worker and `finish` on the device: one crop serves both views."""
+    views = cmc(32)
+    crops = [views.crop(image, seeded(number)) for number, image in enumerate(images())]
+    assert all(len(crop) == 1 for crop in crops)
+    joint = torch.stack([crop[0] for crop in crops])
+    made = views.finish((joint,), seeded(9))
+    assert_close(torch.cat(made, 1), views.view.finish(joint, seeded(9)))
+    with pytest.raises(UserError, match="one batch of crops"):
+        views.finish((joint, joint), seeded(9))
+
+
+def test_other_channels_may_be_dealt():
+    views = Channels(cmc(32).view, ((0, 1), (2,), (0,)))
+    assert [view.shape[1] for view in views.batch(images(), seeded(0))] == [2, 1, 1]
+    for wrong in ((), ((0,), ()), ((0,), (3,))):
+        with pytest.raises(UserError, match="some of the channels"):
+            Channels(views.view, wrong)
+
+
+def test_small_images_are_not_cut_to_a_few_pixels():
+    assert cmc(32).view.crop.scale == (0.2, 1.0) and cmc(224).view.crop.scale == (0.08, 1.0)
+    assert cmc(224).view.operations[1].space == Lab()  # pyright: ignore
