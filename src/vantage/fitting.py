@@ -1,10 +1,10 @@
 """Parts that follow the data set and the length of a run, wherever in a composition they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Fits", "Stretches", "everywhere", "fitted", "stretched"]
+__all__ = ["Fits", "Stretches", "everywhere", "fitted", "parts_of", "stretched"]
 
 
 @runtime_checkable
@@ -35,6 +35,16 @@ def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
     made = {name: everywhere(part, change) for name, part in inside.items()}
     moved = {name: part for name, part in made.items() if part != inside[name]}
     return change(replace(value, **moved) if moved else value)
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """A composition of parts and tuples, and every part in it, from left to right."""
+    yield value
+    inside = value if isinstance(value, tuple) else ()
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = tuple(getattr(value, f.name) for f in fields(value))
+    for part in inside:
+        yield from parts_of(part)
 
 
 def fitted(value: Any, images: int, batch: int) -> Any:

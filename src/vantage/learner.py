@@ -14,20 +14,26 @@ from vantage.branch import Branch, Contrast, owners
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import Estimator, TableChoice, TableEstimator
+from vantage.fitting import everywhere, parts_of
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys
+from vantage.schedules import Adapted, Adaptive, Constant
 
 __all__ = ["Fresh", "Learner", "Step"]
 
 
 class Fresh(NamedTuple):
-    """This step's keys, gathered from all processes and without gradient, kept until the stores are written."""
+    """This step's keys, gathered from all processes and without gradient, and its loss: kept until the stores are
+    written."""
 
     vectors: dict[int, Float[Tensor, "w_b d"]]
     """Unit vectors by view."""
 
     image: Int[Tensor, "w_b"]
     """Numbers of their images."""
+
+    loss: Float[Tensor, ""]
+    """Loss of this process, which `Adaptive` numbers follow."""
 
     def keys(self, branch: Branch) -> Keys:
         """What a branch remembers of them."""
@@ -71,6 +77,8 @@ class Learner(nn.Module):
         super().__init__()
         if not branches:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
+        if any(isinstance(part, Adaptive) for part in parts_of(role)):
+            raise UserError("only numbers of branches can follow the loss or the accuracy: give the role a schedule")
         self.branches = branches
         self.networks = role.build()
         self.owners = owners(branches)
@@ -82,6 +90,8 @@ class Learner(nn.Module):
             str(n): b.estimator.build(images) for n, b in enumerate(branches) if isinstance(b.estimator, TableChoice)
         }
         self.estimators = nn.ModuleDict(built)
+        self.adaptive = list(dict.fromkeys(part for part in parts_of(branches) if isinstance(part, Adaptive)))
+        self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
         self.asking = sorted({branch.query for branch in branches})
         self.answering = sorted({view for branch in branches for view in (*branch.keys, *branch.pool)})
@@ -103,16 +113,27 @@ class Learner(nn.Module):
         queries = self.networks.queries({n: views[n] for n in self.asking})
         shuffle = draws.mix(self.seed, step, 1)
         vectors = self.networks.keys({n: views[n] for n in self.answering}, queries, shuffle)
-        fresh = Fresh(vectors, processes.gather(image))
+        fresh, branches = Fresh(vectors, processes.gather(image), torch.zeros(())), self._now()
         with torch.autocast(image.device.type, enabled=False):
-            contrasts = [self._contrast(n, queries, image, fresh, step) for n in range(len(self.branches))]
-            weighted = [b.weight(step) * c.loss for b, c in zip(self.branches, contrasts, strict=True)]
-            kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image)
+            contrasts = [self._contrast(n, b, queries, image, fresh, step) for n, b in enumerate(branches)]
+            loss = torch.stack([b.weight(step) * c.loss for b, c in zip(branches, contrasts, strict=True)]).sum()
+            kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image, loss.detach())
             query = queries[self.branches[0].query].detach()
             nearest = self._nearest(query, image, kept)
         first = contrasts[0].positive
         cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
-        return Step(torch.stack(weighted).sum(), kept, query, cosine, nearest)
+        return Step(loss, kept, query, cosine, nearest)
+
+    def _now(self) -> tuple[Branch, ...]:
+        """The branches, with the values that adaptive numbers have reached."""
+        if not self.adaptive:
+            return self.branches
+        reached = {choice: Constant(value) for choice, value in zip(self.adaptive, self.reached(), strict=True)}
+        return everywhere(self.branches, lambda part: reached[part] if isinstance(part, Adaptive) else part)
+
+    def reached(self) -> list[float]:
+        """The values of adaptive numbers, in the order of the branches."""
+        return [float(state.value) for state in self.adapted if isinstance(state, Adapted)]
 
     def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
         """The largest cosine of each query with a fresh key of another image."""
@@ -120,13 +141,14 @@ class Learner(nn.Module):
         answer = fresh.vectors[(branch.keys or branch.pool)[0]]
         return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
 
-    def _contrast(self, number: int, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int) -> Contrast:
-        branch = self.branches[number]
+    def _contrast(
+        self, number: int, branch: Branch, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int
+    ) -> Contrast:
         seed = draws.query_seeds(self.seed, step, image)
         query = Keys(queries[branch.query], image, seed=seed, step_seed=draws.mix(self.seed, step))
         keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
         pool = self.store(number).read(fresh.keys(branch))
-        return branch.contrast(query, keys, pool, step, self.estimator(number))
+        return branch.contrast(query, keys, pool, step, self.estimator(number, branch))
 
     def store(self, branch: int) -> Store:
         """The store that a branch reads, by its number."""
@@ -134,14 +156,13 @@ class Learner(nn.Module):
         assert isinstance(store, Store)
         return store
 
-    def estimator(self, branch: int) -> Estimator | TableEstimator:
+    def estimator(self, number: int, branch: Branch) -> Estimator | TableEstimator:
         """The estimator of a branch: its own value, or what its choice built."""
-        choice = self.branches[branch].estimator
-        if isinstance(choice, TableChoice):
-            built = self.estimators[str(branch)]
-            assert isinstance(built, TableEstimator)
-            return built
-        return choice
+        if not isinstance(branch.estimator, TableChoice):
+            return branch.estimator
+        built = self.estimators[str(number)]
+        assert isinstance(built, TableEstimator)
+        return built
 
     def before_step(self, step: int) -> None:
         """Once before the forward passes of an optimizer step: a slow encoder may follow."""
@@ -149,10 +170,26 @@ class Learner(nn.Module):
 
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
-        """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores
-        are written."""
+        """Once after an optimizer step, with what is kept of each of its batches: a slow encoder may follow, stores
+        are written, numbers adapt."""
         self.networks.after_step(step)
+        self._tell(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
         for number, branch in enumerate(self.branches):
             if self.owners[number] == number:
                 for part in fresh:
                     self.store(number).write(part.keys(branch))
+
+    def validated(self, accuracy: float) -> None:
+        """Once after a validation, on every process: numbers that follow the accuracy adapt."""
+        self._tell(torch.tensor(accuracy, dtype=torch.float64), accuracy=True)
+
+    def _tell(self, score: Float[Tensor, ""], accuracy: bool) -> None:
+        """Let numbers hear the mean of the processes' scores: accuracies, or losses with their sign turned."""
+        pairs = zip(self.adaptive, self.adapted, strict=True)
+        asked = [state for choice, state in pairs if choice.needs_accuracy == accuracy]
+        if asked:
+            device = next(asked[0].buffers()).device
+            mean = processes.total(score.to(device)) / processes.count()
+            for state in asked:
+                assert isinstance(state, Adapted)
+                state.hear(mean)

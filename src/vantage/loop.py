@@ -135,9 +135,10 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
     if collapse:
         row["warning"] = collapse
     every = session.run.monitoring.knn_every
-    if every and (epoch + 1) % every == 0 and metrics is not None:
-        row["knn"] = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
+    if every and (epoch + 1) % every == 0:
+        row["knn"] = _validate(session, first=metrics is not None)
         teller.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labelled training images")
+    row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
     if metrics is not None:
         metrics.write(row)
     teller.line(
@@ -146,6 +147,15 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
     )
     if collapse:
         teller.warn(collapse)
+
+
+def _validate(session: Session, first: bool) -> float:
+    """kNN accuracy, measured by the first process and told to all, since numbers may follow it."""
+    learner, device = session.learner, session.fabric.device
+    accuracy = knn_so_far(learner, session.run, session.source, device) if first else 0.0
+    told = float(processes.total(torch.tensor(accuracy, dtype=torch.float64, device=device)))
+    learner.validated(told)
+    return told
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 from vantage.branch import Branch
 from vantage.encoders import Role
 from vantage.errors import UserError
-from vantage.fitting import Fits, fitted, stretched
+from vantage.fitting import Fits, fitted, parts_of, stretched
 from vantage.optimizers import Optimizer
-from vantage.schedules import RateSchedule
+from vantage.schedules import Adaptive, RateSchedule
 from vantage.views import ViewMaker
 
 __all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences", "refuse_conflicts"]
@@ -130,6 +130,9 @@ class Run:
         if self.views.count < needed:
             raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
         _at_least(1, "", epochs=self.epochs, batch=self.batch, accumulate=self.accumulate)
+        follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
+        if follows and not self.monitoring.knn_every:
+            raise UserError("a number of this run follows the accuracy, but none is measured: set monitoring.knn_every")
         parts = self.accumulate * self.hardware.devices * self.hardware.nodes
         if self.batch % parts:
             raise UserError(

@@ -4,10 +4,8 @@ b: images   c: channels   h, w: size of an image in pixels   d: width of the fea
 """
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +17,7 @@ from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
+from vantage.fitting import parts_of
 from vantage.run import Run
 from vantage.views.channels import Channels
 from vantage.views.colour import Normalise
@@ -118,7 +117,7 @@ def evaluation_view(run: Run, network: int | None = None) -> Evaluation:
 def _view_of(run: Run, network: int) -> Evaluation:
     views = getattr(run.views, "views", None)
     maker = views[network] if isinstance(views, tuple) and network < len(views) else run.views
-    parts = list(_parts(maker))
+    parts = list(parts_of(maker))
     crops = [part for part in parts if isinstance(part, RandomResizedCrop)]
     normalised = [part for part in parts if isinstance(part, Normalise)]
     spaces = [part.space for part in parts if isinstance(part, InSpace)]
@@ -135,7 +134,7 @@ def _view_of(run: Run, network: int) -> Evaluation:
 
 def _channels(run: Run, network: int) -> tuple[int, ...]:
     """The channels that a network sees."""
-    dealt = [part.channels for part in _parts(run.views) if isinstance(part, Channels)]
+    dealt = [part.channels for part in parts_of(run.views) if isinstance(part, Channels)]
     return dealt[0][network] if dealt and isinstance(run.encoders, PerView) else (0, 1, 2)
 
 
@@ -186,16 +185,6 @@ def _choice(role: Role, network: int) -> Backbone | None:
             return encoder.backbone
         case _:  # a role of the user's own
             return None
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """A value of nested dataclasses and tuples, and all that is in it, from left to right."""
-    yield value
-    inside = value if isinstance(value, tuple) else ()
-    if is_dataclass(value):
-        inside = tuple(getattr(value, field.name) for field in fields(value))
-    for part in inside:
-        yield from _parts(part)
 
 
 class _Joined(nn.Module):

@@ -2,14 +2,18 @@
 
 A `Schedule` maps the step (optimizer steps taken so far, from 0) to a number: a weight, a temperature, a percentile. A
 `RateSchedule` gives the learning rate of a step; it is told how long an epoch and the run are, so that one recipe
-holds for a data set of any size. Both are frozen values without state: resuming at step s needs nothing but s.
+holds for a data set of any size. Both are frozen values without state: resuming at step s needs nothing but s. Only
+the `Adaptive` ones follow what happened; their state is saved with the run's.
 """
 
+from vantage.schedules.adaptive import Adapted, Adaptive, FollowsAccuracy, FollowsLoss
 from vantage.schedules.epochs import BetweenEpochs, ByEpoch
 from vantage.schedules.numbers import Constant, Cosine, Exponential, Linear, Schedule, Steps
 from vantage.schedules.rates import CosineByEpoch, CosineByStep, RateSchedule, StepDecay
 
 __all__ = [
+    "Adapted",
+    "Adaptive",
     "BetweenEpochs",
     "ByEpoch",
     "Constant",
@@ -17,6 +21,8 @@ __all__ = [
     "CosineByEpoch",
     "CosineByStep",
     "Exponential",
+    "FollowsAccuracy",
+    "FollowsLoss",
     "Linear",
     "RateSchedule",
     "Schedule",

@@ -1,0 +1,115 @@
+"""Numbers that follow how training goes: a step towards the hard end when it goes well, a step back when it does not.
+
+How it went is state, so these are choices: a `Learner` builds the state, saves it in its buffers, tells it the loss or
+the accuracy, and puts the number that it has reached in the place of the choice.
+
+w: length of the window
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vantage.schedules.checks import at_least, finite, require
+
+__all__ = ["Adapted", "Adaptive", "FollowsAccuracy", "FollowsLoss"]
+
+
+class Adapted(nn.Module):
+    """Where an adaptive number is, and what it was told lately: saved buffers."""
+
+    value: Tensor
+    recent: Tensor
+    told: Tensor
+
+    def __init__(self, start: float, end: float, by: float, window: int) -> None:
+        super().__init__()
+        self.start, self.end, self.by = start, end, by
+        self.register_buffer("value", torch.tensor(start, dtype=torch.float64))
+        self.register_buffer("recent", torch.zeros(window, dtype=torch.float64))
+        self.register_buffer("told", torch.zeros((), dtype=torch.int64))
+
+    @torch.no_grad()
+    def hear(self, score: Float[Tensor, ""]) -> None:
+        """Move by one step, towards `end` if the score is above the mean of the window before it, towards `start` if
+        below. Until the window is full nothing moves."""
+        score, window = score.to(self.recent), len(self.recent)
+        towards = torch.sign(score - self.recent.mean()) * (1.0 if self.end > self.start else -1.0)
+        low, high = min(self.start, self.end), max(self.start, self.end)
+        moved = (self.value + self.by * towards).clamp(low, high)
+        self.value.copy_(torch.where(self.told >= window, moved, self.value))
+        self.recent[self.told % window] = score
+        self.told += 1
+
+
+@dataclass(frozen=True)
+class Adaptive(ABC):
+    """What both kinds share. Called as a schedule, which only a branch without a learner does, it is `start`."""
+
+    start: float = 1.0
+    """Value at the beginning, and the easy end: the number never leaves the two."""
+
+    end: float = 0.1
+    """Value that it moves to while training goes well: the hard end."""
+
+    by: float = 0.01
+    """How far it moves at once."""
+
+    window: int = 10
+    """How many of the latest values are averaged to compare with."""
+
+    def __post_init__(self) -> None:
+        finite(self, "start", "end", "by")
+        at_least(self, 1, "window")
+        require(self, "by", self.by, self.by > 0, "be above 0")
+
+    def __call__(self, step: int) -> float:
+        """`start`."""
+        return self.start
+
+    def build(self) -> Adapted:
+        """The state at the beginning of a run."""
+        return Adapted(self.start, self.end, self.by, self.window)
+
+    @property
+    @abstractmethod
+    def needs_accuracy(self) -> bool:
+        """Whether it is told accuracies, not losses."""
+
+
+@dataclass(frozen=True)
+class FollowsLoss(Adaptive):
+    """Moves every step, by the loss of the step against the mean of the last ten: lower is harder.
+
+    Ring's adaptive annealing on the loss, of its code (arXiv 2010.02037): .01 a step, between 1 and .1. The loss is
+    that of the whole run, over all branches and processes.
+    """
+
+    @property
+    def needs_accuracy(self) -> bool:
+        """No."""
+        return False
+
+
+@dataclass(frozen=True)
+class FollowsAccuracy(Adaptive):
+    """Moves at every validation, by the accuracy against the mean of the last five: higher is harder.
+
+    Ring's adaptive annealing on the accuracy, of its code (arXiv 2010.02037): .05 a time, between 1 and .1. The
+    accuracy is that of kNN on a tenth of the labelled training images, which `Monitoring.knn_every` asks for; never
+    of a test set, which the code takes.
+    """
+
+    by: float = 0.05
+    """How far it moves at once."""
+
+    window: int = 5
+    """How many of the latest values are averaged to compare with."""
+
+    @property
+    def needs_accuracy(self) -> bool:
+        """Yes."""
+        return True
