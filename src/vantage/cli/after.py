@@ -3,18 +3,14 @@
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
-from vantage.cli.images import look_at
+from vantage.cli.images import opened, work_of
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
-
-if TYPE_CHECKING:
-    from vantage.data import Source
-    from vantage.embedding import Work
 
 __all__ = ["demo", "embed", "evaluate", "export"]
 
@@ -102,8 +98,8 @@ def embed(words: list[str], voice: Voice) -> int:
 
     trained = load(Path(asked["run"]), asked["network"])
     check_file(Path(asked["out"]))  # mistakes are told before a million images are looked at
-    source = _source(asked["data"], asked, voice)
-    file = write_embeddings(trained, source, Path(asked["out"]), _work(asked, voice, asked["batch"]))
+    source = opened(asked["data"], asked, voice)
+    file = write_embeddings(trained, source, Path(asked["out"]), work_of(asked, voice, asked["batch"]))
     voice.note(f"{len(source):,} images × {trained.width:,} numbers")
     voice.result(str(file))
     return 0
@@ -140,8 +136,8 @@ def evaluate(words: list[str], voice: Voice) -> int:
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
         raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
-    train = _source(asked["data"], asked, voice)
-    test = _source(asked["test"], asked, voice) if asked["test"] else None
+    train = opened(asked["data"], asked, voice)
+    test = opened(asked["test"], asked, voice) if asked["test"] else None
     result = judge(
         Path(asked["run"]),
         protocol,
@@ -149,7 +145,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
         test,
         baselines=asked["baselines"],
         network=asked["network"],
-        work=_work(asked, voice),
+        work=work_of(asked, voice),
         out=Path(asked["out"]) if asked["out"] else None,
     )
     voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
@@ -180,18 +176,3 @@ def demo(words: list[str], voice: Voice) -> int:
     for line in show(Path(asked["out"]), teller(voice.silent)).lines():
         voice.result(line)
     return 0
-
-
-def _source(place: str, asked: Any, voice: Voice) -> "Source":
-    from vantage.run import Data
-
-    source, told = look_at(Data(place, asked["on_bad_image"], asked["workers"]), voice)
-    voice.note(told)
-    return source
-
-
-def _work(asked: Any, voice: Voice, batch: int = 256) -> "Work":
-    from vantage.embedding import Work
-    from vantage.progress import teller
-
-    return Work(device=asked["device"], batch=batch, workers=asked["workers"], teller=teller(voice.silent))

@@ -1,15 +1,17 @@
 """Images as a verb opens them: all of them are looked at first."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vantage.cli.console import Voice
 
 if TYPE_CHECKING:
     from vantage.data import Source
+    from vantage.embedding import Work
     from vantage.run import Data
 
-__all__ = ["absolute", "look_at"]
+__all__ = ["absolute", "look_at", "opened", "work_of"]
 
 
 def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
@@ -33,6 +35,23 @@ def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
         return open_images(data, advance)
     finally:
         progress.stop()
+
+
+def opened(place: str, asked: Mapping[str, Any], voice: Voice) -> "Source":
+    """The readable images of a place, as the options `on_bad_image` and `workers` have it; what was found is told."""
+    from vantage.run import Data
+
+    source, told = look_at(Data(place, asked["on_bad_image"], asked["workers"]), voice)
+    voice.note(told)
+    return source
+
+
+def work_of(asked: Mapping[str, Any], voice: Voice, batch: int = 256) -> "Work":
+    """What the options `device` and `workers` say to compute with."""
+    from vantage.embedding import Work
+    from vantage.progress import teller
+
+    return Work(device=asked["device"], batch=batch, workers=asked["workers"], teller=teller(voice.silent))
 
 
 def absolute(place: str) -> str:

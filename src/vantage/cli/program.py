@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 
 from vantage.cli.after import demo, embed, evaluate, export
+from vantage.cli.analyse import analyse
 from vantage.cli.console import Voice
 from vantage.cli.listing import recipes
 from vantage.cli.suggestions import did_you_mean
@@ -16,7 +17,16 @@ from vantage.errors import UserError
 
 __all__ = ["VERBS", "main"]
 
-VERBS: tuple[Callable[[list[str], Voice], int], ...] = (recipes, pretrain, resume, embed, evaluate, export, demo)
+VERBS: tuple[Callable[[list[str], Voice], int], ...] = (
+    recipes,
+    pretrain,
+    resume,
+    embed,
+    evaluate,
+    analyse,
+    export,
+    demo,
+)
 """What can be asked for; each docstring begins with its help, up to a colon."""
 
 _HELP = """\

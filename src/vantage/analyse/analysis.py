@@ -1,0 +1,116 @@
+"""Analyse runs, and keep the table and the picture."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from vantage.analyse.learned import Learned, learned
+from vantage.analyse.pictures import needs_matplotlib
+from vantage.analyse.tables import Row
+from vantage.data.cache import written_whole
+from vantage.data.source import Source
+from vantage.embedding import Work
+from vantage.errors import UserError
+from vantage.record import versions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Analysed", "Analysis", "Findings", "analyse"]
+
+
+@runtime_checkable
+class Findings(Protocol):
+    """What an analysis found."""
+
+    def lines(self) -> list[str]:
+        """The table for people."""
+        ...
+
+    def table(self) -> list[Row]:
+        """Rows of plain values, all with the same columns."""
+        ...
+
+    def figure(self) -> "Figure":
+        """The picture."""
+        ...
+
+
+@runtime_checkable
+class Analysis(Protocol):
+    """A frozen way to look at trained runs. Its fields are all of its settings."""
+
+    name: ClassVar[str]
+
+    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> Findings:
+        """Look at the runs, and at the images through them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What was found, and where it is kept."""
+
+    findings: Findings
+    """Table and picture."""
+
+    table_file: Path
+    """The table as JSON, with all settings."""
+
+    picture_file: Path
+    """The picture as PNG."""
+
+
+def analyse(
+    analysis: Analysis,
+    run_folders: Sequence[Path],
+    source: Source,
+    *,
+    allow: tuple[str, ...] = (),
+    work: Work | None = None,
+    out: Path | None = None,
+) -> Analysed:
+    """Look at the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
+    in the first run's. The same analysis asked for again replaces its files.
+
+    Raises `UserError` where no run is named, a run has no usable checkpoint or nothing to look at, where the files
+    cannot be written, or where matplotlib is missing; `UnreadableImage` for an image that cannot be decoded.
+    """
+    if not run_folders:
+        raise UserError("an analysis needs at least one run: name its folder")
+    needs_matplotlib()
+    runs = _named_apart([learned(Path(folder), allow) for folder in run_folders])
+    found = analysis(runs, source, work or Work())
+    told = {
+        "analysis": analysis.name,
+        "settings": asdict(analysis),  # pyright: ignore[reportArgumentType]
+        "runs": [{"name": one.name, "folder": str(one.folder), "step": one.step} for one in runs],
+        "images": source.fingerprint(),
+        "versions": versions(),
+        "rows": found.table(),
+    }
+    return _kept(found, told, out or Path(run_folders[0]) / "analyses")
+
+
+def _named_apart(runs: list[Learned]) -> list[Learned]:
+    """Runs whose folders have one name are told apart by the folders above."""
+    count = Counter(one.name for one in runs)
+    return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
+
+
+def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analysed:
+    table_file, picture_file = folder / f"{told['analysis']}.json", folder / f"{told['analysis']}.png"
+    picture = BytesIO()
+    found.figure().savefig(picture, format="png")
+    table = json.dumps(told, indent=1, allow_nan=False).encode()
+    for path, content in ((table_file, table), (picture_file, picture.getvalue())):
+        try:
+            with written_whole(path) as file:
+                file.write(content)
+        except OSError as problem:
+            raise UserError(f"the result could not be written to {path}: {problem.strerror or problem}") from problem
+    return Analysed(found, table_file, picture_file)

@@ -1,0 +1,87 @@
+"""The verb `analyse`: tables and pictures of what runs have learned."""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from vantage.cli.arguments import Command, parse, wants_help
+from vantage.cli.console import Voice
+from vantage.cli.fields import leaves, options
+from vantage.cli.images import opened, work_of
+from vantage.cli.suggestions import did_you_mean
+from vantage.errors import UserError
+
+__all__ = ["analyse"]
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What `analyse` is told beside the analysis' own fields."""
+
+    runs: tuple[str, ...]
+    """Folders of the runs."""
+
+    data: str
+    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+    batch: int = 256
+    """Images that go through the network at once."""
+
+    out: str = ""
+    """Folder for KIND.json and KIND.png, which are replaced; without, they are kept in RUN/analyses of the first
+    run."""
+
+
+def analyse(words: list[str], voice: Voice) -> int:
+    """Table and picture of what runs have learned: vantage analyse similarity RUN [RUN …] --data PATH.
+
+    Kinds: KINDS.
+    """
+    if not words or words[0].startswith("-"):
+        if wants_help(words):
+            voice.result(inspect.cleandoc(analyse.__doc__ or "").replace("KINDS", ", ".join(_kinds())))
+            voice.result("\nvantage analyse KIND --help tells the fields of one.")
+            return 0
+        raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")
+    kinds = _kinds()
+    if words[0] not in kinds:
+        raise UserError(f"there is no analysis {words[0]!r}{did_you_mean(words[0], kinds)} (kinds: {', '.join(kinds)})")
+    kind = kinds[words[0]]
+    fields = tuple(leaves(kind()))
+    command = Command(f"vantage analyse {words[0]}", kind.__doc__ or "", {})
+    asked = parse(command, (*options(Looking, ("runs",)), *fields), words[1:]).values
+    from vantage.analyse.analysis import analyse as look
+    from vantage.analyse.learned import learned
+    from vantage.analyse.pictures import needs_matplotlib
+
+    analysis = kind(**{leaf.path: asked[leaf.path] for leaf in fields})
+    if not asked["runs"]:
+        raise UserError(f"analyse {words[0]} needs the folder of a run: vantage analyse {words[0]} RUN --data PATH")
+    needs_matplotlib()
+    for folder in asked["runs"]:
+        learned(Path(folder))  # a mistake in a run is told before the images are looked at
+    source = opened(asked["data"], asked, voice)
+    out = Path(asked["out"]) if asked["out"] else None
+    work = work_of(asked, voice, asked["batch"])
+    done = look(analysis, [Path(run) for run in asked["runs"]], source, work=work, out=out)
+    for line in done.findings.lines():
+        voice.result(line)
+    voice.note(f"kept in {done.table_file} and {done.picture_file}")
+    return 0
+
+
+def _kinds() -> dict[str, Any]:
+    """The analyses by name; imported here, since the command line itself does without torch."""
+    from vantage.analyse.similarity import Similarity
+
+    return {kind.name: kind for kind in (Similarity,)}

@@ -1,0 +1,23 @@
+"""A tiny trained run of a recipe, and its images, for tests of what is read out of it."""
+
+from pathlib import Path
+
+from small_runs import small_run, write_images
+
+from vantage.data import Source, open_source
+from vantage.embedding import Work
+from vantage.loop import train
+
+__all__ = ["kept", "work"]
+
+
+def kept(recipe: str, folder: Path, epochs: int = 2) -> tuple[Path, Source]:
+    """The folder of a run that was trained for some epochs, and the images it was trained on."""
+    place = write_images(folder / "images.npz")
+    train(small_run(recipe, place, epochs), folder / recipe)
+    return folder / recipe, open_source(place)
+
+
+def work(batch: int = 64) -> Work:
+    """On the CPU."""
+    return Work("cpu", batch=batch)

@@ -1,0 +1,131 @@
+"""A whole analysis: the files, the command line, and mistakes."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from runs import kept, work
+from tiny import ALLOW
+
+from vantage.analyse.analysis import analyse
+from vantage.analyse.learned import learned, random_learned
+from vantage.analyse.similarity import Similarity
+from vantage.analyse.tables import aligned
+from vantage.cli import main
+from vantage.data import Source
+from vantage.errors import UserError
+
+QUICK = Similarity(images=6, augmentations=3)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
+    return kept("ring_moco", tmp_path_factory.mktemp("moco"), epochs=2)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
+    before = torch.get_rng_state()
+    one = learned(run[0], ALLOW)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (one.name, one.images, one.step, one.steps_per_epoch, one.epochs) == ("ring_moco", 48, 12, 6, 2.0)
+    assert int(one.learner.state_dict()["stores.0.oldest"]) == (12 * 8) % len(
+        one.learner.state_dict()["stores.0.image"]
+    )
+    assert not one.learner.training and not any(p.requires_grad for p in one.learner.parameters())
+    older = learned(run[0], ALLOW, sorted((run[0] / "checkpoint").glob("step-*"))[0])
+    assert older.step == 11
+    weights = [next(o.learner.networks.parameters()) for o in (one, older, random_learned(one), random_learned(one, 1))]
+    assert all(not torch.equal(a, b) for n, a in enumerate(weights) for b in weights[:n])
+
+
+def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_path: Path) -> None:
+    for count in (6, 5):
+        done = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], allow=ALLOW, work=work())
+        kept_table = json.loads(done.table_file.read_text())
+        assert kept_table["rows"] == done.findings.table() and kept_table["settings"]["images"] == count
+    assert done.table_file == run[0] / "analyses" / "similarity.json"
+    assert kept_table["runs"] == [{"name": "ring_moco", "folder": str(run[0]), "step": 12}]
+    assert kept_table["images"] == run[1].fingerprint() and "torch" in kept_table["versions"]
+    assert done.picture_file.read_bytes().startswith(b"\x89PNG")
+    shutil.copytree(run[0], tmp_path / "ring_moco")
+    folders = [run[0], tmp_path / "ring_moco"]
+    found = analyse(QUICK, folders, run[1], allow=ALLOW, work=work(), out=tmp_path / "out")
+    assert [row["encoder"] for row in found.findings.table()[:2]] == list(map(str, folders))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["similarity.json", "similarity.png"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(run: tuple[Path, Source], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="could not be written"):
+        analyse(QUICK, [run[0]], run[1], allow=ALLOW, work=work(), out=tmp_path / "file")
+
+
+def test_without_matplotlib_a_sentence_tells_what_to_install(
+    run: tuple[Path, Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UserError, match=r"pip install 'vantage-ssl\[analyse\]'"):
+        analyse(QUICK, [run[0]], run[1], allow=ALLOW, work=work())
+
+
+def test_rows_stand_in_columns() -> None:
+    rows = [{"name": "a", "share_kept": 0.123456, "rows": 12345}, {"name": "long", "share_kept": None, "rows": 1}]
+    assert aligned(rows) == ["name  share kept    rows", "a         0.1235  12,345", "long           –       1"]
+    assert aligned([]) == []
+
+
+def test_the_command_line_prints_the_table_and_says_where_it_is(
+    run: tuple[Path, Source], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, out = str(run[0].parent / "images.npz"), tmp_path / "out"
+    words = ["analyse", "similarity", str(run[0]), str(run[0]), "--data", place, "--out", str(out), "--images", "5"]
+    assert main([*words, "--augmentations", "2", "--no-random-encoder", "--import", "tiny"]) == 0
+    heard = capsys.readouterr()
+    rows = [line for line in heard.out.splitlines() if line.startswith(str(run[0]))]
+    assert len(rows) == 4 and f"kept in {out / 'similarity.json'}" in heard.err
+    assert json.loads((out / "similarity.json").read_text())["settings"] == {
+        "images": 5, "augmentations": 2, "view": 0, "bins": 50, "random_encoder": False, "seed": 0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", "needs a kind first"),
+        ("similarty RUN --data DATA", "no analysis 'similarty'; did you mean similarity?"),
+        ("similarity --data DATA", "needs the folder of a run"),
+        ("similarity RUN", "needs --data"),
+        ("similarity RUN --data DATA --image 3", "no option --image; did you mean --images?"),
+        ("similarity RUN --data DATA --images 0", "images is 0"),
+        ("similarity RUN --data DATA --bins few", "--bins"),
+        ("similarity RUN nowhere --data DATA", "nowhere holds no run"),
+        ("similarity RUN --data nowhere.npz", "nowhere.npz"),
+        ("similarity RUN --data DATA --view 7", "view 7 was asked for, but the run makes 2"),
+        ("similarity RUN --data DATA --device quantum", "quantum"),
+    ],
+)
+def test_a_mistake_is_told_in_a_few_lines(
+    words: str, told: str, run: tuple[Path, Source], capsys: pytest.CaptureFixture[str]
+) -> None:
+    spelled = words.replace("RUN", str(run[0])).replace("DATA", str(run[0].parent / "images.npz"))
+    assert main(["analyse", *spelled.split(), "--import", "tiny"]) == 2
+    heard = capsys.readouterr()
+    mistake = heard.err[heard.err.index("vantage: ") :]
+    assert told in mistake and len(mistake.splitlines()) <= 4 and "Traceback" not in heard.err
+    assert heard.out == ""
+
+
+@pytest.mark.parametrize("words", ["--help", "similarity --help"])
+def test_help_is_on_standard_output(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyse", *words.split()]) == 0
+    heard = capsys.readouterr()
+    assert ("similarity" in heard.out) and heard.err == ""

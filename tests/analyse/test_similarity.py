@@ -1,0 +1,100 @@
+"""JCL's similarities and variances against loops over pairs, and on a trained run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from runs import kept, work
+from tiny import ALLOW
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vantage.analyse.encoding import augmented, chosen
+from vantage.analyse.learned import learned
+from vantage.analyse.similarity import Similarities, Similarity, Spread, spread_of
+from vantage.data import Source
+from vantage.errors import UserError
+
+
+def slow(vector: Tensor) -> tuple[float, float]:
+    """Supplement §5 as it is written: all a × a cosines, and the diagonal of the covariance."""
+    count, width = vector.shape
+    cosines = [float(sum(u[k] * v[k] for k in range(width))) for u in vector for v in vector]
+    mean = [sum(float(v[k]) for v in vector) / count for k in range(width)]
+    diagonal = [sum((float(v[k]) - mean[k]) ** 2 for v in vector) / count for k in range(width)]
+    return sum(cosines) / len(cosines), sum(diagonal) / width
+
+
+def test_both_numbers_are_those_of_loops_over_pairs_and_dimensions() -> None:
+    vector = normalize(torch.randn(3, 5, 4, dtype=torch.float64), dim=2)
+    similarity, variance = spread_of(vector)
+    for number, one in enumerate(vector):
+        expected = slow(one)
+        assert float(similarity[number]) == pytest.approx(expected[0], abs=1e-12)
+        assert float(variance[number]) == pytest.approx(expected[1], abs=1e-12)
+    assert torch.allclose(variance, (1 - similarity) / 4, atol=1e-12)
+
+
+def test_equal_augmentations_are_wholly_alike_and_opposite_ones_leave_the_self_pairs() -> None:
+    one = normalize(torch.randn(1, 1, 6), dim=2)
+    similarity, variance = spread_of(torch.cat([one.expand(1, 4, 6), torch.cat([one, -one, one, -one], 1)]))
+    assert similarity.tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
+    assert variance.tolist() == pytest.approx([0.0, 1 / 6], abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
+    return kept("jcl", tmp_path_factory.mktemp("jcl"), epochs=1)
+
+
+def test_augmentations_follow_from_the_image_and_the_seed_alone(run: tuple[Path, Source]) -> None:
+    one, source = learned(run[0], ALLOW), run[1]
+    some = torch.tensor([3, 17, 40])
+    vectors = [torch.cat(list(augmented(one, source, some, 0, 4, 5, work(batch)))) for batch in (4, 64)]
+    assert torch.allclose(vectors[0], vectors[1], atol=1e-6)
+    alone = torch.cat(list(augmented(one, source, some[1:2], 0, 4, 5, work())))
+    assert torch.allclose(alone, vectors[0][1:2], atol=1e-6)
+    other = torch.cat(list(augmented(one, source, some, 0, 4, 6, work())))
+    assert not torch.allclose(other, vectors[0], atol=1e-3)
+    assert torch.allclose(vectors[0].norm(dim=2), torch.ones(3, 4), atol=1e-5)
+    assert not torch.allclose(vectors[0][:, 0], vectors[0][:, 1], atol=1e-3)
+
+
+def test_a_view_that_is_not_made_is_refused(run: tuple[Path, Source]) -> None:
+    with pytest.raises(UserError, match="view 9 was asked for, but the run makes 6"):
+        list(augmented(learned(run[0], ALLOW), run[1], torch.arange(2), 9, 2, 0, work()))
+
+
+def test_images_are_drawn_once_each(run: tuple[Path, Source]) -> None:
+    assert chosen(run[1], 100, 0).tolist() == list(range(48))
+    few = chosen(run[1], 10, 0)
+    assert len(few.unique()) == 10 and not torch.equal(few, chosen(run[1], 10, 1))
+
+
+def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> None:
+    one = learned(run[0], ALLOW)
+    found = Similarity(images=12, augmentations=4)([one, replace(one, name="again")], run[1], work())
+    first, again, random = found.encoders
+    assert [e.name for e in found.encoders] == ["jcl", "again", "random encoder"]
+    assert torch.equal(first.similarity, again.similarity) and not torch.allclose(first.similarity, random.similarity)
+    image = chosen(run[1], 12, 0)
+    vector = torch.cat(list(augmented(one, run[1], image, 0, 4, 0, work())))
+    assert float(first.similarity[7]) == pytest.approx(slow(vector[7].double())[0], abs=1e-5)
+    rows = found.table()
+    assert len(rows) == 6 and rows[0]["mean"] == pytest.approx(float(first.similarity.mean()))
+    assert "self pairs among them" in " ".join(found.lines())
+
+
+def test_the_picture_shows_every_encoder_in_both_panels() -> None:
+    spreads = tuple(Spread(name, torch.rand(20).double(), torch.rand(20).double()) for name in ("one", "two"))
+    panels = Similarities(spreads, 32).figure().axes
+    assert [len(panel.patches) for panel in panels] == [2, 2]
+    assert panels[0].get_legend_handles_labels()[1] == ["one", "two"]
+    assert "32 × 32" in panels[0].get_xlabel()
+
+
+@pytest.mark.parametrize("field", ["images", "augmentations", "bins"])
+def test_settings_that_make_no_sense_are_refused(field: str) -> None:
+    with pytest.raises(UserError, match=f"{field} is 0"):
+        Similarity(**{field: 0})
