@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage.errors import UserError
+from vantage.members import Members
 
 __all__ = ["Keys", "Scores", "score"]
 
@@ -35,6 +36,9 @@ class Keys:
 
     step_seed: int | None = None
     """A random number that all queries of a step have in common, on every process, from which `Subset` draws."""
+
+    members: Members | None = None
+    """The memory's index of rows by label, which spares sorting them at every step; `None` makes one where needed."""
 
     def __len__(self) -> int:
         return len(self.vector)

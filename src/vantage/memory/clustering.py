@@ -3,13 +3,14 @@
 m: rows   k: clusters   d: width
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
+from vantage.members import Members
 from vantage.memory.kmeans import Closeness, kmeans, nearest, sums
 
 __all__ = ["Clustering"]
@@ -34,6 +35,9 @@ class Clustering:
     count: Int[Tensor, "k"]
     """Number of each cluster's rows."""
 
+    members: Members = field(default_factory=Members)
+    """The index of rows by label, which follows each move."""
+
     def recount(self) -> None:
         """Sums and counts anew from all rows, so that rounding does not pile up."""
         self.total.zero_()
@@ -51,7 +55,7 @@ class Clustering:
         vector = self.vector[row]
         self.add(self.label[row], vector, -1)
         self.add(label, vector, 1)
-        self.label[row] = label
+        self.members.move(self.label, row, label)
 
     def refresh(self) -> None:
         """Every centroid to the mean of its rows; that of an empty cluster stays."""

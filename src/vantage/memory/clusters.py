@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
+from vantage.members import Members
 from vantage.memory.bank import Bank, BankStore
 from vantage.memory.clustering import Clustering
 from vantage.memory.first_labels import Apart, FirstLabels
@@ -142,10 +143,11 @@ class ClusteredStore(BankStore):
         self.register_buffer("label", self.image[:, None].repeat(1, clusterings))
         self.register_buffer("written", torch.zeros((), dtype=torch.int64))
         self.register_buffer("seed", torch.randint(2**62, ()))
+        self.members = Members()  # a cache, not state
 
     def read(self, fresh: Keys) -> Keys:
         """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
-        return Keys(self.vector, self.image, self.label)
+        return Keys(self.vector, self.image, self.label, members=self.members)
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
@@ -214,7 +216,7 @@ class OnlineStore(ClusteredStore):
     @property
     def clustering(self) -> Clustering:
         """The labels, centroids and sums, to be changed in place."""
-        return Clustering(self.vector, self.label[:, 0], self.centroid, self.total, self.count)
+        return Clustering(self.vector, self.label[:, 0], self.centroid, self.total, self.count, self.members)
 
     def clusterings_by(self, written: int) -> int:
         """One after `first` passes."""

@@ -1,13 +1,12 @@
 """Positives of other images: rows of the query's cluster.
 
-Labels of a whole bank are sorted once a step, which finds the members of any cluster without looking at every row for
-every query.
+The members of a cluster come from an index (`vantage.members`) that the memory keeps from step to step, so that nobody
+looks at every row for every query.
 
 b: queries   m: keys in the pool   c: clusterings   p: positives of each query
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Int
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
+from vantage.members import Members
 from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
@@ -22,21 +22,6 @@ from vantage.records import Keys, Scores
 __all__ = ["ClusterMate", "ClusterMates", "NearMates"]
 
 _SALT = 1 << 16  # far from the small numbers that rules draw with
-
-
-class _Members(NamedTuple):
-    """Where the members of each query's clusters stand in the rows sorted by label."""
-
-    order: Int[Tensor, "c m"]
-    start: Int[Tensor, "b c"]
-    size: Int[Tensor, "b c"]
-
-
-def _members(query: Keys, pool: Keys) -> _Members:
-    label, order = pool.clusters.T.contiguous().sort(dim=1, stable=True)
-    mine = query.clusters.T.contiguous()
-    start = torch.searchsorted(label, mine)
-    return _Members(order, start.T, (torch.searchsorted(label, mine, right=True) - start).T)
 
 
 @dataclass(frozen=True)
@@ -51,15 +36,16 @@ class ClusterMate:
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
-        found, each = _members(query, pool), torch.arange(len(query), device=query.image.device)
-        which = draws.integers(query.seeds, 1, found.order.shape[0], _SALT)[:, 0]
-        start, size = found.start[each, which], found.size[each, which]
+        members = pool.members or Members()
+        starts, sizes = members.find(pool.clusters, query.clusters)
+        which = draws.integers(query.seeds, 1, sizes.shape[1], _SALT)
+        start, size = starts.gather(1, which)[:, 0], sizes.gather(1, which)[:, 0]
         room = size if self.own_row else (size - 1).clamp(min=1)
         place = start + draws.integers(query.seeds, 1, room.clamp(min=1)[:, None], _SALT + 1)[:, 0]
         if not self.own_row:  # the last member is never drawn: it stands in for the own row
-            own = pool.image[found.order[which, place]] == query.image
+            own = pool.image[members.rows(place)] == query.image
             place = torch.where(own, start + size - 1, place)
-        row = found.order[which, place.clamp(max=len(pool) - 1)]
+        row = members.rows(place)
         return paired(query, pool.vector[row][:, None], row[:, None], size[:, None] > 0)
 
 
@@ -79,16 +65,16 @@ class ClusterMates:
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
-        found = _members(query, pool)
-        count = min(self.most, max(1, int(found.size.max())))
+        members = pool.members or Members()
+        starts, sizes = members.find(pool.clusters, query.clusters)
+        count = min(self.most, max(1, int(sizes.max())))
         rows, keeps = [], []
-        for number, order in enumerate(found.order):
-            size = found.size[:, number, None]
+        for number, (start, size) in enumerate(zip(starts.T[:, :, None], sizes.T[:, :, None], strict=True)):
             place = torch.arange(count, device=size.device).expand(len(query), -1)
             drawn = draws.integers(query.seeds, count, size.clamp(min=1), _SALT + number)
             place = torch.where(size > self.most, drawn, place)
             keeps.append(place < size)
-            rows.append(order[(found.start[:, number, None] + place).clamp(max=len(pool) - 1)])
+            rows.append(members.rows(start + place))
         row, keep = _each_once(torch.cat(rows, 1), torch.cat(keeps, 1), len(pool))
         return paired(query, pool.vector[row], row, keep)
 

@@ -1,0 +1,151 @@
+"""Rows by their label: the members of clusters, found without looking at every row.
+
+m: rows   c: clusterings   b: queries   r: rows that move   k: labels that occur   w: labels in question   s: slots
+f: members found
+"""
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+__all__ = ["Members"]
+
+_MANY = 64  # where more than a 64th of the rows move at once, sorting all of them anew is cheaper
+
+
+@dataclass(eq=False)
+class Members:
+    """An index of rows by label that lasts from step to step and follows the rows that move.
+
+    It is a cache: the members of a cluster stand in the order of their rows, so what is found depends on the labels
+    alone, nothing need be saved, and every process finds the same. Labels that somebody else changed (a checkpoint, a
+    new clustering) are told by the tensor's own count of changes; then all rows are sorted anew when next asked for.
+    """
+
+    _label: Tensor | None = None
+    _version: int = -1
+    _order: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
+    _sorted: list["_Sorted"] = field(default_factory=list)
+
+    def find(
+        self, label: Int[Tensor, "m c"], asked: Int[Tensor, "b c"]
+    ) -> tuple[Int[Tensor, "b c"], Int[Tensor, "b c"]]:
+        """Where the members of the clusters asked for begin, in places to be handed to `rows`; how many there are."""
+        if not self._follows(label):
+            self._sort(label)
+        found = [one.find(mine) for one, mine in zip(self._sorted, asked.T, strict=True)]
+        return torch.stack([start for start, _ in found], 1), torch.stack([size for _, size in found], 1)
+
+    def rows(self, place: Int[Tensor, "*p"]) -> Int[Tensor, "*p"]:
+        """The rows that stand at these places; any row for a place that is no member's."""
+        return self._order[place.clamp(max=len(self._order) - 1)]
+
+    def _sort(self, label: Int[Tensor, "m c"]) -> None:
+        parts = [_Sorted.of(column) for column in label.T]
+        self._label, self._version, self._order = label, label._version, torch.cat([part.order for part in parts])
+        first = [sum(len(part.order) for part in parts[:number]) for number in range(len(parts))]
+        self._sorted = [
+            replace(part, order=self._order[begin : begin + len(part.order)], begin=begin)
+            for part, begin in zip(parts, first, strict=True)
+        ]
+
+    def move(self, label: Int[Tensor, "m"], row: Int[Tensor, "r"], to: Int[Tensor, "r"]) -> None:
+        """Give rows other labels, and follow them if `label` is the one clustering that was asked for before."""
+        follow = self._follows(label) and len(self._sorted) == 1
+        row, last = _each_once(row)
+        before, after = label[row], to[last]
+        label[row] = after
+        away = (before != after).nonzero()[:, 0]
+        few = len(away) * _MANY <= len(label)
+        if follow and few and self._sorted[0].move(row[away], before[away], after[away]):
+            self._version = label._version
+
+    def _follows(self, label: Tensor) -> bool:
+        known = self._label is not None and (label is self._label or label._base is self._label)
+        return known and label._version == self._version
+
+
+@dataclass(eq=False)
+class _Sorted:
+    """Rows label by label, those of one label in order, with room behind them."""
+
+    order: Int[Tensor, "s"]
+    value: Int[Tensor, "k"]
+    start: Int[Tensor, "k"]
+    size: Int[Tensor, "k"]
+    room: Int[Tensor, "k"]
+    free: int
+    """The first slot that was given to no label."""
+
+    begin: int = 0
+    """Place of the first slot among those of all clusterings."""
+
+    @classmethod
+    def of(cls, label: Int[Tensor, "m"]) -> "_Sorted":
+        """All rows sorted."""
+        label, row = label.sort(stable=True)
+        value, size = label.unique_consecutive(return_counts=True)
+        room = _with_room(size)
+        start, free = room.cumsum(0) - room, int(room.sum())
+        order = row.new_zeros(free + len(row) // 2 + 1)
+        which, offset = _ragged(size)
+        order[start[which] + offset] = row
+        return cls(order, value, start, size, room, free)
+
+    def find(self, asked: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
+        """Place and number of each label's rows."""
+        place, known = _look_up(self.value, asked)
+        return self.begin + self.start[place], torch.where(known, self.size[place], 0)
+
+    def move(self, row: Int[Tensor, "r"], before: Int[Tensor, "r"], after: Int[Tensor, "r"]) -> bool:
+        """Rows, in order, leave one label for another. False where that cannot be told here: all must be sorted."""
+        if not len(row):
+            return True
+        touched = torch.cat([before, after]).unique()
+        place, known = _look_up(self.value, touched)
+        if not bool(known.all()):
+            return False
+        which, offset = _ragged(self.size[place])
+        member = self.order[self.start[place][which] + offset]
+        stay = ~_look_up(row, member)[1]
+        most = int(self.order.shape[0])  # above every row number
+        joint = torch.cat([which[stay] * most + member[stay], torch.searchsorted(touched, after) * most + row]).sort()[
+            0
+        ]
+        size = (joint // most).bincount(minlength=len(touched))
+        room = torch.where(size > self.room[place], _with_room(size), 0)
+        if self.free + int(room.sum()) > most:
+            return False
+        start = torch.where(room > 0, self.free + room.cumsum(0) - room, self.start[place])
+        self.free += int(room.sum())
+        self.start[place], self.size[place] = start, size
+        self.room[place] = torch.maximum(room, self.room[place])
+        which, offset = _ragged(size)
+        self.order[start[which] + offset] = joint % most
+        return True
+
+
+def _with_room(size: Int[Tensor, "k"]) -> Int[Tensor, "k"]:
+    return size + size // 4 + 4
+
+
+def _ragged(size: Int[Tensor, "w"]) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]]:
+    """For every member of clusters of these sizes, which cluster's it is and its number within."""
+    which = torch.arange(len(size), device=size.device).repeat_interleave(size)
+    return which, torch.arange(len(which), device=size.device) - (size.cumsum(0) - size)[which]
+
+
+def _look_up(ordered: Int[Tensor, "k"], asked: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:
+    """Where numbers stand among ordered ones, and whether they do."""
+    place = torch.searchsorted(ordered, asked.contiguous()).clamp(max=len(ordered) - 1)
+    return place, ordered[place] == asked
+
+
+def _each_once(row: Int[Tensor, "r"]) -> tuple[Int[Tensor, "u"], Int[Tensor, "u"]]:
+    """Rows in order without repetition, and where each stands last."""
+    row, place = row.sort(stable=True)
+    last = torch.ones_like(row, dtype=torch.bool)
+    last[:-1] = row[1:] != row[:-1]
+    return row[last], place[last]
