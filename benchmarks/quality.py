@@ -84,7 +84,8 @@ def measure(chosen: argparse.Namespace, name: str, recipe: str, seed: int) -> di
     run = replace(run, seed=seed, data=vantage.Data(train_place))
     try:
         start = time.perf_counter()
-        train(run, folder / "run", PlainTeller())
+        if not train(run, folder / "run", PlainTeller()).finished:
+            raise SystemExit("the run was stopped: nothing is judged")
         row: dict[str, Any] = {"set": name, "recipe": recipe, "seed": seed, "epochs": run.epochs, "batch": run.batch}
         row |= {"train images": len(source), "test images": len(test)}
         row |= {"train seconds": round(time.perf_counter() - start), "optimizer": repr(run.optimizer)}
