@@ -33,7 +33,7 @@ def _try(branch: Branch, batch: int) -> None:
     memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
     store = memory.build(_IMAGES, _WIDTH)
     estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
-    image = torch.arange(batch)
+    image = torch.arange(batch).flip(0) + _IMAGES // 2  # none is the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
