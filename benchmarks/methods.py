@@ -119,7 +119,8 @@ def jcl_positives_limit(length: int) -> Step:
     def loss() -> Tensor:
         cosine = torch.bmm(torch.stack(tuple(near), 1), query[:, :, None])[:, :, 0]
         variance, mean = torch.var_mean(cosine, 1, correction=0)
-        return (variance * (0.5 * STRENGTH / 0.2**2) - mean / 0.2).mean()
+        extra = variance * (0.5 * STRENGTH / 0.2**2)
+        return (extra - (mean / 0.2 + extra)).mean()  # once below the line, once above, as the released terms
 
     return stepping(query, loss)
 
