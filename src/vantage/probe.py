@@ -23,15 +23,16 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     encoders. Raises `UserError` where the images have no labels.
     """
     part, label = with_labels(source)
+    asked = held_out(label, _SHARE, run.seed)
     backbone = backbone_of(run, learner.networks, None)
     trained = Trained(backbone, evaluation_view(run), run.recipe, run, None, None)
-    before = learner.networks.training
+    before = [(module, module.training) for module in backbone.modules()]  # a frozen part may differ from the others
     backbone.eval()
     try:
         vector = embed(trained, part, Work(device=str(device), workers=max(1, run.data.workers))).vector
     finally:
-        backbone.train(before)
-    asked = held_out(label, _SHARE, run.seed)
+        for module, training in before:
+            module.training = training
     known, classes = ~asked, int(label.max()) + 1
     judge = KNN(k=min(20, int(known.sum())))
     guess = judge.predict(vector[known], label[known], vector[asked], classes)

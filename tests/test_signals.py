@@ -1,0 +1,96 @@
+"""A signal is a wish that the loop looks at, and a second one ends at once."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from vantage.signals import Signals, anywhere
+
+BOTH = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.fixture(autouse=True)
+def handlers_put_back():
+    """Whatever a test leaves, pytest keeps its own."""
+    before = {number: signal.getsignal(number) for number in BOTH}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", BOTH)
+def test_a_signal_asks_and_changes_nothing_else(number: int):
+    with Signals() as stopping:
+        assert not stopping.asked and not stopping.anywhere()
+        os.kill(os.getpid(), number)
+        assert stopping.asked and stopping.anywhere()
+
+
+@pytest.mark.parametrize("number", BOTH)
+def test_a_second_one_goes_to_whoever_had_it_before(number: int):
+    heard = []
+    signal.signal(number, lambda *_: heard.append("before"))
+    with Signals() as stopping:
+        signal.raise_signal(number)
+        assert stopping.asked and heard == []
+        signal.raise_signal(number)
+        assert heard == ["before"]
+
+
+def test_a_second_interrupt_ends_at_once():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt), Signals() as stopping:
+        signal.raise_signal(signal.SIGINT)
+        assert stopping.asked
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_one_of_each_kind_is_not_a_second_one():
+    with Signals() as stopping:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert stopping.asked
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_handlers_are_put_back(fails: bool):
+    mine = {number: (lambda *_: None) for number in BOTH}
+    for number, handler in mine.items():
+        signal.signal(number, handler)
+    try:
+        with Signals():
+            assert all(signal.getsignal(number) is not handler for number, handler in mine.items())
+            signal.raise_signal(signal.SIGTERM)
+            if fails:
+                raise RuntimeError("the run failed")
+    except RuntimeError:
+        assert fails
+    assert all(signal.getsignal(number) is handler for number, handler in mine.items())
+
+
+def test_each_use_starts_unasked():
+    stopping = Signals()
+    with stopping:
+        signal.raise_signal(signal.SIGTERM)
+    with stopping:
+        assert not stopping.asked
+
+
+def test_in_another_thread_signals_stay_with_their_owner():
+    before, seen = signal.getsignal(signal.SIGTERM), []
+
+    def works() -> None:
+        with Signals() as stopping:
+            seen.append((stopping.anywhere(), signal.getsignal(signal.SIGTERM) is before))
+
+    thread = threading.Thread(target=works)
+    thread.start()
+    thread.join()
+    assert seen == [(False, True)] and signal.getsignal(signal.SIGTERM) is before
+
+
+def test_on_one_process_anywhere_is_here():
+    assert anywhere(True) and not anywhere(False)
