@@ -1,0 +1,327 @@
+"""Bounds on mutual information: against loops, on a toy whose truth is known, and with trained critics.
+
+The numbers in the names are those of the project's list of identities.
+"""
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from references import information as reference
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import draws
+from vantage.analyse import (
+    Curve,
+    Gaussian,
+    Known,
+    OptimalToy,
+    Spread,
+    SpreadToy,
+    TrainedToy,
+    cnce,
+    i_nce,
+    nce,
+    percentiles,
+)
+from vantage.analyse.gaussian import LOWER
+from vantage.analyse.spread import redrawn
+from vantage.analyse.toy import PUBLISHED
+from vantage.errors import UserError
+from vantage.estimators import InfoNCE
+from vantage.memory import Bank
+from vantage.negatives import AbsoluteRing, OtherImages, Ring, Sample
+from vantage.partition import log_partition
+from vantage.records import Keys, Scores
+
+
+def random_critic(pairs: int, pool: int, seed: int = 0, width: int = 4) -> tuple[Tensor, Keys, Keys]:
+    """Positives, queries and pool in float64."""
+    generator = torch.Generator().manual_seed(seed)
+    image = torch.arange(pairs)
+    query = Keys(
+        torch.randn(pairs, width, generator=generator, dtype=torch.float64),
+        image,
+        seed=draws.query_seeds(seed, 0, image),
+    )
+    keys = Keys(torch.randn(pool, width, generator=generator, dtype=torch.float64), torch.arange(pool))
+    return torch.randn(pairs, generator=generator, dtype=torch.float64), query, keys
+
+
+# The estimators
+
+
+@given(pairs=st.integers(1, 6), negatives=st.integers(1, 20), seed=st.integers(0, 99))
+def test_nce_is_equation_1(pairs: int, negatives: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    positive = torch.randn(pairs, generator=generator, dtype=torch.float64)
+    negative = torch.randn(pairs, negatives, generator=generator, dtype=torch.float64)
+    assert_close(
+        nce(positive, negative).tolist(), reference.nce(positive.tolist(), negative.tolist()), rtol=0, atol=1e-12
+    )
+
+
+@given(
+    pool=st.integers(2, 40),
+    percentile=st.sampled_from(
+        [(0.0, 100.0), (10.0, 100.0), (50.0, 100.0), (90.0, 100.0), (0.0, 90.0), (50.0, 90.0), (25.0, 99.0)]
+    ),
+    seed=st.integers(0, 99),
+)
+def test_cnce_is_equation_1_over_the_keys_between_two_percentiles(
+    pool: int, percentile: tuple[float, float], seed: int
+) -> None:
+    positive, query, keys = random_critic(3, pool, seed)
+    values = (query.vector @ keys.vector.T / 0.7).tolist()
+    tails = [reference.between(row, *percentile) for row in values]
+    kept = [[row[column] for column in tail] for row, tail in zip(values, tails, strict=True)]
+    if not all(kept):  # a ring of nothing keeps a rank all the same
+        return
+    found = cnce(positive, query, keys, percentiles(*percentile), temperature=0.7)
+    assert_close(found.tolist(), reference.nce(positive.tolist(), kept), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("lower", [0.0, 30.0])
+def test_cnce_draws_as_training_does(lower: float) -> None:
+    positive, query, keys = random_critic(4, 30)
+    values = (query.vector @ keys.vector.T).tolist()
+    kept = []
+    for row, seed in zip(values, query.seeds, strict=True):
+        tail = reference.between(row, lower, 100)
+        kept.append([row[tail[i]] for i in draws.integers(seed[None], 12, len(tail))[0]])
+    found = cnce(positive, query, keys, (*percentiles(lower), Sample(12)))
+    assert_close(found.tolist(), reference.nce(positive.tolist(), kept), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rules", [(), (Ring(),), (AbsoluteRing(),), (Ring(), Sample(7)), (OtherImages(), Ring())])
+def test_cnce_is_i_nce_of_the_loss_that_trains(rules: tuple) -> None:
+    positive, query, keys = random_critic(5, 200)
+    partition = log_partition(query, keys, rules, 0.5, 0)
+    column = torch.zeros(5, 1, dtype=torch.long)
+    scores = Scores(positive[:, None] * 0.5, column, torch.ones_like(column, dtype=torch.bool))
+    losses = InfoNCE(0.5)(scores, partition, 0)
+    count = 7 if Sample(7) in rules else {(): 200, (Ring(),): 18, (AbsoluteRing(),): 18}.get(rules, 18)
+    assert_close(cnce(positive, query, keys, rules, 0.5), i_nce(losses, count))
+
+
+def test_cnce_in_tiles_is_cnce_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    positive, query, keys = random_critic(11, 50)
+    rules = (*percentiles(40.0), Sample(9))
+    whole = cnce(positive, query, keys, rules)
+    monkeypatch.setattr("vantage.analyse.information.BUDGET", 50 * 64 * 3)
+    assert_close(cnce(positive, query, keys, rules), whole, rtol=0, atol=1e-14)
+
+
+def test_a_query_without_negatives_tells_nothing() -> None:
+    positive, query, keys = random_critic(1, 1)
+    assert cnce(positive, query, keys, (OtherImages(),)).tolist() == [0.0]
+
+
+def test_gradients_are_those_of_the_formula() -> None:
+    positive, query, keys = random_critic(3, 20)
+    negative = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(nce, (positive.requires_grad_(), negative))
+    for rules in (percentiles(40.0), (*percentiles(40.0), Sample(6)), (Sample(6),)):
+
+        def critic(own: Tensor, left: Tensor, right: Tensor, rules: tuple = rules) -> Tensor:
+            return cnce(own, replace(query, vector=left), replace(keys, vector=right), rules)
+
+        inputs = (positive, query.vector.clone().requires_grad_(), keys.vector.clone().requires_grad_())
+        assert torch.autograd.gradcheck(critic, inputs)
+
+
+def test_i_nce_of_numbers_and_tensors() -> None:
+    assert i_nce(0.25, 99) == pytest.approx(math.log(100) - 0.25)
+    assert_close(i_nce(torch.tensor([0.0, 1.0]), 3), torch.tensor([math.log(4), math.log(4) - 1]))
+    with pytest.raises(UserError, match="-1 negatives"):
+        i_nce(1.0, -1)
+
+
+@pytest.mark.parametrize("percentile", [(50.0, 50.0), (-1.0, 100.0), (0.0, 101.0), (90.0, 10.0)])
+def test_percentiles_that_hold_nothing_are_refused(percentile: tuple[float, float]) -> None:
+    with pytest.raises(UserError, match="0 ≤ lower < upper ≤ 100"):
+        percentiles(*percentile)
+
+
+# Identities
+
+
+def test_09_a_constant_critic_gives_zero() -> None:
+    constant = torch.full((4,), 3.7, dtype=torch.float64)
+    assert_close(nce(constant, constant[:, None].expand(4, 50)), torch.zeros_like(constant), rtol=0, atol=1e-14)
+    _, query, keys = random_critic(4, 80)
+    same = replace(keys, vector=keys.vector[:1].expand(80, -1))
+    own = (query.vector * same.vector[:4]).sum(1)
+    for lower in LOWER:
+        found = cnce(own, query, same, (*percentiles(lower), Sample(20)))
+        assert_close(found, torch.zeros_like(found), rtol=0, atol=1e-13)
+
+
+@given(negatives=st.integers(1, 60), scale=st.floats(0.1, 300.0), seed=st.integers(0, 99))
+def test_09_nce_is_at_most_log_k_plus_1(negatives: int, scale: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    positive, *negative = scale * torch.randn(negatives + 1, 8, generator=generator, dtype=torch.float64)
+    assert (nce(positive, torch.stack(negative, 1)) <= math.log(negatives + 1) + 1e-12).all()
+    best = nce(positive.abs() + 1e4, torch.stack(negative, 1))
+    assert_close(best, torch.full_like(best, math.log(negatives + 1)))
+
+
+def test_10_the_information_of_the_toy() -> None:
+    gaussian = Gaussian()
+    assert gaussian.information == pytest.approx(0.020411, abs=5e-7)
+    assert gaussian.information == pytest.approx(reference.information(2.0, 0.4), abs=1e-9)
+    assert Gaussian(1.0, -0.7).information == pytest.approx(reference.information(1.0, -0.7), abs=1e-9)
+
+
+def test_10_the_critic_is_the_ratio_of_densities() -> None:
+    gaussian = Gaussian(1.5, -0.9)
+    x, y = gaussian.pairs(50, 3)
+    exact = [reference.log_ratio(a, b, 1.5, -0.9) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert_close(gaussian.critic(x, y).tolist(), exact, rtol=0, atol=1e-12)
+    with pytest.raises(UserError, match="nearer to 0"):
+        Gaussian(1.0, 1.0)
+
+
+def test_10_the_pairs_have_their_covariance() -> None:
+    pairs = torch.stack(Gaussian().pairs(200_000, 5))
+    assert_close(pairs.cov(), torch.tensor([[2.0, 0.4], [0.4, 2.0]], dtype=torch.float64), rtol=0, atol=0.025)
+    assert_close(torch.stack(Gaussian().pairs(9, 5)), torch.stack(Gaussian().pairs(9, 5)), rtol=0, atol=0)
+
+
+@cache
+def optimal() -> Known:
+    """Standard error over pairs: .2/√8000 = .0022, common to all percentiles; the pool's grows with w_ℓ to .004."""
+    return OptimalToy(pairs=4_000, pool=1_000, seeds=2)()
+
+
+def test_10_estimates_with_the_optimal_critic() -> None:
+    known = optimal()
+    (curve,) = known.curves
+    published = (0.0193, -0.012, -0.046, -0.099, -0.158, -0.211, -0.240)
+    assert known.lower == LOWER
+    assert curve.mean == pytest.approx(published, abs=0.009)
+    assert curve.mean[0] <= known.information + 0.006
+    # Common pairs cancel in differences, so these are sharper.
+    steps = [high - low for high, low in zip(curve.mean[:4], curve.mean[1:], strict=False)]
+    assert steps == pytest.approx((0.0313, 0.034, 0.053, 0.059), abs=0.004)
+
+
+def test_10_a_ring_may_exceed_the_information() -> None:
+    gaussian = Gaussian()
+    x, y = gaussian.pairs(4_000, 0)
+    pool = gaussian.keys(gaussian.pairs(1_000, 1)[1])
+    rules = (*percentiles(0.0, 90.0), Sample(100))
+    query, positive = gaussian.queries(x, 0), gaussian.critic(x, y)
+    gain = cnce(positive, query, pool, rules).mean() - cnce(positive, query, pool, (Sample(100),)).mean()
+    assert float(gain) == pytest.approx(0.0499 - 0.0193, abs=0.006)
+
+
+QUICK = TrainedToy(lower=(0.0, 10.0, 50.0), pairs=1_000, epochs=10, seeds=1, held_out=4_000)
+
+
+@cache
+def quickly_trained() -> Known:
+    return QUICK()
+
+
+def test_11_trained_estimates_fall_with_the_percentile() -> None:
+    held_out, training = quickly_trained().curves
+    for curve in (held_out, training):
+        all_of_them, tenth, half = curve.mean
+        assert all_of_them > tenth + 0.005 and tenth > half - 0.001
+        assert abs(half) < 0.002  # a constant critic is the best there is
+    assert held_out.mean[0] < quickly_trained().information + 0.01  # three standard errors of 4,000 pairs
+
+
+def test_11_stale_banks_serve_too() -> None:
+    toy = replace(QUICK, lower=(0.0,), epochs=1, held_out=100, memory=Bank(0.0))
+    assert toy().curves[0].mean == toy().curves[0].mean  # trained twice, the same
+    assert toy().curves[0].mean != replace(toy, learning_rate=0.03)().curves[0].mean
+
+
+@pytest.mark.slow
+def test_11_published_estimates() -> None:
+    known = TrainedToy(lower=(0.0, 10.0, 50.0), seeds=2)()
+    held_out, training = known.curves
+    assert training.mean[0] > training.mean[1] > training.mean[2]
+    assert held_out.mean[0] > held_out.mean[1] > held_out.mean[2] - 1e-4
+    assert training.mean[1] == pytest.approx(PUBLISHED.mean[1], abs=0.004)
+    assert max(held_out.mean) < known.information + 0.005 < training.mean[0]  # only held-out pairs obey the bound
+
+
+SPREAD = SpreadToy(lower=(0.0, 50.0, 90.0), negatives=(16, 100, 400), pairs=800, draws=6, pool=2_000)
+
+
+@cache
+def spread() -> Spread:
+    return SPREAD()
+
+
+def test_12_variance_over_negatives_falls_with_the_percentile_while_the_total_rises() -> None:
+    rows = {(row.lower, row.negatives): row for row in spread().rows}
+    for negatives in SPREAD.negatives:
+        nce_row, middle, tail = (rows[lower, negatives] for lower in SPREAD.lower)
+        assert nce_row.conditional > 1.5 * middle.conditional > 1.5 * 1.5 * tail.conditional
+        assert tail.total > 1.2 * nce_row.total
+        assert nce_row.bias > middle.bias > tail.bias
+        assert all(row.conditional < row.total for row in (nce_row, middle, tail))
+    # To first order χ²/k, where χ² = 1/(1 − ρ²) − 1 is the mean over x of the variance of p(y|x)/p(y).
+    assert rows[0.0, 100].conditional == pytest.approx((1 / (1 - 0.2**2) - 1) / 100, rel=0.2)
+    assert rows[90.0, 100].conditional == pytest.approx(4.7e-5, rel=0.3)
+
+
+def test_12_variance_over_negatives_falls_with_their_number() -> None:
+    for lower in SPREAD.lower:
+        few, some, many = (row.conditional for row in spread().rows if row.lower == lower)
+        assert few / some == pytest.approx(100 / 16, rel=0.25)
+        assert some / many == pytest.approx(400 / 100, rel=0.3)
+    bias = [abs(row.bias) for row in spread().rows if row.lower == 0]
+    assert bias[0] == pytest.approx(0.0417 / (2 * 16), abs=0.0015) and bias[2] < 0.0015  # χ²/2k to first order
+
+
+def test_12_the_rows_are_means_and_variances_of_the_estimates() -> None:
+    toy = replace(SPREAD, pairs=7, draws=3, negatives=(5, 11), lower=(50.0,), pool=40)
+    x, y = toy.gaussian.pairs(7, 0)
+    keys = toy.gaussian.keys(toy.gaussian.pairs(40, 1)[1])
+    query, truth = toy.gaussian.queries(x, 0), toy.gaussian.critic(x, y)
+    found = redrawn(truth, query, keys, 50.0, (5, 11), 3)
+    values = (query.vector @ keys.vector.T).tolist()
+    for row, estimates, negatives in zip(toy().rows, found, (5, 11), strict=True):
+        slow = []
+        for i, line in enumerate(values):
+            tail = reference.between(line, 50, 100)
+            columns = [tail[j] for j in draws.integers(query.seeds[i : i + 1], 33, len(tail))[0]]
+            sets = [[line[c] for c in columns[11 * r : 11 * r + negatives]] for r in range(3)]
+            slow.append(reference.nce([float(truth[i])] * 3, sets))
+        assert_close(estimates.tolist(), slow, rtol=0, atol=1e-12)
+        assert (row.bias, row.conditional, row.total) == pytest.approx(reference.spread(slow, truth.tolist()), rel=1e-9)
+    with pytest.raises(UserError, match="at least 2 pairs"):
+        replace(SPREAD, draws=1)
+
+
+# What people see
+
+
+def test_tables_and_pictures() -> None:
+    known, wide = optimal(), spread()
+    lines = known.lines()
+    assert "exact: 0.020411" in lines[0] and len(lines) == 2 + len(LOWER) and lines[2].startswith("0 (NCE)")
+    assert [row["w_l"] for row in known.table()] == list(LOWER)
+    assert known.table()[1]["optimal critic"] == known.curves[0].mean[1]
+    assert len(known.figure().axes[0].lines) >= 2
+    assert len(wide.lines()) == 2 + len(wide.rows) and wide.table()[0]["negatives"] == 16
+    panels = wide.figure().axes
+    assert [len(panel.lines) for panel in panels] == [3, 3, 3]
+    assert torch.as_tensor(panels[1].lines[0].get_ydata()).tolist() == [
+        row.conditional for row in wide.rows if row.lower == 0
+    ]
+
+
+def test_a_curve_is_mean_and_deviation_over_repetitions() -> None:
+    assert Curve.of("one", [(1.0, 2.0)]) == Curve("one", (1.0, 2.0), (0.0, 0.0))
+    assert Curve.of("two", [(1.0, 2.0), (3.0, 2.0)]) == Curve("two", (2.0, 2.0), (math.sqrt(2), 0.0))
