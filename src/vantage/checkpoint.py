@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from vantage.errors import UserError
 
-__all__ = ["fill", "latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
+__all__ = ["complete", "fill", "latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
 
 _TENSORS, _FACTS, _SEAL = "tensors.safetensors", "facts.json", "sha256"
 KEEP = 2
@@ -58,15 +58,20 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
                 else "Free some space and start again"
             )
         ) from problem
-    for old in _all(run_folder)[:-KEEP]:
+    for old in complete(run_folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
     return target
 
 
 def latest(run_folder: Path) -> Path | None:
     """The newest complete checkpoint of a run, or `None`."""
-    found = _all(run_folder)
+    found = complete(run_folder)
     return found[-1] if found else None
+
+
+def complete(run_folder: Path) -> list[Path]:
+    """The complete checkpoints of a run, the newest last: at most two."""
+    return sorted(path for path in (run_folder / "checkpoint").glob("step-*") if (path / _FACTS).is_file())
 
 
 def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -124,10 +129,6 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
         slots.setdefault(int(index), {})[name] = value
     groups = [{**old, **new} for old, new in zip(optimizer.state_dict()["param_groups"], facts["groups"], strict=True)]
     optimizer.load_state_dict({"state": slots, "param_groups": groups})
-
-
-def _all(run_folder: Path) -> list[Path]:
-    return sorted(path for path in (run_folder / "checkpoint").glob("step-*") if (path / _FACTS).is_file())
 
 
 def _facts(checkpoint: Path) -> dict[str, Any]:

@@ -5,12 +5,16 @@ import shutil
 import sys
 from pathlib import Path
 
+import matplotlib.image
 import pytest
 import torch
 from runs import kept, work
 from tiny import ALLOW
 
-from vantage.analyse.analysis import analyse
+from vantage.analyse.analysis import Analysis, analyse
+from vantage.analyse.band import Band
+from vantage.analyse.false_negatives import FalseNegatives
+from vantage.analyse.labels import Labels
 from vantage.analyse.learned import learned, random_learned
 from vantage.analyse.similarity import Similarity
 from vantage.analyse.tables import aligned
@@ -24,6 +28,11 @@ QUICK = Similarity(images=6, augmentations=3)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
     return kept("ring_moco", tmp_path_factory.mktemp("moco"), epochs=2)
+
+
+@pytest.fixture(scope="module")
+def clustered_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
+    return kept("interclr", tmp_path_factory.mktemp("interclr"), epochs=2)
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +50,8 @@ def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
         one.learner.state_dict()["stores.0.image"]
     )
     assert not one.learner.training and not any(p.requires_grad for p in one.learner.parameters())
-    older = learned(run[0], ALLOW, sorted((run[0] / "checkpoint").glob("step-*"))[0])
-    assert older.step == 11
+    older = one.before()
+    assert older is not None and older.step == 11 and older.before() is None
     weights = [next(o.learner.networks.parameters()) for o in (one, older, random_learned(one), random_learned(one, 1))]
     assert all(not torch.equal(a, b) for n, a in enumerate(weights) for b in weights[:n])
 
@@ -107,6 +116,10 @@ def test_the_command_line_prints_the_table_and_says_where_it_is(
         ("similarity RUN --data DATA --image 3", "no option --image; did you mean --images?"),
         ("similarity RUN --data DATA --images 0", "images is 0"),
         ("similarity RUN --data DATA --bins few", "--bins"),
+        ("labels RUN --data DATA", "ring_moco keeps no clusters"),
+        ("labels RUN --data DATA --images 3", "no option --images"),
+        ("band RUN --data DATA --seed x", "--seed"),
+        ("false-negatives RUN --data DATA --share 2", "share is 2.0"),
         ("similarity RUN nowhere --data DATA", "nowhere holds no run"),
         ("similarity RUN --data nowhere.npz", "nowhere.npz"),
         ("similarity RUN --data DATA --view 7", "view 7 was asked for, but the run makes 2"),
@@ -124,8 +137,28 @@ def test_a_mistake_is_told_in_a_few_lines(
     assert heard.out == ""
 
 
-@pytest.mark.parametrize("words", ["--help", "similarity --help"])
-def test_help_is_on_standard_output(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--help", "similarity, band, labels, false-negatives"),
+        ("similarity --help", "--augmentations INT"),
+        ("band --help", "--images INT"),
+        ("labels --help", "InterCLR"),
+        ("false-negatives --help", "--share FLOAT"),
+    ],
+)
+def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyse", *words.split()]) == 0
     heard = capsys.readouterr()
-    assert ("similarity" in heard.out) and heard.err == ""
+    assert told in heard.out and heard.err == ""
+
+
+@pytest.mark.parametrize("analysis", [Band(images=5), FalseNegatives(images=5, drawn=4), Labels(), QUICK])
+def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
+    analysis: Analysis, clustered_run: tuple[Path, Source], tmp_path: Path
+) -> None:
+    folder, source = clustered_run
+    done = analyse(analysis, [folder], source, allow=ALLOW, work=work(), out=tmp_path)
+    assert json.loads(done.table_file.read_text())["rows"] == done.findings.table() != []
+    assert done.table_file.name == f"{analysis.name}.json" and done.picture_file.name == f"{analysis.name}.png"
+    assert matplotlib.image.imread(done.picture_file).std() > 0.01

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from vantage.analyse.encoding import augmented, chosen
 from vantage.analyse.learned import learned
-from vantage.analyse.similarity import Similarities, Similarity, Spread, spread_of
+from vantage.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 from vantage.data import Source
 from vantage.errors import UserError
 
@@ -28,7 +28,7 @@ def slow(vector: Tensor) -> tuple[float, float]:
 
 def test_both_numbers_are_those_of_loops_over_pairs_and_dimensions() -> None:
     vector = normalize(torch.randn(3, 5, 4, dtype=torch.float64), dim=2)
-    similarity, variance = spread_of(vector)
+    similarity, variance = within_image(vector)
     for number, one in enumerate(vector):
         expected = slow(one)
         assert float(similarity[number]) == pytest.approx(expected[0], abs=1e-12)
@@ -38,7 +38,7 @@ def test_both_numbers_are_those_of_loops_over_pairs_and_dimensions() -> None:
 
 def test_equal_augmentations_are_wholly_alike_and_opposite_ones_leave_the_self_pairs() -> None:
     one = normalize(torch.randn(1, 1, 6), dim=2)
-    similarity, variance = spread_of(torch.cat([one.expand(1, 4, 6), torch.cat([one, -one, one, -one], 1)]))
+    similarity, variance = within_image(torch.cat([one.expand(1, 4, 6), torch.cat([one, -one, one, -one], 1)]))
     assert similarity.tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
     assert variance.tolist() == pytest.approx([0.0, 1 / 6], abs=1e-6)
 
@@ -66,10 +66,10 @@ def test_a_view_that_is_not_made_is_refused(run: tuple[Path, Source]) -> None:
         list(augmented(learned(run[0], ALLOW), run[1], torch.arange(2), 9, 2, 0, work()))
 
 
-def test_images_are_drawn_once_each(run: tuple[Path, Source]) -> None:
-    assert chosen(run[1], 100, 0).tolist() == list(range(48))
-    few = chosen(run[1], 10, 0)
-    assert len(few.unique()) == 10 and not torch.equal(few, chosen(run[1], 10, 1))
+def test_images_are_drawn_once_each() -> None:
+    assert chosen(48, 100, 0).tolist() == list(range(48))
+    few = chosen(48, 10, 0)
+    assert len(few.unique()) == 10 and not torch.equal(few, chosen(48, 10, 1))
 
 
 def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> None:
@@ -78,7 +78,7 @@ def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> No
     first, again, random = found.encoders
     assert [e.name for e in found.encoders] == ["jcl", "again", "random encoder"]
     assert torch.equal(first.similarity, again.similarity) and not torch.allclose(first.similarity, random.similarity)
-    image = chosen(run[1], 12, 0)
+    image = chosen(48, 12, 0)
     vector = torch.cat(list(augmented(one, run[1], image, 0, 4, 0, work())))
     assert float(first.similarity[7]) == pytest.approx(slow(vector[7].double())[0], abs=1e-5)
     rows = found.table()
@@ -87,7 +87,7 @@ def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> No
 
 
 def test_the_picture_shows_every_encoder_in_both_panels() -> None:
-    spreads = tuple(Spread(name, torch.rand(20).double(), torch.rand(20).double()) for name in ("one", "two"))
+    spreads = tuple(WithinImages(name, torch.rand(20).double(), torch.rand(20).double()) for name in ("one", "two"))
     panels = Similarities(spreads, 32).figure().axes
     assert [len(panel.patches) for panel in panels] == [2, 2]
     assert panels[0].get_legend_handles_labels()[1] == ["one", "two"]

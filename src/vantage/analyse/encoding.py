@@ -20,10 +20,10 @@ from vantage.views.augmentation import ViewMaker, Views
 __all__ = ["augmented", "chosen"]
 
 
-def chosen(source: Source, count: int, seed: int) -> Int[Tensor, "n"]:
-    """Numbers of `count` images drawn without replacement, in order; of all images where there are no more."""
+def chosen(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
+    """`count` of the numbers from 0 to `among`, drawn without replacement, in order; all where there are no more."""
     generator = torch.Generator().manual_seed(draws.mix(seed, 0xA7A1))
-    return torch.randperm(len(source), generator=generator)[:count].sort().values
+    return torch.randperm(among, generator=generator)[:count].sort().values
 
 
 @torch.no_grad()

@@ -22,11 +22,11 @@ from vantage.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Similarities", "Similarity", "Spread", "spread_of"]
+__all__ = ["Similarities", "Similarity", "WithinImages", "within_image"]
 
 
 @dataclass(frozen=True)
-class Spread:
+class WithinImages:
     """What the augmentations of each image are to each other, for one encoder."""
 
     name: str
@@ -39,7 +39,7 @@ class Spread:
     """Mean over the dimensions of the population variance of an image's vectors."""
 
 
-def spread_of(vector: Float[Tensor, "g a d"]) -> tuple[Float[Tensor, "g"], Float[Tensor, "g"]]:
+def within_image(vector: Float[Tensor, "g a d"]) -> tuple[Float[Tensor, "g"], Float[Tensor, "g"]]:
     """Similarity and variance of each image, from unit vectors of its augmentations.
 
     The similarity is ‖μ‖² of their mean μ. For vectors of unit length the variance is then (1 − ‖μ‖²)/d: the two
@@ -87,12 +87,12 @@ class Similarity:
     def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "Similarities":
         """Both numbers of every image, for each run. Raises as `augmented`."""
         looked = [*runs, random_learned(runs[0], self.seed)] if self.random_encoder else runs
-        image = chosen(source, self.images, self.seed)
+        image = chosen(len(source), self.images, self.seed)
         found = []
         for one in looked:
             parts = augmented(one, source, image, self.view, self.augmentations, self.seed, work)
-            similarity, variance = zip(*(spread_of(part) for part in parts), strict=True)
-            found.append(Spread(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
+            similarity, variance = zip(*(within_image(part) for part in parts), strict=True)
+            found.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
         return Similarities(tuple(found), self.augmentations, self.bins)
 
 
@@ -100,7 +100,7 @@ class Similarity:
 class Similarities:
     """Similarities and variances of each encoder's images, to be compared."""
 
-    encoders: tuple[Spread, ...]
+    encoders: tuple[WithinImages, ...]
     """One for each run, and perhaps the random encoder's."""
 
     augmentations: int

@@ -82,6 +82,9 @@ def analyse(words: list[str], voice: Voice) -> int:
 
 def _kinds() -> dict[str, Any]:
     """The analyses by name; imported here, since the command line itself does without torch."""
+    from vantage.analyse.band import Band
+    from vantage.analyse.false_negatives import FalseNegatives
+    from vantage.analyse.labels import Labels
     from vantage.analyse.similarity import Similarity
 
-    return {kind.name: kind for kind in (Similarity,)}
+    return {kind.name: kind for kind in (Similarity, Band, Labels, FalseNegatives)}

@@ -1,0 +1,122 @@
+"""Where a band lies: ranks and percentiles by hand, cosines against a sort, on trained runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from runs import kept, work
+from tiny import ALLOW
+
+from vantage.analyse.asking import queries
+from vantage.analyse.band import Band, Bands, Cuts, OneBand, course
+from vantage.analyse.encoding import chosen
+from vantage.analyse.learned import Learned, learned
+from vantage.data import Source, Subset
+from vantage.errors import UserError
+from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
+from vantage.schedules import Constant, FollowsLoss, Linear
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
+    return kept("ring_ir", tmp_path_factory.mktemp("ring"))
+
+
+def ruled(one: Learned, *rules: Rule, epochs: int = 2) -> Learned:
+    """The run, had it these rules."""
+    return replace(one, run=replace(one.run, branches=(replace(one.run.branches[0], negatives=rules),), epochs=epochs))
+
+
+def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
+    one = learned(run[0], ALLOW)
+    assert one.steps_per_epoch == 6
+    rows = course(ruled(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert [row["keep"] for row in rows] == pytest.approx([1.0, 0.75, 0.5])
+    assert [(row["inner_rank"], row["outer_rank"]) for row in rows] == [(100, 1000), (75, 750), (50, 500)]
+    assert [row["w_l"] for row in rows] == pytest.approx([0.0, 25.0, 50.0])
+    assert [row["w_u"] for row in rows] == pytest.approx([90.0, 92.5, 95.0])
+
+
+def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> None:
+    one, fifth = learned(run[0], ALLOW), Constant(0.2)
+    expected = {Ring(fifth, fifth): (80, 96), AbsoluteRing(fifth, Constant(0.1)): (80, 90), Ball(fifth): (80, 100)}
+    for rule, percentiles in expected.items():
+        last = course(ruled(one, rule), 0, 0, 1000)[-1]
+        assert (last["w_l"], last["w_u"]) == pytest.approx(percentiles), rule
+        assert last["drop"] == (None if isinstance(rule, Ball) else pytest.approx(rule.drop(0)))
+
+
+def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> None:
+    one, source = ruled(learned(run[0], ALLOW), Ring(Constant(0.5), Constant(0.25))), run[1]
+    (found,) = Band(images=9, seed=3)([one], source, work()).bands
+    query = queries(one, source, chosen(48, 9, 3), 0, 3, work())
+    ordered = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
+    assert found.cuts is not None
+    assert torch.allclose(found.cuts.inner, ordered[:, 6]) and torch.allclose(found.cuts.outer, ordered[:, 23])
+    assert int(found.cuts.all.sum()) == 9 * 48
+    assert found.epochs[-1]["keys"] == 48 and found.now == 2.0
+
+
+def test_a_run_on_a_bank_has_a_table_and_lines(run: tuple[Path, Source]) -> None:
+    one = learned(run[0], ALLOW)
+    found = Band()([one, replace(one, name="again")], run[1], work())
+    rows = found.table()
+    assert [row["band"] for row in rows] == ["ring_ir"] * 3 + ["again"] * 3 + ["ring_ir"] * 2 + ["again"] * 2
+    outer, inner = rows[6], rows[7]
+    assert (outer["cosine_at"], inner["cosine_at"], outer["queries"]) == ("outer cut", "inner cut", 48)
+    for at in ("5%", "median", "95%"):
+        assert -1 <= outer[at] <= inner[at] <= 1 + 1e-6
+    assert any(line.startswith("ring_ir") and "inner cut" in line for line in found.lines())
+
+
+def test_earlier_rules_leave_fewer_keys(tmp_path: Path) -> None:
+    folder, source = kept("interclr", tmp_path)
+    one = learned(folder, ALLOW)
+    (found,) = Band()([one], source, work()).bands
+    label = one.pool(0).clusters[:, 0]
+    left = torch.tensor([int((label != mine).sum()) for mine in label])
+    assert found.epochs[0]["keys"] == int(left.median()) < 48
+    assert found.cuts is not None and int(found.cuts.all.sum()) == int(left.sum())
+
+
+def test_keys_of_the_batch_leave_no_cosines(tmp_path: Path) -> None:
+    folder, source = kept("simclr", tmp_path, epochs=1)
+    one = learned(folder, ALLOW)
+    branches = tuple(replace(branch, negatives=(Ball(),)) for branch in one.run.branches)
+    found = Band()([replace(one, run=replace(one.run, branches=branches))], source, work())
+    assert [band.name for band in found.bands] == ["simclr, branch 0", "simclr, branch 1"]
+    assert all(band.cuts is None and band.epochs[0]["keys"] == 16 for band in found.bands)
+    assert "no keys are remembered" in [text.get_text() for text in found.figure().axes[1].texts]
+
+
+def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "step": 6, "adapted.0": 0.8}\n')
+    one = ruled(learned(run[0], ALLOW), Ring(FollowsLoss()))
+    one.learner.adaptive, adapted = [FollowsLoss()], FollowsLoss().build()
+    adapted.value.fill_(0.7)
+    one.learner.adapted.append(adapted)
+    one = replace(one, folder=tmp_path)
+    assert [(row["epoch"], row["keep"]) for row in course(one, 0, 0, 100)] == [(0, 1.0), (1, 0.8)]
+    assert one.branches[0].negatives == (Ring(Constant(0.7)),)
+
+
+def test_what_has_no_band_is_refused(run: tuple[Path, Source]) -> None:
+    one = learned(run[0], ALLOW)
+    with pytest.raises(UserError, match="ring_ir has no band"):
+        Band()([ruled(one)], run[1], work())
+    with pytest.raises(UserError, match="was trained on 48 images"):
+        Band()([one], Subset(run[1], range(12)), work())
+    with pytest.raises(UserError, match="images is 0"):
+        Band(images=0)
+
+
+def test_the_picture_has_a_row_for_each_band() -> None:
+    epochs = [{"epoch": n, "keep": 0.5, "drop": 0.1, "keys": 9, "w_l": 50.0, "w_u": 90.0 + n} for n in range(3)]
+    cuts = Cuts(torch.rand(8) / 2, 0.5 + torch.rand(8) / 2, torch.ones(400))
+    figure = Bands((OneBand("one", epochs, 1.5, cuts), OneBand("two", epochs, 2.0, cuts))).figure()
+    assert len(figure.axes) == 4
+    upper = figure.axes[0].lines[0]
+    assert upper.get_ydata().tolist() == [90, 91, 92] and upper.get_label() == "$w_u$: inner cut"
+    assert figure.axes[1].get_title() == "Cosines at epoch 1.5"

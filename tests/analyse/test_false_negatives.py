@@ -1,0 +1,148 @@
+"""The share of false negatives by hand, against loops, and on trained runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from runs import kept, work
+from synthetic import vectors
+from tiny import ALLOW
+from torch import Tensor
+
+from vantage.analyse.false_negatives import Chosen, FalseNegatives, FalseNegativesFound, shares
+from vantage.analyse.learned import learned
+from vantage.data import Arrays, Source, Subset
+from vantage.draws import query_seeds
+from vantage.errors import UserError
+from vantage.negatives import Rule
+from vantage.records import Keys
+
+IMAGES, ASKED = 40, 9
+
+
+def queries_and_pool() -> tuple[Keys, Keys, Tensor]:
+    """Random queries and keys with clusters; row i of the pool is image i. Some images have no class."""
+    chance = torch.Generator().manual_seed(5)
+    true = torch.randint(-1, 3, (IMAGES,), generator=chance)
+    image = (true >= 0).nonzero().squeeze(1)[:ASKED]
+    cluster = torch.randint(0, 4, (IMAGES, 1), generator=chance)
+    pool = Keys(vectors(IMAGES, 6, 1), torch.arange(IMAGES), cluster)
+    return Keys(vectors(ASKED, 6, 2), image, seed=query_seeds(0, 0, image), step_seed=3), pool, true
+
+
+def slow(name: str, query: Keys, pool: Keys, row: int, share: float) -> list[int]:
+    """Rows of the pool that a rule without a draw chooses, by sorting."""
+    image = int(query.image[row])
+    cosine = (pool.vector @ query.vector[row]).tolist()
+    mates = [j for j in range(IMAGES) if int(pool.clusters[j, 0]) == int(pool.clusters[image, 0])]
+    others = [j for j in range(IMAGES) if j not in mates]
+    best, best_others = (sorted(some, key=lambda j: -cosine[j]) for some in (range(IMAGES), others))
+    kept = int(share * IMAGES)
+    return {
+        "all": list(best),
+        "ring": best[int(share * kept) : kept],
+        "ball": best[:kept],
+        "own cluster": mates,
+        "other clusters": others,
+        "others, hardest": best_others[:5],
+        "others, semi-hard": best_others[: int(share * len(others))],
+        "others, semi-easy": best_others[len(others) - int(share * len(others)) :],
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "all",
+        "ring",
+        "ball",
+        "own cluster",
+        "other clusters",
+        "others, hardest",
+        "others, semi-hard",
+        "others, semi-easy",
+    ],
+)
+def test_shares_are_those_of_a_loop_over_sorted_keys(name: str) -> None:
+    query, pool, true = queries_and_pool()
+    choice = FalseNegatives(share=0.5, drawn=100 if "semi" in name else 5)
+    rules = next(rules for told, rules in choice.rules() if told.startswith(name))
+    count, share = shares(query, pool, rules, true, 0)
+    for row in range(ASKED):
+        image = int(query.image[row])
+        chosen = [j for j in slow(name, query, pool, row, 0.5) if j != image and int(true[j]) >= 0]
+        assert int(count[row]) == len(chosen)
+        assert float(share[row]) == pytest.approx(sum(int(true[j]) == int(true[image]) for j in chosen) / len(chosen))
+
+
+def test_draws_are_as_many_as_asked_from_where_they_may_be() -> None:
+    query, pool, true = queries_and_pool()
+    rules: dict[str, tuple[Rule, ...]] = dict(FalseNegatives(drawn=7).rules())
+    count, _ = shares(query, pool, rules["others, random"], true.clamp(min=0), 0)
+    assert count.tolist() == [7] * ASKED
+    assert len(rules) == 10
+
+
+def test_a_query_without_negatives_is_left_out() -> None:
+    query, pool, true = queries_and_pool()
+    alone = replace(pool, cluster=torch.arange(IMAGES)[:, None])
+    count, share = shares(query, alone, dict(FalseNegatives().rules())["own cluster"], true, 0)
+    assert count.tolist() == [0] * ASKED and bool(share.isnan().all())
+    row = Chosen("x", "y", 0.0, share).row()
+    assert (row["queries"], row["false_%"], row["error_%"]) == (0, None, None)
+    half = Chosen("x", "y", 1.0, torch.tensor([0.0, 1.0, torch.nan]))
+    assert (half.mean, half.row()["queries"]) == (50.0, 2) and half.error == pytest.approx(50.0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
+    return kept("interclr", tmp_path_factory.mktemp("interclr"))
+
+
+def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) -> None:
+    one = learned(run[0], ALLOW)
+    found = FalseNegatives(images=20, drawn=8)([one], run[1], work())
+    rows = found.table()
+    assert [row["encoder"] for row in rows] == ["interclr"] * 12 + ["random encoder"] * 10
+    assert [row["rule"] for row in rows[10:12]] == [
+        "the run's 0: Sample, OtherImages",
+        "the run's 1: Subset, OtherClusters, Hardest",
+    ]
+    every = rows[0]
+    assert every["negatives"] == 47 and every["false_%"] == pytest.approx(100 * 15 / 47) and every["queries"] == 20
+    mates = one.pool(0).clusters[:, 0]
+    own = next(row for row in rows if row["rule"] == "own cluster")
+    image = found.chosen[0].same  # as many queries as were asked for
+    assert len(image) == 20 and 0 < own["negatives"] <= int(mates.unique(return_counts=True)[1].max()) - 1
+    assert "not counted" in found.lines()[-1]
+
+
+def test_two_views_with_a_network_each(tmp_path: Path) -> None:
+    folder, source = kept("cmc_softmax", tmp_path, epochs=1)
+    found = FalseNegatives(images=10, drawn=8, random_encoder=False)([learned(folder, ALLOW)], source, work())
+    assert [row["rule"] for row in found.table()[10:]] == ["the run's 0: Sample", "the run's 1: Sample"]
+
+
+def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(run: tuple[Path, Source]) -> None:
+    one = learned(run[0], ALLOW)
+    with pytest.raises(UserError, match="was trained on 48 images"):
+        FalseNegatives(images=4)([one], Subset(run[1], range(30)), work())
+    bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
+    with pytest.raises(UserError, match="none of the 48 images has a class"):
+        FalseNegatives()([one], bare, work())
+
+
+@pytest.mark.parametrize(("field", "value"), [("images", 0), ("drawn", 0), ("clusters", -1), ("share", 0.0)])
+def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> None:
+    with pytest.raises(UserError, match=f"{field} is {value}"):
+        FalseNegatives(**{field: value})
+
+
+def test_the_picture_has_a_panel_for_each_encoder() -> None:
+    same = torch.tensor([0.2, 0.4])
+    chosen = tuple(Chosen(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
+    figure = FalseNegativesFound((*chosen, Chosen("two", "own", 0.0, same * torch.nan))).figure()
+    assert [panel.get_title() for panel in figure.axes] == ["one", "two"]
+    assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([30, 30])
+    assert [text.get_text() for text in figure.axes[1].texts] == ["30.0", "30.0", "none"]
