@@ -3,20 +3,37 @@
 from vantage.analyse.analysis import Analysed, Analysis, Findings, analyse
 from vantage.analyse.band import Band
 from vantage.analyse.false_negatives import FalseNegatives
+from vantage.analyse.gaussian import Gaussian, OptimalToy
+from vantage.analyse.information import cnce, i_nce, nce, percentiles
+from vantage.analyse.known import Curve, Known
 from vantage.analyse.labels import Labels
 from vantage.analyse.learned import Learned, learned, random_learned
 from vantage.analyse.similarity import Similarity
+from vantage.analyse.spread import Spread, SpreadRow, SpreadToy
+from vantage.analyse.toy import TrainedToy
 
 __all__ = [
     "Analysed",
     "Analysis",
     "Band",
+    "Curve",
     "FalseNegatives",
     "Findings",
+    "Gaussian",
+    "Known",
     "Labels",
     "Learned",
+    "OptimalToy",
     "Similarity",
+    "Spread",
+    "SpreadRow",
+    "SpreadToy",
+    "TrainedToy",
     "analyse",
+    "cnce",
+    "i_nce",
     "learned",
+    "nce",
+    "percentiles",
     "random_learned",
 ]
