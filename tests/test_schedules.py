@@ -149,6 +149,8 @@ def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: RateSchedul
 
 def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None:
     assert StepDecay(0.03).stretched(200, to=100) == StepDecay(0.03, at_epochs=(60, 80))
+    once = StepDecay(0.03, at_epochs=(120, 160, 200)).stretched(240, to=1)
+    assert {once(step, 7, 1) for step in range(7)} == {0.03}, "a run of one epoch trains at its rate"
     assert CosineByStep(0.3, warmup_epochs=10).stretched(100, to=200) == CosineByStep(0.3, warmup_epochs=20)
     assert CosineByEpoch(0.3).stretched(200, to=7) == CosineByEpoch(0.3)
     with_both = StepDecay(0.3, at_epochs=(6, 8), warmup_epochs=3)

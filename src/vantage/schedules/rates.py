@@ -133,10 +133,10 @@ class StepDecay:
 
     def stretched(self, epochs: int, to: int) -> "StepDecay":
         """The same course for `to` epochs in place of `epochs`; drops that would fall on one epoch follow each
-        other."""
+        other, and none falls on the first."""
         drops: list[int] = []
         for drop in self.at_epochs:
-            drops.append(max(moved(drop, epochs, to), drops[-1] + 1 if drops else 0))
+            drops.append(max(moved(drop, epochs, to), drops[-1] + 1 if drops else min(drop, 1)))
         return replace(self, at_epochs=tuple(drops), warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
