@@ -45,14 +45,16 @@ def open_images(data: Data, progress: Callable[[int, int], None] | None = None) 
 def usual_size(source: Source) -> tuple[int, bool]:
     """Median short side of some images spread over the set, in pixels, and whether all of them have one size."""
     step = max(1, len(source) // _LOOKED_AT)
-    shapes = []
-    for number in range(0, len(source), step):
+    shapes, looked_at = [], range(0, len(source), step)
+    for number in looked_at:
         try:
             shapes.append(tuple(source.image(number).shape[1:]))
         except UnreadableImage:
             continue
     if not shapes:
-        raise DataError(f"none of the images looked at ({_LOOKED_AT} of {len(source)}) can be read. Check the files")
+        raise DataError(
+            f"none of the images looked at ({len(looked_at)} of {len(source)}) can be read. Check the files"
+        )
     sides = sorted(min(shape) for shape in shapes)
     return sides[len(sides) // 2], len(set(shapes)) == 1
 

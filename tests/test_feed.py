@@ -1,0 +1,206 @@
+"""Images reach a run alike, whether they live on the device or stream through workers."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+import vantage
+from vantage.data import ResidentImages, StreamedImages
+from vantage.data.arrays import Arrays
+from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.feed import Feed, open_feed, open_images, usual_size
+from vantage.run import Data, Run
+from vantage.views import pirl
+
+CPU, COUNT, SIDE = torch.device("cpu"), 21, 12
+
+
+@dataclass(frozen=True)
+class Still:
+    """Two views without chance: the corner that all images have, and its mirror."""
+
+    count: int = 2
+
+    def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 _ _"], ...]:
+        """The corner, twice."""
+        return (image[:, :8, :8],) * 2
+
+    def finish(
+        self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
+    ) -> list[Float[Tensor, "b ..."]]:
+        """As floats."""
+        return [crops[0] / 255, crops[1].flip(3) / 255]
+
+    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
+        """Both at once."""
+        return self.finish((images[..., :8, :8],) * 2, generator)
+
+
+class Sized:
+    """Images of given sides, each of one colour; those with side 0 cannot be read."""
+
+    classes = ()
+
+    def __init__(self, *sides: tuple[int, int]) -> None:
+        self.sides = sides
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        height, width = self.sides[number]
+        if not height:
+            raise UnreadableImage(self.name(number), "it is torn")
+        return torch.full((3, height, width), number % 256, dtype=torch.uint8)
+
+    def label(self, number: int) -> int | None:
+        return None
+
+    def name(self, number: int) -> str:
+        return f"{number}.png"
+
+    def fingerprint(self) -> str:
+        return repr(self.sides)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+
+
+def run(resident_bytes: int = 1 << 20, workers: int = 0) -> Run:
+    base = vantage.moco_v2(32).resized(4, 2)
+    return replace(base, views=Still(), seed=3, data=Data(workers=workers, resident_bytes=resident_bytes))
+
+
+def squares() -> Arrays:
+    return Arrays(np.random.default_rng(0).integers(0, 256, (COUNT, SIDE, SIDE, 3), np.uint8), None, "squares")
+
+
+def handed(feed: Feed, epoch: int, start: int = 0) -> list[tuple[Tensor, list[Tensor]]]:
+    return [(batch.image, feed.views_of(batch, torch.Generator())) for batch in feed.batches(epoch, start)]
+
+
+def assert_alike(ours: list[tuple[Tensor, list[Tensor]]], theirs: list[tuple[Tensor, list[Tensor]]]) -> None:
+    assert len(ours) == len(theirs)
+    for (image, views), (other, expected) in zip(ours, theirs, strict=True):
+        assert torch.equal(image, other)
+        assert all(torch.equal(one, two) for one, two in zip(views, expected, strict=True))
+
+
+def kind(resident_bytes: int, source: object) -> type:
+    return type(open_feed(run(resident_bytes), source, 0, 1, CPU).images)  # pyright: ignore[reportArgumentType]
+
+
+def test_resident_and_streamed_images_are_the_same_in_the_same_order():
+    source = squares()
+    resident, streamed = (open_feed(run(room), source, 0, 1, CPU) for room in (1 << 20, 0))
+    assert isinstance(resident.images, ResidentImages) and isinstance(streamed.images, StreamedImages)
+    assert resident.steps == streamed.steps == COUNT // 4
+    for epoch in range(2):
+        ours = handed(resident, epoch)
+        assert_alike(ours, handed(streamed, epoch))
+        assert_alike(ours[3:], handed(streamed, epoch, 3))
+        for image, (first, mirrored) in ours:
+            expected = torch.stack([source.image(number)[:, :8, :8] for number in image.tolist()]) / 255
+            assert torch.equal(first, expected) and torch.equal(mirrored, expected.flip(3))
+    first, second = (torch.cat([image for image, _ in handed(resident, epoch)]) for epoch in range(2))
+    assert first.unique().numel() == len(first) and not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("room", [1 << 20, 0], ids=["resident", "streamed"])
+def test_two_processes_share_each_batch(room: int):
+    whole = handed(open_feed(run(room), squares(), 0, 1, CPU), 0)
+    halves = [handed(open_feed(run(room), squares(), rank, 2, CPU), 0) for rank in range(2)]
+    joined = [
+        (torch.cat([one, two]), [torch.cat(pair) for pair in zip(views, others, strict=True)])
+        for (one, views), (two, others) in zip(*halves, strict=True)
+    ]
+    assert_alike(joined, whole)
+
+
+def test_a_set_is_resident_up_to_its_very_bytes():
+    size = COUNT * 3 * SIDE * SIDE
+    assert kind(size, squares()) is ResidentImages and kind(size - 1, squares()) is StreamedImages
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        [(8, 8), (9, 9)] * 4,  # sizes differ
+        [(8, 8)] * 31 + [(9, 9)] + [(8, 8)] * 68,  # one that is not looked at differs
+        [(8, 40)] * 8,  # wider than the square of the short side, beyond the room
+    ],
+    ids=["sizes", "one", "wide"],
+)
+def test_sets_that_do_not_fit_after_all_are_streamed(sides: list[tuple[int, int]]):
+    room = len(sides) * 3 * 8 * 8 + 1000
+    feed = open_feed(run(room), Sized(*sides), 0, 1, CPU)
+    assert isinstance(feed.images, StreamedImages)
+    for image, (first, _) in handed(feed, 0):
+        assert torch.equal((first[:, 0, 0, 0] * 255).round().long(), image)
+
+
+def test_a_batch_larger_than_the_set_is_refused_either_way():
+    for room in (1 << 20, 0):
+        with pytest.raises(DataError, match="batches of 4 images"):
+            open_feed(run(room), Sized((8, 8), (8, 8)), 0, 1, CPU)
+
+
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [
+        ([(8, 9)] * 3, (8, True)),
+        ([(9, 8), (8, 9)], (8, False)),
+        ([(5, 90), (30, 7), (80, 8)], (7, False)),
+        ([(0, 0), (6, 6), (0, 0)], (6, True)),
+    ],
+)
+def test_the_usual_size_is_the_median_short_side(sides: list[tuple[int, int]], expected: tuple[int, bool]):
+    assert usual_size(Sized(*sides)) == expected
+
+
+def test_of_a_large_set_few_images_are_looked_at():
+    looked = []
+
+    class Counted(Sized):
+        def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+            looked.append(number)
+            return super().image(number)
+
+    assert usual_size(Counted(*[(8, 8)] * 3200)) == (8, True)
+    assert looked == list(range(0, 3200, 100))
+
+
+def test_a_set_of_which_nothing_can_be_read_is_refused():
+    for count, looked in ((2, 2), (3200, 32)):
+        with pytest.raises(DataError, match=rf"\({looked} of {count}\) can be read"):
+            usual_size(Sized(*[(0, 0)] * count))
+
+
+def test_images_are_opened_by_their_place(tmp_path: Path):
+    pixels = np.zeros((5, 8, 8, 3), np.uint8)
+    np.savez(tmp_path / "images.npz", images=pixels)
+    told: list[tuple[int, int]] = []
+    source, line = open_images(Data(str(tmp_path / "images.npz")), lambda done, count: told.append((done, count)))
+    assert len(source) == 5 and line == "all 5 images can be read" and told[-1] == (5, 5)
+    with pytest.raises(UserError, match="--data PATH"):
+        open_images(Data())
+    with pytest.raises(DataError):
+        open_images(Data(str(tmp_path / "nowhere")))
+
+
+def test_views_lie_as_convolutions_like_them_whatever_their_axes():
+    source, base = squares(), replace(run(), views=pirl(SIDE))
+    feed = open_feed(base, source, 0, 1, CPU)
+    batch = next(iter(feed.batches(0, 0)))
+    whole, patches = feed.views_of(batch, torch.Generator().manual_seed(0))
+    assert whole.ndim == 4 and whole.is_contiguous(memory_format=torch.channels_last)
+    assert patches.ndim == 5 and patches.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+    expected = feed.views.batch(batch.pixels[0], torch.Generator().manual_seed(0))
+    assert all(torch.equal(one, two) for one, two in zip((whole, patches), expected, strict=True))

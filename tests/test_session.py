@@ -1,0 +1,196 @@
+"""One step of a run, and what a checkpoint of it brings back."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import IMAGES, SIZE, small_run, write_images
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import checkpoint
+from vantage.branch import Branch
+from vantage.data import Batch
+from vantage.data.arrays import Arrays
+from vantage.errors import UserError
+from vantage.estimators import InfoNCE
+from vantage.feed import Feed, open_images
+from vantage.learner import Fresh
+from vantage.progress import QuietTeller
+from vantage.run import Hardware, Run
+from vantage.session import Session, has_bf16, launch
+from vantage.settings import allowing
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Images, a cache of the test's own, and leave to read settings that name the tests' backbone."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    with allowing("tiny"):
+        yield write_images(tmp_path / "images.npz")
+
+
+def session(run: Run) -> Session:
+    fabric, run = launch(run, QuietTeller())
+    return Session(run, fabric, open_images(run.data)[0])
+
+
+def steps(one: Session, first: int, last: int) -> list[Tensor]:
+    """The losses of some steps of the first epoch."""
+    batches = one.feed.batches(0, first)
+    return [one.step(batch, step) for step, batch in zip(range(first, last), batches, strict=False)]
+
+
+def state(one: Session) -> dict[str, Tensor]:
+    """Everything that a session keeps, by copies."""
+    slots, _ = checkpoint.optimizer_state(one.optimizer.optimizer)
+    parts = {**one.learner.state_dict(), **one.monitor.state_dict(prefix="monitor."), **slots}
+    return {name: tensor.clone() for name, tensor in parts.items()}
+
+
+def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    assert [name for name, tensor in ours.items() if not torch.equal(tensor, theirs[name])] == []
+
+
+@pytest.mark.parametrize("recipe", ["moco_v2", "interclr", "instance_discrimination_nce"])
+def test_what_is_saved_comes_back_and_goes_on_alike(recipe: str, place: str, tmp_path: Path):
+    run = small_run(recipe, place)
+    one = session(run)
+    steps(one, 0, 3)
+    one.save(tmp_path, 3, clock=12.5)
+    before = state(one)
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None
+    torch.manual_seed(99)  # whatever the generator did meanwhile
+    other = session(run)
+    assert any(not torch.equal(tensor, before[name]) for name, tensor in other.learner.state_dict().items())
+    assert other.restore(newest) == (3, 12.5)
+    assert_same(state(other), before)
+    ours, theirs = steps(one, 3, 6), steps(other, 3, 6)
+    assert torch.equal(torch.stack(ours), torch.stack(theirs)) and len(ours) == 3
+    assert_same(state(one), state(other))
+    assert not torch.equal(state(one)["monitor.batches"], before["monitor.batches"])
+
+
+def test_a_checkpoint_of_other_settings_is_refused(place: str, tmp_path: Path):
+    run = small_run("moco_v2", place)
+    session(run).save(tmp_path, 0, 0.0)
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None
+    (branch,) = run.branches
+    warmer = replace(run, branches=(replace(branch, estimator=InfoNCE(0.5)),))
+    with pytest.raises(UserError, match="temperature"):
+        session(warmer).restore(newest)
+    assert session(replace(run, monitoring=replace(run.monitoring, log_every=7))).restore(newest) == (0, 0.0)
+
+
+def test_a_checkpoint_of_another_data_set_is_refused(place: str, tmp_path: Path):
+    run = small_run("instance_discrimination", place)
+    session(run).save(tmp_path, 0, 0.0)
+    newest = checkpoint.latest(tmp_path)
+    assert newest is not None
+    fabric, run = launch(run, QuietTeller())
+    fewer = Arrays(torch.zeros(IMAGES - 8, SIZE, SIZE, 3, dtype=torch.uint8).numpy(), None, "fewer")
+    with pytest.raises(UserError, match="does not fit the settings"):
+        Session(run, fabric, fewer).restore(newest)
+
+
+class Recorder:
+    """A feed that keeps the views it made."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed, self.steps = feed, feed.steps
+        self.made: list[tuple[Batch, list[Tensor]]] = []
+
+    def views_of(self, batch: Batch, generator: torch.Generator) -> list[Tensor]:
+        views = self.feed.views_of(batch, generator)
+        self.made.append((batch, views))
+        return views
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 4])
+def test_a_batch_in_parts_has_the_mean_gradient_of_its_parts(accumulate: int, place: str, monkeypatch):
+    run = replace(small_run("instance_discrimination", place), accumulate=accumulate)
+    one, other = session(run), session(run)
+    recorder, gradients = Recorder(one.feed), []
+    one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
+    take = one.optimizer.step
+
+    def step() -> None:
+        gradients.extend(weight.grad.clone() for weight in one.learner.parameters() if weight.grad is not None)
+        take()
+
+    monkeypatch.setattr(one.optimizer, "step", step)
+    batch = next(iter(recorder.feed.batches(0, 0)))
+    loss = one.step(batch, 0)
+    parts = recorder.made
+    assert len(parts) == accumulate and all(len(part.image) == 8 // accumulate for part, _ in parts)
+    assert torch.equal(torch.cat([part.image for part, _ in parts]), batch.image)
+    assert torch.equal(torch.cat([part.pixels[0] for part, _ in parts]), batch.pixels[0])
+    made = [other.learner(views, part.image, 0) for part, views in parts]
+    expected = torch.stack([part.loss for part in made]).mean()
+    assert_close(loss, expected.detach(), rtol=0, atol=1e-6)
+    wanted = torch.autograd.grad(expected, list(other.learner.parameters()))
+    for ours, theirs in zip(gradients, wanted, strict=True):
+        assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+    other.learner.after_step([Fresh(*part.fresh) for part in made], 0)
+    assert_close(one.learner.store(0).vector, other.learner.store(0).vector)  # every part was remembered
+    assert all(weight.grad is None for weight in one.learner.parameters())
+
+
+def test_a_step_takes_the_rate_of_its_number(place: str):
+    run = small_run("moco_v2", place)
+    one = session(run)
+    assert one.rate(0) != one.rate(15)
+    batch = next(iter(one.feed.batches(0, 0)))
+    before = {name: weight.clone() for name, weight in one.learner.networks.named_parameters()}
+    for step in (0, 15):
+        one.step(batch, step)
+        assert {group["lr"] for group in one.optimizer.param_groups} == {run.rate(step, one.feed.steps, run.epochs)}
+    assert any(not torch.equal(weight, before[name]) for name, weight in one.learner.networks.named_parameters())
+
+
+def test_a_step_is_a_function_of_its_number_whatever_was_drawn_before(place: str):
+    run = small_run("moco_v2", place)
+    one, other = session(run), session(run)
+    assert_same(one.learner.state_dict(), other.learner.state_dict())
+    batch = next(iter(one.feed.batches(0, 0)))
+    loss = one.step(batch, 4)
+    torch.manual_seed(1234)
+    other.generator.manual_seed(4321)
+    assert torch.equal(loss, other.step(batch, 4))
+    assert_same(one.learner.state_dict(), other.learner.state_dict())
+
+
+def test_branches_that_do_not_fit_are_refused_before_anything_is_built(place: str):
+    run = small_run("moco_v2", place)
+    lonely = replace(run, branches=(replace(run.branches[0], keys=()),))
+    assert isinstance(lonely.branches[0], Branch)
+    with pytest.raises(UserError, match="branch 0 cannot work: OtherViews needs a view"):
+        session(lonely)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: bool, place: str, monkeypatch):
+    told: list[str] = []
+
+    class Told(QuietTeller):
+        def line(self, text: str) -> None:
+            told.append(text)
+
+    monkeypatch.setattr("vantage.session.has_bf16", lambda on_cuda: fast)
+    run = replace(small_run("moco_v2", place), hardware=Hardware("cpu"))
+    hardware = launch(run, Told())[1].hardware
+    assert hardware.precision == ("bf16-mixed" if fast else "32-true")
+    assert len(told) == (0 if fast else 1) and all("32-true" in line for line in told)
+    assert isinstance(has_bf16(False), bool)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_hardware_that_is_not_there_is_refused(place: str):
+    run = replace(small_run("moco_v2", place), hardware=Hardware("cuda", precision="32-true"))
+    with pytest.raises(UserError, match="1 × cuda on 1 machine"):
+        launch(run, QuietTeller())
