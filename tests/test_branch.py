@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 import synthetic
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from references import losses as reference
 from torch.testing import assert_close
 
@@ -14,7 +16,9 @@ from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
 from vantage.memory import Bank, InBatch, Queue
 from vantage.negatives import OtherClusters, OtherImages, Sample
 from vantage.positives import OtherViews, Remembered
+from vantage.recipes import simclr
 from vantage.records import Keys, Scores
+from vantage.remember import EachKey
 
 MOCO = Branch(Queue(9), OtherViews(), (), InfoNCE(0.2))
 IR = Branch(Bank(), Remembered(), (Sample(6),), InfoNCE(0.1), keys=(), pool=(0,))
@@ -60,6 +64,22 @@ def test_16_equal_embeddings_give_log_of_2n_minus_1(same: int):
     one, pool = Keys(vector, image), Keys(vector.repeat(2, 1), image.repeat(2))
     found = contrast(Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1)), one, (one,), pool).loss
     assert_close(found, torch.log(torch.tensor(2.0 * same - 1)).double(), rtol=0, atol=1e-6)
+
+
+@given(images=st.integers(2, 6), seed=st.integers(0, 50))
+def test_16_nt_xent_does_not_care_which_view_is_first(images: int, seed: int):
+    first, second = (synthetic.keys(images, 4, 2 * seed + n) for n in range(2))
+    branches = simclr(32).branches
+
+    def halves(*views: Keys) -> list[torch.Tensor]:
+        pool = EachKey()(views)
+        asked = [(views[branch.query], tuple(views[key] for key in branch.keys)) for branch in branches]
+        return [contrast(branch, *pair, pool).loss for branch, pair in zip(branches, asked, strict=True)]
+
+    ours, theirs = halves(first, second), halves(second, first)
+    assert_close(sum(ours), sum(theirs), rtol=0, atol=1e-12)
+    assert abs(float(ours[0] - theirs[0])) > 1e-9, "a half by itself does care"
+    assert [branch.weight(0) for branch in branches] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("objective", ["sampled", "full", "nce"])

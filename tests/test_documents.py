@@ -232,3 +232,12 @@ def test_the_tests_named_in_documents_exist():
     for file, name in sorted(named):
         text = (REPOSITORY / "tests" / file).read_text()
         assert re.search(rf"^def {name}\(", text, re.MULTILINE), f"{file} has no {name}"
+
+
+def test_each_identity_of_the_list_has_a_test_that_bears_its_number():
+    text = (REPOSITORY / "docs" / "identities.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \|(.+)$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 31))
+    for number, row in rows:
+        numbered = re.findall(rf"::test_0?{number}_\w+`", row)
+        assert numbered or (int(number) > 24 and "not built yet" in row), f"identity {number} has no test"
