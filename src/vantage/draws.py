@@ -8,11 +8,12 @@ The generator is the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) 
 b: queries   k: draws for each
 """
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int64, UInt64
 from torch import Tensor
 
-__all__ = ["bits", "integers", "mix", "query_seeds", "uniforms"]
+__all__ = ["bits", "bits_at", "integers", "mix", "query_seeds", "uniforms"]
 
 _STEP = -7046029254386353131  # 0x9E3779B97F4A7C15, the golden ratio of 2**64, as a signed number
 _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9
@@ -54,6 +55,19 @@ def bits(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Int[Tensor, "b k"
     """`count` random 64-bit integers for each seed; another `salt` gives others."""
     counter = torch.arange(1, count + 1, device=seed.device) + (salt << 40)
     return _scramble(seed[:, None] + counter * _STEP)
+
+
+def bits_at(seed: int, column: Int64[np.ndarray, "n"], salt: int = 0) -> UInt64[np.ndarray, "n"]:
+    """Some columns of `bits` for one seed, without the others: the same integers, as NumPy's without sign."""
+    number = column.astype(np.uint64)
+    number += np.uint64(1 + (salt << 40))
+    number *= np.uint64(_STEP & _WORD)
+    number += np.uint64(seed & _WORD)
+    for shift, factor in ((30, _FIRST), (27, _SECOND)):
+        number ^= number >> np.uint64(shift)
+        number *= np.uint64(factor & _WORD)
+    number ^= number >> np.uint64(31)
+    return number
 
 
 def uniforms(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Float[Tensor, "b k"]:

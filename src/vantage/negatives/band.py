@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.negatives.ranks import within
+from vantage.negatives.rows import counts
 from vantage.records import Keys, Scores
 from vantage.schedules import Constant, Schedule
 
@@ -36,7 +37,7 @@ class BandRule(ABC):
         if scores.all_kept:
             value, kept = scores.cosine, torch.full((rows,), columns)
         else:
-            value, kept = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), scores.keep.sum(1).cpu()
+            value, kept = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), counts(scores.keep)
         return scores.only(within(value, *self.ranks(kept, step)).inside)
 
 

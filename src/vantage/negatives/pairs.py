@@ -5,7 +5,6 @@ b: queries   n: keys scored
 
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool
 from torch import Tensor
 
@@ -54,7 +53,8 @@ class OwnCluster(PairRule):
 
 def _joined(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
     """Whether any clustering gives both images one label; a clustering at a time, to save memory."""
-    joined = torch.zeros_like(scores.cosine, dtype=torch.bool)
-    for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
+    (mine, theirs), *others = zip(query.clusters.T, pool.clusters.T, strict=True)
+    joined = scores.of(theirs) == mine[:, None]
+    for mine, theirs in others:
         joined |= scores.of(theirs) == mine[:, None]
     return joined

@@ -3,17 +3,19 @@
 b: rows   n: columns
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
-__all__ = ["Selected", "within"]
+from vantage.negatives.rows import over_rows
 
-_WORTH_THREADS = 2**18  # values to select from, below which starting threads costs more than it saves
+__all__ = ["Selected", "columns_within", "within"]
+
+_SAMPLED = 61  # every so-manieth value tells about where a rank lies; odd, as classes and batches are often even
+_LONG = 2**14  # values below which looking at a sample first gains nothing
 
 
 class Selected(NamedTuple):
@@ -44,6 +46,42 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
         return Selected(found.inside, found.largest)
 
 
+def columns_within(value: Float[np.ndarray, "n"], inner: int, outer: int) -> Int64[np.ndarray, "p"]:
+    """The columns, in order, that `within` selects of one row, where they are few: of most values of a long row it is
+    only seen that they lie below a bound, which a sample of the row gives."""
+    if outer <= inner:
+        return np.empty(0, np.int64)
+    column = np.flatnonzero(value >= _bound(value, outer))
+    if len(column) < outer:  # the sample misled
+        column = np.arange(len(value))
+    for count, stay in ((outer, True), (inner, False)):
+        top = _top(value[column], count)
+        column = column[top if stay else ~top]
+    return column
+
+
+def _bound(value: Float[np.ndarray, "n"], count: int) -> float:
+    """A value that almost surely at least `count` of the row reach, and not many more."""
+    sample = value[::_SAMPLED]
+    share = count / len(value)
+    above = round(len(sample) * share + 4 * (len(sample) * share * (1 - share)) ** 0.5) + 1
+    if len(value) < _LONG or above >= len(sample):
+        return -np.inf
+    return float(np.partition(sample, len(sample) - above)[len(sample) - above])
+
+
+def _top(value: Float[np.ndarray, "n"], count: int) -> Bool[np.ndarray, "n"]:
+    """Whether a value is among the `count` largest; of equal ones the first are."""
+    if not 0 < count < len(value):
+        return np.full(len(value), count > 0)
+    least = np.partition(value, len(value) - count)[len(value) - count]
+    top = value >= least
+    surplus = np.count_nonzero(top) - count
+    if surplus:
+        top[np.flatnonzero(value == least)[-surplus:]] = False
+    return top
+
+
 class _Found(NamedTuple):
     """Columns of the band, right but for rows with ties; the least value above it, its own largest and least."""
 
@@ -70,32 +108,25 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
     inside, tied = np.zeros(table.shape, np.bool_), np.zeros(rows, np.bool_)
     first, last = inner.tolist(), outer.tolist()
 
-    def select(start: int, stop: int) -> None:
-        for row in range(start, stop):
-            i, o = first[row], last[row]
-            if o <= i:
-                continue
-            top, low[row] = table[row], -np.inf
-            if o < columns:
-                parted = np.partition(top, columns - o)
-                low[row], top = parted[columns - o], parted[columns - o :]
-                tied[row] = parted[: columns - o].max() == low[row]
-            np.greater_equal(table[row], low[row], out=inside[row])
-            if i > 0:
-                parted = np.partition(top, o - i)
-                high[row], top = parted[o - i], parted[: o - i]
-            largest[row] = top.max()
-            if i > 0:
-                tied[row] |= largest[row] == high[row]
-                np.logical_and(inside[row], table[row] < high[row], out=inside[row])
+    def select(row: int) -> None:
+        i, o = first[row], last[row]
+        if o <= i:
+            return
+        top, low[row] = table[row], -np.inf
+        if o < columns:
+            parted = np.partition(top, columns - o)
+            low[row], top = parted[columns - o], parted[columns - o :]
+            tied[row] = parted[: columns - o].max() == low[row]
+        np.greater_equal(table[row], low[row], out=inside[row])
+        if i > 0:
+            parted = np.partition(top, o - i)
+            high[row], top = parted[o - i], parted[: o - i]
+        largest[row] = top.max()
+        if i > 0:
+            tied[row] |= largest[row] == high[row]
+            np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
-    threads = min(torch.get_num_threads(), rows) if value.numel() >= _WORTH_THREADS else 1
-    if threads == 1:
-        select(0, rows)
-    else:
-        edges = [rows * n // threads for n in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(select, edges[:-1], edges[1:]))
+    over_rows(rows, columns, select)
     return _Found(*map(torch.from_numpy, (inside, high, largest, low, tied)))
 
 

@@ -1,19 +1,35 @@
 """Negatives drawn by chance.
 
-b: queries   n: keys scored   k: keys drawn
+b: queries   n: keys scored   p: kept ones   k: keys drawn
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
+from vantage.negatives.rows import over_rows
 from vantage.records import Keys, Scores
 
-__all__ = ["Sample"]
+__all__ = ["Drawn", "Sample"]
+
+_LEAST = -(2**63)
+
+
+class Drawn(NamedTuple):
+    """Columns drawn for each query."""
+
+    column: Int[Tensor, "b k"]
+    """Any column where too few were kept to draw from."""
+
+    keep: Bool[Tensor, "b k"]
+    """Whether it was drawn."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +60,31 @@ class Sample:
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, as columns of their own."""
-        if not self.replacement:
-            return scores.narrow(self._distinct(scores.keep, query))
-        if scores.all_kept:
+        if self.replacement and scores.all_kept:
             return scores.narrow(self.columns(query, scores.keep.shape[1]))
-        return scores.narrow(self._kept_columns(scores.keep, query))
+        drawn = self.among(scores.keep, query)
+        return scores.narrow(drawn.column).only(drawn.keep)
+
+    def among(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+        """Draws from the kept columns of each query."""
+        if keep.device.type != "cpu":
+            return (self._kept if self.replacement else self._distinct)(keep, query)
+        table = keep.numpy()
+        return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
+
+    def of_rows(self, kept: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> Drawn:
+        """`among`, on the CPU, where `kept` tells the kept columns of a row, in order; `keys` is how many there are
+        in all."""
+        seeds = query.seeds.tolist()
+        column = np.zeros((len(seeds), self.count if self.replacement else min(self.count, keys)), np.int64)
+        keep = np.zeros(column.shape, np.bool_)
+
+        def draw(row: int) -> None:
+            chosen = self._chosen(kept(row), seeds[row])
+            column[row, : len(chosen)], keep[row, : len(chosen)] = chosen, True
+
+        over_rows(len(seeds), keys, draw)
+        return Drawn(torch.from_numpy(column), torch.from_numpy(keep))
 
     def columns(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
         """Draws with replacement from `keys` columns of which none is dropped; needs no cosines."""
@@ -58,12 +94,25 @@ class Sample:
         """At most `share` of the images, but no fewer than 256 unless there are fewer images."""
         return replace(self, count=min(self.count, max(int(self.share * images), min(images, 256))))
 
-    def _kept_columns(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:
+    def _chosen(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
+        """Those of one row."""
+        if self.replacement:
+            number = draws.bits_at(seed, np.arange(self.count if len(column) else 0), self.salt) >> np.uint64(1)
+            return column[number % np.uint64(max(1, len(column)))]
+        if len(column) <= self.count:
+            return column
+        number = draws.bits_at(seed, column, self.salt)
+        return column[number >= np.partition(number, len(column) - self.count)[len(column) - self.count]]
+
+    def _kept(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
         upto = keep.cumsum(1)
         # The r-th kept column is the first whose running count reaches r; a row with none gives dropped columns.
         nth = draws.integers(query.seeds, self.count, upto[:, -1:].clamp(min=1), self.salt) + 1
-        return torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
+        column = torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
+        return Drawn(column, keep.gather(1, column))
 
-    def _distinct(self, keep: Bool[Tensor, "b n"], query: Keys) -> Int[Tensor, "b k"]:
-        order = draws.uniforms(query.seeds, keep.shape[1], self.salt).masked_fill_(~keep, -1.0)
-        return order.topk(min(self.count, keep.shape[1]), dim=1, sorted=False).indices
+    def _distinct(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+        # Half of all numbers are negative: so ordered, they are in the order of the same bits without sign.
+        order = (draws.bits(query.seeds, keep.shape[1], self.salt) ^ _LEAST).masked_fill_(~keep, _LEAST)
+        column = order.topk(min(self.count, keep.shape[1]), dim=1, sorted=False).indices
+        return Drawn(column, keep.gather(1, column))

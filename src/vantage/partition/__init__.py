@@ -7,24 +7,28 @@ number, chosen by the kinds of the rules and tested equal:
 * *table*: any rules; tiles of query rows, as many as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
 * *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
+* *pooled*: the same and then a draw; selected likewise, but only the drawn keys are summed;
 * *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others go their own way;
 * *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """
 
+from itertools import takewhile
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.negatives import BandRule, PairRule, Rule, Subset
+from vantage.negatives import BandRule, PairRule, Rule, Sample, Subset
 from vantage.partition.band import band
+from vantage.partition.pooled import pooled
 from vantage.partition.precision import BUDGET
 from vantage.partition.streaming import streaming
 from vantage.partition.table import negatives_of, table
 from vantage.records import Keys
 
-__all__ = ["BUDGET", "band", "log_partition", "negatives_of", "streaming", "table"]
+__all__ = ["BUDGET", "band", "log_partition", "negatives_of", "pooled", "streaming", "table"]
 
 
 def log_partition(
@@ -40,8 +44,17 @@ def log_partition(
     with torch.autocast(query.vector.device.type, enabled=False):
         if all(isinstance(rule, PairRule) for rule in rules):
             return streaming(query, pool, rules, temperature, step)
-        *before, last = rules
-        pairs = all(isinstance(rule, PairRule) for rule in before)
-        if pairs and isinstance(last, BandRule) and not pool.vector.requires_grad:
-            return band(query, pool, tuple(before), last, temperature, step)
+        before, after = _split(rules)
+        if not pool.vector.requires_grad:
+            match after:
+                case (BandRule() as ranks,):
+                    return band(query, pool, before, ranks, temperature, step)
+                case (BandRule() as ranks, Sample() as sample):
+                    return pooled(query, pool, before, ranks, sample, temperature, step)
         return table(query, pool, rules, temperature, step)
+
+
+def _split(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    """The pair rules that stand first, and the rest."""
+    before = tuple(takewhile(lambda rule: isinstance(rule, PairRule), rules))
+    return before, rules[len(before) :]

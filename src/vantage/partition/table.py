@@ -15,7 +15,7 @@ from vantage.partition.drawn import drawn_cosines
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Scores, score
 
-__all__ = ["negatives_of", "table"]
+__all__ = ["negatives_of", "softmax", "table"]
 
 _GATHER_COST = 32  # fetching one key at random costs about as much as scoring this many in a matrix product
 
@@ -48,7 +48,7 @@ def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) ->
     return scores
 
 
-def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
+def softmax(logits: Float[Tensor, "b n"]) -> tuple[Float[Tensor, "b"], Float[Tensor, "b n"]]:
     """Log-sum-exp and softmax of rows, where a row may have nothing but −inf."""
     total = torch.logsumexp(logits, 1)
     return total, (logits - total.clamp(min=torch.finfo(total.dtype).min)[:, None]).exp_()
@@ -71,7 +71,7 @@ class _Table(torch.autograd.Function):
         for start in range(0, len(query), rows):
             part = slice(start, start + rows)
             scores = tile(query[part], keys, part)
-            result[part], weight = _softmax(scores.logits(temperature))
+            result[part], weight = softmax(scores.logits(temperature))
             if pull is not None:
                 pull[part] = _weighted(weight, scores, keys).div_(temperature)
         ctx.save_for_backward(query, keys) if learn else ctx.save_for_backward(pull)
@@ -88,7 +88,7 @@ class _Table(torch.autograd.Function):
         for start in range(0, len(query), ctx.rows):
             part = slice(start, start + ctx.rows)
             scores = ctx.tile(query[part], keys, part)
-            weight = _softmax(scores.logits(ctx.temperature))[1].mul_(gradient[part, None] / ctx.temperature)
+            weight = softmax(scores.logits(ctx.temperature))[1].mul_(gradient[part, None] / ctx.temperature)
             to_query[part] = _weighted(weight, scores, keys)
             dense = weight if _whole(scores, keys) else _spread(weight, scores, keys)
             to_keys.addmm_(dense.T, query[part])

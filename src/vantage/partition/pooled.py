@@ -1,0 +1,74 @@
+"""The log-partition for negatives drawn from a band of ranks: InterCLR's semi-hard pool, Ring on a bank.
+
+All keys are scored for a few rows at a time and selected without sorting, as for a band; but only the drawn ones are
+summed, and only for keys of the band is a number drawn.
+
+b: queries   m: keys in the pool   r: rows of a tile   k: keys drawn   d: width
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.negatives import BandRule, Rule, Sample
+from vantage.negatives.ranks import columns_within, within
+from vantage.negatives.sample import Drawn
+from vantage.partition.band import drop_pairs, tile_rows
+from vantage.partition.precision import full, in_full
+from vantage.partition.table import softmax
+from vantage.records import Keys
+
+__all__ = ["pooled"]
+
+
+def pooled(
+    query: Keys,
+    pool: Keys,
+    before: tuple[Rule, ...],
+    band: BandRule,
+    sample: Sample,
+    temperature: float,
+    step: int,
+    rows: int | None = None,
+) -> Float[Tensor, "b"]:
+    """`log_partition` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default what
+    suits the device). The keys get no gradient."""
+
+    def draw(cosine: Tensor, part: slice) -> Drawn:
+        asked = query.rows(part)
+        ranks = band.ranks(drop_pairs(cosine, asked, pool, before, step), step)
+        if cosine.device.type != "cpu":
+            return sample.among(within(cosine, *ranks).inside, asked)
+        table, (inner, outer) = cosine.numpy(), (edge.tolist() for edge in ranks)
+        return sample.of_rows(lambda row: columns_within(table[row], inner[row], outer[row]), len(pool), asked)
+
+    rows = rows or tile_rows(query, pool)
+    return _Pooled.apply(full(query.vector), full(pool.vector.detach()), draw, temperature, rows)  # pyright: ignore
+
+
+class _Pooled(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx, query: Tensor, keys: Tensor, draw: Callable[[Tensor, slice], Drawn], temperature: float, rows: int
+    ) -> Tensor:
+        result, pull = query.new_empty(len(query)), torch.empty_like(query)
+        buffer = query.new_empty(min(rows, len(query)), len(keys))
+        for start in range(0, len(query), rows):
+            part = slice(start, start + rows)
+            asked = query[part]
+            cosine = torch.mm(asked, keys.T, out=buffer[: len(asked)])
+            column, keep = draw(cosine, part)
+            logits = cosine.gather(1, column).div_(temperature).masked_fill_(~keep, -torch.inf)
+            result[part], weight = softmax(logits)
+            summed = torch.nn.functional.embedding_bag(column, keys, per_sample_weights=weight, mode="sum")
+            pull[part] = summed.div_(temperature)
+        ctx.save_for_backward(pull)
+        return result
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    @in_full
+    def backward(ctx, gradient: Tensor):  # pyright: ignore
+        return ctx.saved_tensors[0] * gradient[:, None], None, None, None, None

@@ -1,0 +1,172 @@
+"""Draws from a band of ranks: the way to the log-partition that sums the drawn keys only, and what it selects by."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import draws
+from vantage.negatives import (
+    AbsoluteRing,
+    BandRule,
+    Count,
+    Easiest,
+    Hardest,
+    OtherClusters,
+    OtherImages,
+    Ring,
+    Rule,
+    Sample,
+    Share,
+)
+from vantage.negatives.ranks import columns_within, within
+from vantage.partition import log_partition, pooled, table
+from vantage.records import Keys
+from vantage.schedules import Constant
+
+BANDS: tuple[BandRule, ...] = (
+    Hardest(Share(Constant(0.1))),
+    Hardest(Count(7)),
+    Easiest(Share(Constant(0.4))),
+    Ring(Constant(0.5), Constant(0.3)),
+    AbsoluteRing(Constant(0.8), Constant(0.3)),
+)
+DRAWS = (Sample(5), Sample(5, replacement=False), Sample(300, False, salt=3))
+
+
+def pair(queries: int, pool: int, seed: int, dtype: torch.dtype = torch.float64) -> tuple[Keys, Keys]:
+    label = torch.randint(4, (pool, 1), generator=torch.Generator().manual_seed(seed))
+    query, keys = synthetic.keys(queries, 4, seed, dtype=dtype), synthetic.keys(pool, 4, seed + 1, dtype=dtype)
+    query.vector.requires_grad_()
+    return replace(query, cluster=label[torch.arange(queries) % pool]), replace(keys, cluster=label)
+
+
+def gradient(result: Tensor, query: Keys) -> Tensor:
+    weight = torch.linspace(0.5, 2.0, len(result), dtype=result.dtype)
+    finite = torch.where(torch.isfinite(result), result, 0.0)
+    return torch.autograd.grad((finite * weight).sum(), query.vector)[0]
+
+
+@given(pool=st.integers(1, 60), rows=st.integers(1, 7), seed=st.integers(0, 30))
+@pytest.mark.parametrize("before", [(), (OtherClusters(),), (OtherImages(), OtherClusters())], ids=str)
+@pytest.mark.parametrize("band", BANDS, ids=str)
+def test_equal_to_the_table(before: tuple[Rule, ...], band: BandRule, pool: int, rows: int, seed: int):
+    """Also where one cluster holds the whole pool, and queries keep nothing."""
+    query, keys = pair(5, pool, seed)
+    for sample in DRAWS:
+        expected = table(query, keys, (*before, band, sample), 0.2, 0, budget=3000)
+        found = pooled(query, keys, before, band, sample, 0.2, 0, rows)
+        assert_close(found, expected, rtol=0, atol=1e-12)
+        assert_close(gradient(found, query), gradient(expected, query), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("sample", DRAWS, ids=str)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_equal_to_the_table_where_rows_are_long(sample: Sample, threads: int):
+    """So long that a bound is drawn from a sample of the row."""
+    query, keys = pair(9, 40_000, 1)
+    rules = (OtherClusters(), Hardest(Share(Constant(0.1))), sample)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        found, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0)
+    finally:
+        torch.set_num_threads(before)
+    assert_close(found, expected, rtol=0, atol=1e-12)
+    assert_close(gradient(found, query), gradient(expected, query), rtol=0, atol=1e-11)
+
+
+def test_gradient():
+    query, keys = pair(4, 30, 2)
+    rules = (OtherClusters(), Hardest(Share(Constant(0.5))), Sample(4, replacement=False))
+    assert torch.autograd.gradcheck(
+        lambda vector: log_partition(replace(query, vector=vector), keys, rules, 0.2, 0), (query.vector,)
+    )
+
+
+@given(
+    rows=st.integers(1, 3),
+    columns=st.integers(1, 50),
+    seed=st.integers(0, 99),
+    levels=st.sampled_from([1, 2, 5, 10**6]),
+)
+@pytest.mark.parametrize("sampled", [1, 3, 61])
+def test_columns_within_are_those_of_within(sampled: int, rows: int, columns: int, seed: int, levels: int):
+    """Whatever the sample of the row tells: here it may be most of the row, or one value."""
+    generator = torch.Generator().manual_seed(seed)
+    value = torch.randint(0, levels, (rows, columns), generator=generator).double()
+    value[torch.rand(value.shape, generator=generator) < 0.2] = -torch.inf
+    edges = torch.randint(0, columns + 1, (rows, 2), generator=generator).sort(1).values
+    expected = within(value, edges[:, 0], edges[:, 1]).inside
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vantage.negatives.ranks._LONG", 2)
+        patch.setattr("vantage.negatives.ranks._SAMPLED", sampled)
+        for row, (inner, outer) in enumerate(edges.tolist()):
+            found = columns_within(value[row].numpy(), inner, outer)
+            assert found.tolist() == expected[row].nonzero()[:, 0].tolist()
+
+
+def test_a_row_whose_sample_misleads():
+    value = np.zeros(61_000)
+    value[::61] = np.arange(1, 1001)
+    for outer in (999, 1000, 1001, 6100, 60_999):
+        expected = within(torch.from_numpy(value)[None], torch.tensor([10]), torch.tensor([outer])).inside[0]
+        assert np.array_equal(columns_within(value, 10, outer), expected.nonzero()[:, 0].numpy())
+
+
+@given(
+    columns=st.integers(1, 60), count=st.integers(1, 40), salt=st.integers(0, 9), seed=st.integers(0, 2**31),
+    replacement=st.booleans(),
+)  # fmt: skip
+def test_devices_draw_alike(columns: int, count: int, salt: int, seed: int, replacement: bool):
+    """What a device draws, in torch; what the CPU draws, row by row; and the definition."""
+    sample, query = Sample(count, replacement, salt), synthetic.keys(4, 2, seed)
+    keep = torch.rand(4, columns, generator=torch.Generator().manual_seed(seed)) < 0.5
+    keep[0] = False
+    here = sample.among(keep, query)
+    there = (sample._kept if replacement else sample._distinct)(keep, query)
+    for row in range(4):
+        found = [drawn.column[row][drawn.keep[row]].tolist() for drawn in (here, there)]
+        kept = keep[row].nonzero()[:, 0].tolist()
+        one = query.seeds[row : row + 1]
+        if replacement and kept:
+            expected = [kept[n] for n in draws.integers(one, count, len(kept), salt)[0].tolist()]
+            assert found == [expected, expected]
+        else:
+            number = draws.uniforms(one, columns, salt)[0].tolist()
+            expected = sorted(kept, key=lambda column: -number[column])[:count]  # noqa: B023
+            assert [sorted(part) for part in found] == [sorted(expected)] * 2
+
+
+@given(seed=st.integers(-(2**63), 2**63 - 1), salt=st.integers(0, 1 << 17))
+def test_bits_of_some_columns(seed: int, salt: int):
+    every = draws.bits(torch.tensor([seed]), 40, salt)[0].numpy().view(np.uint64)
+    column = np.array([3, 0, 39, 7])
+    assert np.array_equal(draws.bits_at(seed, column, salt), every[column])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("sample", DRAWS, ids=str)
+def test_gpu_equals_cpu(sample: Sample):
+    query, keys = pair(9, 3000, 1)
+    rules = (OtherClusters(), Hardest(Share(Constant(0.1))), sample)
+
+    def run(device: str) -> list[Tensor]:
+        asked, stored = (
+            Keys(
+                part.vector.detach().to(device), part.image.to(device), part.clusters.to(device), part.seeds.to(device)
+            )
+            for part in (query, keys)
+        )
+        asked.vector.requires_grad_()
+        found = log_partition(asked, stored, rules, 0.2, 0)
+        return [part.cpu() for part in (found, gradient(found, asked))]
+
+    for here, there in zip(run("cpu"), run("cuda"), strict=True):
+        assert_close(here, there, rtol=0, atol=1e-10)
