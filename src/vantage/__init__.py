@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         cmc,
         cmc_softmax,
         everything,
+        infomin,
         instance_discrimination,
         instance_discrimination_full,
         instance_discrimination_nce,
@@ -110,7 +111,7 @@ _HOMES = {
     "vantage.partition": "log_partition",
     "vantage.positives": "ClusterMate ClusterMates NearMates Neighbours OtherViews Remembered",
     "vantage.recipes": """
-        RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything instance_discrimination
+        RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin instance_discrimination
         instance_discrimination_full instance_discrimination_nce interclr interclr_moco interclr_ring jcl
         jcl_interclr jcl_ring jcl_vanilla local_aggregation moco_v1 moco_v2 pirl ring_cmc ring_cmc_clusters
         ring_ir ring_ir_clusters ring_moco simclr
@@ -180,6 +181,7 @@ __all__ = [
     "cmc_softmax",
     "embed",
     "everything",
+    "infomin",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",

@@ -17,9 +17,11 @@ from vantage.views import (
     Flip,
     GaussianBlur,
     Grayscale,
+    RandAugment,
     RandomResizedCrop,
     Views,
     evaluation,
+    infomin,
     interclr,
     linear_training,
     moco_v2,
@@ -47,6 +49,9 @@ def generator(seed: int = 0) -> torch.Generator:
          (Flip(), ColourJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (simclr(), 0.08,
          (Flip(), ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+        (infomin(), 0.2,
+         (Flip(), ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(), Grayscale(0.2),
+          LAST)),
         (simclr(strength=0.5), 0.08,
          (Flip(), ColourJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
     ],
@@ -70,7 +75,7 @@ def test_small_images_have_no_blur_then_a_narrow_one_and_larger_crops() -> None:
 
 def test_recipes_are_values() -> None:
     assert moco_v2(32) == moco_v2(32) and hash(moco_v2(32)) == hash(moco_v2(32)) and moco_v2(32) != moco_v2(64)
-    for recipe in (npid, pycontrast_a, moco_v2, interclr, simclr):
+    for recipe in (npid, pycontrast_a, moco_v2, interclr, simclr, infomin):
         assert recipe.__doc__ and "arXiv" in recipe.__doc__
         assert list(inspect.signature(recipe).parameters)[:3] == ["size", "count", "statistics"]
 
@@ -80,6 +85,8 @@ def test_wrong_settings_are_refused() -> None:
         moco_v2(count=0)
     with pytest.raises(UserError, match="strength"):
         simclr(strength=3.0)
+    with pytest.raises(UserError, match="infomin's strength"):
+        infomin(strength=-1.0)
     with pytest.raises(UserError, match="central crop of 224"):
         evaluation(224, 200)
 

@@ -6,6 +6,7 @@ documented variant for small images. `Run.fit` adapts it to a data set; a varian
 
 from vantage.recipes.cmc import cmc, cmc_softmax
 from vantage.recipes.combinations import everything, interclr_ring, jcl_interclr
+from vantage.recipes.infomin import infomin
 from vantage.recipes.instance_discrimination import (
     instance_discrimination,
     instance_discrimination_full,
@@ -40,6 +41,7 @@ __all__ = [
     "cmc",
     "cmc_softmax",
     "everything",
+    "infomin",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",
@@ -72,6 +74,7 @@ RECIPES = (
     cmc,
     cmc_softmax,
     pirl,
+    infomin,
     interclr,
     interclr_moco,
     local_aggregation,

@@ -3,12 +3,16 @@
 from dataclasses import replace
 
 from vantage.branch import Branch
+from vantage.memory import StoreOf
 from vantage.negatives import OtherClusters, Ring, Rule, Subset
+from vantage.recipes.infomin import with_jigsaw_head
 from vantage.recipes.interclr import interclr_moco
 from vantage.recipes.jcl import jcl, jcl_ring
 from vantage.recipes.ring import annealed
 from vantage.run import Run
 from vantage.schedules import Constant
+from vantage.views import WithJigsaw, pycontrast_jigsaw
+from vantage.views import infomin as infomin_views
 
 __all__ = ["everything", "interclr_ring", "jcl_interclr"]
 
@@ -29,12 +33,23 @@ def jcl_interclr(size: int = 224) -> Run:
 
 
 def everything(size: int = 224) -> Run:
-    """JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv 2010.02037), and InterCLR's mates
-    (arXiv 2008.11702) against the band of the other clusters, with InterCLR's weights .75 and .25.
+    """All four papers in one run: JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv
+    2010.02037), asked for by an image and by its jigsaw on InfoMin's views (arXiv 2005.10243), and InterCLR's mates
+    (arXiv 2008.11702) against the band of the other clusters.
 
-    Views are MoCo v2's, six of each image, and so are all other values.
+    Weights: InterCLR's .75 within images, halved between image and jigsaw as InfoMin has it, and .25 between images.
+    All other values are MoCo v2's.
     """
-    return _between(jcl_ring(size), "everything", size, _RING_OF_OTHERS)
+    base = _between(jcl_ring(size), "everything", size, _RING_OF_OTHERS)
+    intra, inter = base.branches
+    half = Constant(0.375)
+    jigsaw = replace(intra, memory=StoreOf(0), query=6, weight=half)
+    return replace(
+        base,
+        views=WithJigsaw(infomin_views(size, count=6), pycontrast_jigsaw(size)),
+        encoders=with_jigsaw_head(size),
+        branches=(replace(intra, weight=half), jigsaw, inter),
+    )
 
 
 _RING_OF_OTHERS: tuple[Rule, ...] = (Subset(163_840), OtherClusters(), Ring(annealed()))

@@ -8,14 +8,17 @@ from vantage.views.filters import GaussianBlur
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.operation import Operation
-from vantage.views.recipes import evaluation, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
+from vantage.views.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
+from vantage.views.recipes import evaluation, infomin, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
 from vantage.views.spaces import RGB, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
 from vantage.views.statistics import CIFAR10, IMAGENET, STL10, Statistics
 
 __all__ = [
+    "CHANGES",
     "CIFAR10",
     "IMAGENET",
     "RGB",
+    "SHAPE_CHANGES",
     "STL10",
     "Augmentation",
     "Channels",
@@ -31,6 +34,7 @@ __all__ = [
     "Normalise",
     "Operation",
     "Pick",
+    "RandAugment",
     "RandomResizedCrop",
     "Statistics",
     "ViewMaker",
@@ -40,6 +44,7 @@ __all__ = [
     "YDbDr",
     "cmc",
     "evaluation",
+    "infomin",
     "interclr",
     "linear_training",
     "moco_v2",

@@ -19,6 +19,7 @@ from vantage.views.evaluation import Evaluation
 from vantage.views.filters import GaussianBlur
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.operation import Operation
+from vantage.views.randaugment import RandAugment
 from vantage.views.statistics import IMAGENET, Statistics
 
 PAPER_SIZE = 224
@@ -66,10 +67,21 @@ def interclr(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET)
 
 def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
     """Views of SimCLR (arXiv 2002.05709); `strength` scales the colour jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
-    if not 0 <= strength <= 2.5:
-        raise UserError(f"simclr's strength must be from 0 to 2.5 (where the hue is wholly random), found {strength}")
+    _check_strength("simclr", strength)
     jitter = ColourJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     return _repeat(size, 0.08, (Flip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
+
+
+def infomin(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
+    """Views of InfoMin (arXiv 2005.10243, section 5 and appendix C), "D" of its code: SimCLR's jitter and blur, then
+    RandAugment, then grayscale, on crops from 0.2 of the image. Its jigsaw is a view of its own: `WithJigsaw`.
+
+    `strength` scales the colour jitter; the paper's sweep from 0.125 to 2.5 is best at 1.
+    """
+    _check_strength("infomin", strength)
+    jitter = ColourJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
+    operations = (Flip(0.5), jitter, *_blur(size), RandAugment(), Grayscale(0.2))
+    return _repeat(size, 0.2, operations, count, statistics)
 
 
 def linear_training(
@@ -85,6 +97,12 @@ def evaluation(size: int = 224, resize: int = 256, statistics: Statistics = IMAG
     For small images give both the same number, so that nothing is cut away.
     """
     return Evaluation(size, resize, statistics)
+
+
+def _check_strength(name: str, strength: float) -> None:
+    """Refuse, with a `UserError`, a strength of jitter outside [0, 2.5]."""
+    if not 0 <= strength <= 2.5:
+        raise UserError(f"{name}'s strength must be from 0 to 2.5 (where the hue is wholly random), found {strength}")
 
 
 def _repeat(

@@ -1,0 +1,44 @@
+"""InfoMin: MoCo on stronger views, and a jigsaw that asks for the same key."""
+
+from dataclasses import replace
+
+from vantage.encoders import MLP, Encoder, JigsawHead, Momentum, SplitBatchNorm
+from vantage.estimators import InfoNCE
+from vantage.memory import StoreOf
+from vantage.recipes.backbones import SMALL
+from vantage.recipes.moco import moco_v2
+from vantage.run import Run
+from vantage.schedules import Constant, CosineByEpoch
+from vantage.views import WithJigsaw, pycontrast_jigsaw
+from vantage.views import infomin as infomin_views
+
+__all__ = ["infomin", "with_jigsaw_head"]
+
+
+def infomin(size: int = 224) -> Run:
+    """InfoMin Aug (Tian et al., arXiv 2005.10243, section 5, Tables 2 and 3): MoCo with an MLP head on RandAugment and
+    strong jitter, half the loss for a jigsaw of the image, τ .15.
+
+    An image and its jigsaw ask for the same key, of another view by the slow network, among the same 65,536 keys; only
+    whole images are remembered. The linear head's τ is .07. The rate ends at a thousandth of its peak.
+
+    Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images.
+    """
+    base = moco_v2(size)
+    whole = replace(base.branches[0], estimator=InfoNCE(0.15), weight=Constant(0.5))
+    return replace(
+        base,
+        recipe="infomin",
+        views=WithJigsaw(infomin_views(size), pycontrast_jigsaw(size)),
+        encoders=with_jigsaw_head(size),
+        branches=(whole, replace(whole, memory=StoreOf(0), query=2)),
+        rate=CosineByEpoch(0.03, final=3e-5),
+    )
+
+
+def with_jigsaw_head(size: int) -> Momentum:
+    """MoCo v2's slow network, with a head for the patches of a jigsaw: an MLP for each, and a linear layer for all."""
+    role = moco_v2(size).encoders
+    assert isinstance(role, Momentum)
+    head = MLP(512 if size <= SMALL else 2048, 128)
+    return replace(role, encoder=Encoder(role.encoder.backbone, head, SplitBatchNorm(8), JigsawHead(head)))

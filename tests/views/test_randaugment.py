@@ -1,0 +1,148 @@
+"""RandAugment: each change against PIL as timm calls it, and what is drawn."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from scipy.stats import chisquare, norm
+
+from vantage.errors import UserError
+from vantage.views import CHANGES, SHAPE_CHANGES, RandAugment
+from vantage.views.changes import (
+    AutoContrast,
+    Brightness,
+    Contrast,
+    Equalize,
+    Identity,
+    Invert,
+    Posterize,
+    Saturation,
+    Sharpness,
+    Solarize,
+    SolarizeAdd,
+    Strength,
+)
+from vantage.views.randaugment import RandDraw
+from vantage.views.warps import Rotate, Shear, Translate
+
+theirs = pytest.importorskip("timm.data.auto_augment", reason="timm is an extra")
+
+PAIRS = {
+    "AutoContrast": AutoContrast(),
+    "Equalize": Equalize(),
+    "Invert": Invert(),
+    "Rotate": Rotate(),
+    "Posterize": Posterize(),
+    "Solarize": Solarize(),
+    "SolarizeAdd": SolarizeAdd(),
+    "Color": Saturation(),
+    "Contrast": Contrast(),
+    "Brightness": Brightness(),
+    "Sharpness": Sharpness(),
+    "ShearX": Shear(0),
+    "ShearY": Shear(1),
+    "TranslateXRel": Translate(0),
+    "TranslateYRel": Translate(1),
+}
+
+
+def photograph(seed: int = 0, height: int = 40, width: int = 48) -> torch.Tensor:
+    """A smooth image in whole shades, as photographs are."""
+    noise = torch.rand(1, 3, height + 4, width + 4, generator=torch.Generator().manual_seed(seed))
+    soft = torch.nn.functional.avg_pool2d(noise, 5, 1)
+    return ((soft - soft.min()) / (soft.max() - soft.min()) * 255).round() / 255
+
+
+def strength(level: float, sign: float = 1.0, cubic: bool = False) -> Strength:
+    return Strength(torch.tensor([level]), torch.tensor([sign]), torch.tensor([cubic]))
+
+
+def test_the_list_is_timms():
+    assert list(PAIRS) == theirs._RAND_TRANSFORMS and tuple(PAIRS.values()) == CHANGES
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("level", [2.6, 3.7, 9.4, 10.0])
+def test_a_change_is_pils(name: str, level: float):
+    """To the rounding of PIL's results to whole shades; cubics differ by a coefficient (PIL's is -1, torch's -.75)."""
+    image, made = photograph(), PAIRS[name]
+    pil = Image.fromarray((image[0] * 255).byte().permute(1, 2, 0).numpy())
+    for seed, (cubic, how) in enumerate(((False, Image.Resampling.BILINEAR), (True, Image.Resampling.BICUBIC)) * 2):
+        theirs.random.seed(seed)
+        to_argument = theirs.LEVEL_TO_ARG[name]
+        arguments = to_argument(level, {"translate_pct": 0.45}) if to_argument else ()
+        sign = -1.0 if arguments and arguments[0] < 0 else 1.0
+        expected = theirs.NAME_TO_OP[name](pil, *arguments, fillcolor=(124, 116, 104), resample=how)
+        found = made(image, strength(level / 10, sign, cubic))[0].permute(1, 2, 0).numpy() * 255
+        difference = np.abs(found - np.asarray(expected))
+        if cubic and isinstance(made, Rotate | Shear | Translate):
+            assert difference.mean() < 1.2 and np.quantile(difference, 0.99) < 6
+        else:
+            assert difference.max() < 1.5, f"{name} at {level}"
+
+
+def test_solarize_does_nothing_at_ten():
+    image = photograph()
+    assert torch.equal(Solarize()(image, strength(1.0)), image)
+    assert not torch.equal(Solarize()(image, strength(0.9)), image)
+
+
+@pytest.mark.parametrize("made", [*CHANGES, Identity()], ids=str)
+@given(seed=st.integers(0, 20))
+def test_each_image_is_changed_by_itself_and_stays_in_range(made, seed: int):
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.cat([photograph(n, 9, 11) for n in range(3)])
+    before = images.clone()
+    level, sign = torch.rand(3, generator=generator), torch.tensor([1.0, -1.0, 1.0])
+    drawn = Strength(level, sign, torch.tensor([True, False, True]))
+    found = made(images, drawn)
+    assert found.shape == images.shape and found.min() >= 0 and found.max() <= 1 and torch.equal(images, before)
+    for row in range(3):
+        alone = made(images[row : row + 1], Strength(*(part[row : row + 1] for part in drawn)))
+        torch.testing.assert_close(found[row : row + 1], alone, rtol=0, atol=1e-6)
+
+
+def test_what_is_drawn():
+    """Changes evenly, half of them made; levels of a normal about 10, cut there: half are exactly the strongest."""
+    drawn = RandAugment().draw(30_000, torch.Generator().manual_seed(0))
+    assert drawn.change.shape == (30_000, 2)
+    assert chisquare(np.bincount(drawn.change.flatten().numpy(), minlength=15)).pvalue > 1e-3
+    for share in (drawn.on.float().mean(), drawn.cubic.float().mean(), (drawn.sign > 0).float().mean()):
+        assert abs(float(share) - 0.5) < 0.01
+    assert abs(float((drawn.level == 1).float().mean()) - 0.5) < 0.01
+    weaker = (1 - drawn.level[drawn.level < 1]) * 10
+    assert abs(float((weaker < 0.5).float().mean()) - (norm.cdf(1) - norm.cdf(-1))) < 0.01
+
+
+def test_two_changes_follow_each_other():
+    images = torch.cat([photograph(n, 12, 12) for n in range(4)])
+    rows = 4
+    change = torch.tensor([[2, 9], [9, 2], [2, 2], [7, 3]])
+    on = torch.tensor([[True, True], [True, True], [True, True], [False, False]])
+    level = torch.full((rows, 2), 0.7)
+    drawn = RandDraw(change, on, level, torch.ones(rows, 2), torch.zeros(rows, 2, dtype=torch.bool))
+    found, one = RandAugment().apply(images, drawn), strength(0.7)
+    brighter, negative = Brightness(), Invert()
+    torch.testing.assert_close(found[:1], brighter(negative(images[:1], one), one))
+    torch.testing.assert_close(found[1:2], negative(brighter(images[1:2], one), one))
+    torch.testing.assert_close(found[2:3], images[2:3], rtol=0, atol=1e-6)
+    assert torch.equal(found[3], images[3])
+
+
+def test_channels_of_a_colour_space_keep_their_colours():
+    """CMC's list only moves pixels: an image of one colour, the fill's, comes out as it was."""
+    even = (torch.tensor((124.0, 116.0, 104.0)) / 255)[None, :, None, None].expand(50, 3, 8, 8)
+    augment = RandAugment(SHAPE_CHANGES, probability=1.0)
+    drawn = augment.draw(50, torch.Generator().manual_seed(0))
+    assert len(drawn.change.unique()) == len(SHAPE_CHANGES) == 6
+    torch.testing.assert_close(augment.apply(even, drawn), even, rtol=0, atol=1e-6)
+
+
+def test_what_makes_no_sense_is_refused():
+    for wrong in ({"changes": ()}, {"count": 0}, {"magnitude": 11.0}, {"spread": -1.0}, {"probability": 1.5}):
+        with pytest.raises(UserError):
+            RandAugment(**wrong)  # pyright: ignore
+    with pytest.raises(UserError, match="axis"):
+        Shear(2)
