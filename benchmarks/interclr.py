@@ -1,0 +1,247 @@
+"""InterCLR's semi-hard negatives and mates: time and peak memory against the released form.
+
+    python benchmarks/interclr.py          # banks of 50,000, 200,000 and 1,280,000 rows, width 128, float32
+
+Semi-hard: k negatives drawn from the tenth of the bank most similar to each query, of other clusters; log-sum-exp of
+their logits, forward and backward to the query. *released* repeats the operations of the published script, its own code
+is not used: all similarities, top-k, draws without replacement, redrawn while one has the query's label, a fetch of
+queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Sample(k, replacement=False))`;
+*subset* is `(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. "gradient error" compares each of these with the
+table of all scores, for four queries and the same draws.
+
+Mates: one row of each query's cluster. *scan* looks at all labels for each query, as released; *table* compares queries
+and rows at once; *index* is `ClusterMate` with the memory's index; *moves* gives the queries' rows other labels in the
+index, a tenth of them at random, as a step does.
+
+Peak memory, of what takes any, is read in a fresh process, above that of the same process before the call.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from timing import interleave, measured_peak, speedup, write_results
+from torch import Tensor
+
+from vantage.draws import query_seeds
+from vantage.members import Members
+from vantage.negatives import Hardest, OtherClusters, Rule, Sample, Share, Subset
+from vantage.partition import log_partition, table
+from vantage.positives import ClusterMate
+from vantage.records import Keys
+from vantage.schedules import Constant
+
+WIDTH, TEMPERATURE = 128, 0.1
+TENTH = Hardest(Share(Constant(0.1)))
+Step = Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a bank, how many queries, and how many rounds."""
+
+    rows: int
+    queries: int
+    rounds: int
+
+    @property
+    def negatives(self) -> int:
+        """Of each query, in the paper's ratio: 16,384 of 1.28 million."""
+        return round(self.rows * 16_384 / 1_280_000)
+
+    @property
+    def clusters(self) -> int:
+        """As a fitted recipe has."""
+        return self.rows // 128
+
+
+SIZES = {size.rows: size for size in (Size(50_000, 256, 9), Size(200_000, 256, 5), Size(1_280_000, 64, 3))}
+
+
+@cache
+def problem(size: Size) -> tuple[Keys, Keys]:
+    """Queries near rows of a bank, whose rows lie about their centroids."""
+    generator = torch.Generator().manual_seed(1)
+    centroid = F.normalize(torch.randn(size.clusters, WIDTH, generator=generator), dim=1)
+    label = torch.randint(size.clusters, (size.rows, 1), generator=generator)
+    bank = torch.randn(size.rows, WIDTH, generator=generator).mul_(0.12).add_(centroid[label[:, 0]])
+    bank = F.normalize(bank, dim=1, out=bank)
+    image = torch.randint(size.rows, (size.queries,), generator=generator)
+    query = F.normalize(bank[image] + 0.05 * torch.randn(size.queries, WIDTH, generator=generator), dim=1)
+    asked = Keys(query.requires_grad_(), image, label[image], query_seeds(1, 0, image), 1)
+    return asked, Keys(bank, torch.arange(size.rows), label, members=Members())
+
+
+def stepping(query: Keys, loss: Step) -> Step:
+    """Forward and backward; gives the query's gradient."""
+
+    def step() -> Tensor:
+        query.vector.grad = None
+        loss().mean().backward()
+        return query.vector.grad  # pyright: ignore
+
+    return step
+
+
+def released(size: Size) -> Step:
+    """Top-k, draw, redraw, fetch, product."""
+    query, pool = problem(size)
+    label, mine, bank = pool.clusters[:, 0], query.clusters, pool.vector
+
+    def draw(near: Tensor, weight: Tensor) -> Tensor:
+        return near.gather(1, torch.multinomial(weight, size.negatives))
+
+    def loss() -> Tensor:
+        with torch.no_grad():
+            near = torch.topk(query.vector @ bank.T, size.rows // 10, dim=1, sorted=False).indices
+            weight = torch.ones(near.shape)
+            chosen = draw(near, weight)
+            while (same := label[chosen] == mine).any():
+                chosen[same] = draw(near, weight)[same]
+            keys = bank.index_select(0, chosen.flatten()).view(size.queries, size.negatives, WIDTH)
+        return torch.logsumexp(torch.bmm(keys, query.vector[:, :, None])[:, :, 0] / TEMPERATURE, 1)
+
+    return stepping(query, loss)
+
+
+def exact(size: Size) -> tuple[Rule, ...]:
+    """Drawn from the tenth, for each query by itself."""
+    return OtherClusters(), TENTH, Sample(size.negatives, replacement=False)
+
+
+def subset(size: Size) -> tuple[Rule, ...]:
+    """The hardest tenth of a random subset."""
+    return Subset(10 * size.negatives), OtherClusters(), TENTH
+
+
+RULES = {"exact": exact, "subset": subset}
+
+
+def ours(size: Size, rules: tuple[Rule, ...]) -> Step:
+    """The log-partition by the rules' own way."""
+    query, pool = problem(size)
+    return stepping(query, lambda: log_partition(query, pool, rules, TEMPERATURE, 0))
+
+
+def scan(size: Size) -> Step:
+    """All labels for each query."""
+    query, pool = problem(size)
+    label = pool.clusters[:, 0].contiguous()
+
+    def draw() -> Tensor:
+        mates = (torch.where(label == mine)[0] for mine in query.clusters[:, 0])
+        return torch.cat([mate[torch.randint(len(mate), (1,))] for mate in mates])
+
+    return draw
+
+
+def by_table(size: Size) -> Step:
+    """Queries × rows, of each row of the table the r-th that is marked."""
+    query, pool = problem(size)
+
+    def draw() -> Tensor:
+        upto = (pool.clusters[:, 0] == query.clusters).cumsum(1, dtype=torch.int32)
+        nth = (torch.rand(size.queries, 1) * upto[:, -1:]).int() + 1
+        return torch.searchsorted(upto, nth)
+
+    return draw
+
+
+def by_index(size: Size) -> Step:
+    """The memory's index; made once, before the clock runs."""
+    query, pool = problem(size)
+    return lambda: ClusterMate()(query, (), pool, 0).key
+
+
+def moves(size: Size) -> Step:
+    """A tenth of the queries' rows to other clusters."""
+    query, pool = problem(size)
+    members = Members()
+    label = pool.clusters.clone()
+    members.find(label, query.clusters)
+    some = query.image[::10]
+
+    def move() -> Tensor:
+        to = label[query.image, 0]
+        to[::10] = torch.randint(size.clusters, (len(some),))
+        members.move(label[:, 0], query.image, to)
+        return label
+
+    return move
+
+
+CASES: dict[str, tuple[str, Callable[[Size], Step]]] = {
+    "released": ("released", released),
+    "exact": ("released", lambda size: ours(size, exact(size))),
+    "subset": ("released", lambda size: ours(size, subset(size))),
+    "mates: scan": ("mates: scan", scan),
+    "mates: table": ("mates: scan", by_table),
+    "mates: index": ("mates: scan", by_index),
+    "mates: moves": ("mates: scan", moves),
+}
+"""The case each is compared with, and how it is made."""
+
+LARGE = ("released", "exact", "subset", "mates: table")
+"""Cases that take memory worth a process of its own."""
+
+
+def error(size: Size, rules: tuple[Rule, ...]) -> float:
+    """Of the gradient for four queries, against the table's."""
+    query, pool = problem(size)
+    some = query.rows(slice(0, 4))
+    found, truth = (
+        torch.autograd.grad(way(some, pool, rules, TEMPERATURE, 0).sum(), query.vector)[0]
+        for way in (log_partition, table)
+    )
+    return ((found - truth).norm() / truth.norm()).item()
+
+
+def peak(name: str, size: Size) -> float:
+    """MiB that one step takes above what was resident before it, in a fresh process."""
+    command = [sys.executable, __file__, "--peak", name, "--rows", str(size.rows)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
+def measure(size: Size, rounds: int) -> list[dict[str, Any]]:
+    """A row for each case."""
+    seconds = interleave({name: case[1](size) for name, case in CASES.items()}, rounds)
+    rows = []
+    for name, (base, _) in CASES.items():
+        times = sorted(seconds[name])
+        row: dict[str, Any] = {"bank": size.rows, "queries": size.queries, "case": name}
+        row |= {"ms": round(1e3 * times[len(times) // 2], 2)}
+        row |= {f"times faster than {base.split()[-1]}": round(speedup(seconds, name, base), 2)}
+        row |= {"gradient error": error(size, RULES[name](size)) if name in RULES else None}
+        row |= {"peak MiB": round(peak(name, size)) if name in LARGE else None}
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
+def main() -> None:
+    """Time all cases in turn, write results/interclr.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, help="for every size; by default fewer the larger the bank is")
+    parser.add_argument("--rows", type=int, choices=SIZES, help="one size only; nothing is written")
+    parser.add_argument("--peak", choices=CASES)
+    chosen = parser.parse_args()
+    if chosen.peak:
+        print(measured_peak(CASES[chosen.peak][1](SIZES[chosen.rows])))
+        return
+    rows: list[dict[str, Any]] = []
+    for size in [SIZES[chosen.rows]] if chosen.rows else SIZES.values():
+        rows += measure(size, chosen.rounds or size.rounds)
+        problem.cache_clear()
+    if not chosen.rows:
+        write_results("interclr", rows)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    main()
