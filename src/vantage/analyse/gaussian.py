@@ -85,7 +85,8 @@ class OptimalToy:
     """NCE and CNCE of the Gaussian toy with the best critic, by the percentile w_ℓ of its negatives.
 
     Nothing is trained, so this tells how loose the bounds are by themselves (CNCE falls below 0, which a trained critic
-    could always avoid by being constant).
+    could always avoid by being constant). The mean of the positive term is put in exactly, as it is the information, so
+    that the chance of which pairs were drawn hardly enters.
     """
 
     gaussian: Gaussian = Gaussian()
@@ -97,7 +98,7 @@ class OptimalToy:
     negatives: int = 100
     """Draws for each pair, with replacement."""
 
-    pairs: int = 10_000
+    pairs: int = 3_000
     """Pairs of each seed."""
 
     pool: int = 2_000
@@ -105,6 +106,13 @@ class OptimalToy:
 
     seeds: int = 3
     """Repetitions, with seeds 0, 1, …"""
+
+    def __post_init__(self) -> None:
+        if not self.lower or min(self.negatives, self.pairs, self.pool, self.seeds) < 1:
+            raise UserError(
+                f"the toy with percentiles {self.lower}, {self.negatives} negatives, {self.pairs} pairs, a pool of"
+                f" {self.pool} and {self.seeds} seeds: give at least one of each"
+            )
 
     def __call__(self) -> Known:
         """The table and the picture."""
@@ -116,7 +124,8 @@ class OptimalToy:
         x, y = self.gaussian.pairs(self.pairs, 2 * seed)
         _, pool = self.gaussian.pairs(self.pool, 2 * seed + 1)
         query, keys, positive = self.gaussian.queries(x, seed), self.gaussian.keys(pool), self.gaussian.critic(x, y)
-        return estimates(positive, query, keys, self.lower, self.negatives)
+        chance = float(positive.mean()) - self.gaussian.information
+        return [each - chance for each in estimates(positive, query, keys, self.lower, self.negatives)]
 
 
 def estimates(

@@ -15,6 +15,7 @@ from vantage import draws
 from vantage.analyse.gaussian import LOWER, Gaussian, estimates
 from vantage.analyse.information import cnce, percentiles
 from vantage.analyse.known import Curve, Known
+from vantage.errors import UserError
 from vantage.memory import InBatch, Memory
 from vantage.negatives import Sample
 from vantage.records import Keys
@@ -100,6 +101,20 @@ class TrainedToy:
 
     seeds: int = 5
     """Repetitions, with seeds 0, 1, …"""
+
+    def __post_init__(self) -> None:
+        counts = (
+            self.negatives,
+            self.pairs,
+            self.held_out,
+            self.batch,
+            self.epochs,
+            self.layers,
+            self.width,
+            self.seeds,
+        )
+        if not self.lower or min(counts) < 1 or self.temperature <= 0 or self.learning_rate <= 0:
+            raise UserError(f"nothing can be trained by {self}: give at least one of each, and positive numbers")
 
     def __call__(self) -> Known:
         """The table and the picture."""
