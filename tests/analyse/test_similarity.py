@@ -89,9 +89,23 @@ def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> No
 def test_the_picture_shows_every_encoder_in_both_panels() -> None:
     spreads = tuple(WithinImages(name, torch.rand(20).double(), torch.rand(20).double()) for name in ("one", "two"))
     panels = Similarities(spreads, 32).figure().axes
-    assert [len(panel.patches) for panel in panels] == [2, 2]
-    assert panels[0].get_legend_handles_labels()[1] == ["one", "two"]
+    for panel, values in zip(panels, zip(*((s.similarity, s.variance) for s in spreads), strict=True), strict=True):
+        assert panel.get_legend_handles_labels()[1] == ["one", "two"]
+        for drawn, value in zip(panel.patches, values, strict=True):
+            heights, edges, _ = drawn.get_data()
+            assert len(heights) == 50 and heights.sum() == pytest.approx(100)
+            inside = ((value >= edges[3]) & (value < edges[4])).double().mean()
+            assert heights[3] == pytest.approx(100 * float(inside))
     assert "32 × 32" in panels[0].get_xlabel()
+
+
+def test_a_histogram_that_would_hide_the_others_is_cut_off_and_says_so() -> None:
+    wide, narrow = torch.linspace(0, 1, 100).double(), torch.full((100,), 0.5).double()
+    panel = (
+        Similarities((WithinImages("wide", wide, wide), WithinImages("narrow", narrow, narrow)), 32).figure().axes[0]
+    )
+    assert panel.get_legend_handles_labels()[1] == ["wide", "narrow (cut off, up to 100 %)"]
+    assert panel.get_ylim()[1] < 10
 
 
 @pytest.mark.parametrize("field", ["images", "augmentations", "bins"])

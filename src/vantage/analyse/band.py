@@ -215,7 +215,7 @@ def _draw_cosines(panel: Any, one: OneBand) -> None:
     for value, number, word in ((one.cuts.outer, 1, "outer cut"), (one.cuts.inner, 2, "inner cut")):
         low, middle, high = value.double().quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
         panel.axvspan(low, high, color=COLOURS[number], alpha=0.25, linewidth=0)
-        panel.axvline(middle, color=COLOURS[number], linewidth=1.6, label=f"{word} (5–95 % of queries)")
+        panel.axvline(middle, color=COLOURS[number], linewidth=1.6, label=f"{word}: median, 5–95 % of queries")
     held = [n for n, part in enumerate(share) if part]
     panel.set_xlim(edges[max(0, held[0] - 2)], edges[min(len(share), held[-1] + 3)])
-    panel.legend(fontsize=7, loc="upper left")
+    panel.legend(fontsize=7)

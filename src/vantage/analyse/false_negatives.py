@@ -57,7 +57,7 @@ class Chosen:
     def error(self) -> float | None:
         """Its standard error over the queries, in per cent; none for one query."""
         known = self.same[~self.same.isnan()]
-        return 100 * float(known.double().std()) / len(known) ** 0.5 if len(known) > 1 else None
+        return round(100 * float(known.double().std()) / len(known) ** 0.5, 12) if len(known) > 1 else None
 
     def row(self) -> Row:
         """The numbers of the table."""
@@ -220,6 +220,7 @@ class FalseNegativesFound:
         """A panel for each encoder: a bar for each rule, and a line where all keys are."""
         encoders = list(dict.fromkeys(one.encoder for one in self.chosen))
         figure, axes = panels(len(encoders), 1, width=7.0, height=0.8 + 0.24 * len(self.chosen) / len(encoders))
+        figure.suptitle("False negatives by rule (± standard error over queries; dashed: of all keys)", fontsize=9)
         limit = max((one.mean or 0.0) + (one.error or 0.0) for one in self.chosen) or 1.0
         for number, (encoder, panel) in enumerate(zip(encoders, axes[:, 0], strict=True)):
             rows = [one for one in self.chosen if one.encoder == encoder]
@@ -233,5 +234,5 @@ class FalseNegativesFound:
             panel.invert_yaxis()
             panel.set_xlim(0, limit * 1.12)
             panel.grid(False, axis="y")
-            titled(panel, encoder, "negatives of the query's class (%), ± standard error; dashed: of all keys", "")
+            titled(panel, encoder, "negatives of the query's class (%)", "")
         return figure

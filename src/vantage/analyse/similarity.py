@@ -5,7 +5,7 @@ n: images   g: images of a part   a: augmentations of each   d: width of the vec
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Similarities", "Similarity", "WithinImages", "within_image"]
+
+_CUT = 4  # a histogram so many times as high as the next is cut off, or the others could not be seen
 
 
 @dataclass(frozen=True)
@@ -130,25 +132,30 @@ class Similarities:
     def figure(self) -> "Figure":
         """Both histograms, all encoders in each."""
         figure, axes = panels(1, 2)
-        pairs, images = f"{self.augmentations} × {self.augmentations}", len(self.encoders[0].similarity)
+        pairs, share = (
+            f"{self.augmentations} × {self.augmentations}",
+            f"of {len(self.encoders[0].similarity):,} images (%)",
+        )
         for panel, quantity in zip(axes[0], ("similarity", "variance"), strict=True):
-            values = [getattr(one, quantity) for one in self.encoders]
-            low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
-            edges = torch.linspace(low, max(high, low + 1e-9), self.bins + 1, dtype=torch.float64)
-            for number, (one, value) in enumerate(zip(self.encoders, values, strict=True)):
-                share = torch.full_like(value, 100 / len(value)).numpy()
-                look = {"color": colour(number), "label": one.name}
-                panel.hist(value.numpy(), edges.numpy(), weights=share, histtype="stepfilled", alpha=0.35, **look)
-                panel.axvline(float(value.mean()), color=colour(number), linewidth=1.2, linestyle="--")
+            self._draw(panel, [getattr(one, quantity) for one in self.encoders])
         axes[0, 1].ticklabel_format(axis="x", style="sci", scilimits=(-2, 2), useMathText=True)
-        titled(
-            axes[0, 0], "Similarity within an image", f"mean cosine of {pairs} pairs", f"share of {images:,} images (%)"
-        )
-        titled(
-            axes[0, 1], "Variance within an image", "mean variance of a dimension", f"share of {images:,} images (%)"
-        )
-        axes[0, 0].legend(fontsize=8, title="dashed: mean", title_fontsize=7)
+        titled(axes[0, 0], "Similarity within an image", f"mean cosine of {pairs} pairs", f"share {share}")
+        titled(axes[0, 1], "Variance within an image", "mean variance of a dimension", f"share {share}")
+        for panel in axes[0]:
+            panel.legend(fontsize=7, title="dashed: mean", title_fontsize=7)
         return figure
+
+    def _draw(self, panel: Any, values: list[Float[Tensor, "n"]]) -> None:
+        low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+        edges = torch.linspace(low, max(high, low + 1e-9), self.bins + 1, dtype=torch.float64)
+        bars = [100 * torch.histogram(value, edges).hist / len(value) for value in values]
+        peaks = sorted(float(bar.max()) for bar in bars)
+        limit = peaks[-1] if len(peaks) == 1 or peaks[-1] < _CUT * peaks[-2] else 1.3 * peaks[-2]
+        for number, (one, value, bar) in enumerate(zip(self.encoders, values, bars, strict=True)):
+            label = one.name if float(bar.max()) <= limit else f"{one.name} (cut off, up to {float(bar.max()):.0f} %)"
+            panel.stairs(bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=colour(number), label=label)
+            panel.axvline(float(value.mean()), color=colour(number), linewidth=1.2, linestyle="--")
+        panel.set_ylim(0, 1.05 * limit)
 
 
 def _summary(value: Float[Tensor, "n"]) -> dict[str, float]:
