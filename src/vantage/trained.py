@@ -23,6 +23,7 @@ from vantage.views.channels import Channels
 from vantage.views.colour import Normalise
 from vantage.views.evaluation import Evaluation
 from vantage.views.geometry import RandomResizedCrop
+from vantage.views.patches import Patches
 from vantage.views.spaces import RGB, InSpace
 from vantage.views.statistics import Statistics
 
@@ -118,12 +119,12 @@ def _view_of(run: Run, network: int) -> Evaluation:
     views = getattr(run.views, "views", None)
     maker = views[network] if isinstance(views, tuple) and network < len(views) else run.views
     parts = list(parts_of(maker))
-    crops = [part for part in parts if isinstance(part, RandomResizedCrop)]
+    crops = [part for part in parts if isinstance(part, RandomResizedCrop | Patches)]
     normalised = [part for part in parts if isinstance(part, Normalise)]
     spaces = [part.space for part in parts if isinstance(part, InSpace)]
     if not crops or not normalised:
         raise UserError(
-            "the run's views have no RandomResizedCrop and Normalise, so size and statistics of an evaluation cannot be"
+            "the run's views have no RandomResizedCrop (or Patches) and Normalise, so size and statistics of an evaluation cannot be"
             " taken from them: add these operations to the views"
         )
     size = crops[0].size

@@ -7,9 +7,17 @@ from skimage import color
 from torch.testing import assert_close
 
 from vantage.errors import UserError
-from vantage.views import RGB, InSpace, Lab, Pick, YCbCr, YDbDr
+from vantage.views import HSV, RGB, XYZ, YIQ, YUV, InSpace, Lab, Pick, YCbCr, YDbDr
 
-SPACES = [(Lab(), color.rgb2lab, 2e-3), (YCbCr(), color.rgb2ycbcr, 1e-4), (YDbDr(), color.rgb2ydbdr, 1e-6)]
+SPACES = [
+    (Lab(), color.rgb2lab, 2e-3),
+    (YCbCr(), color.rgb2ycbcr, 1e-4),
+    (YDbDr(), color.rgb2ydbdr, 1e-6),
+    (YIQ(), color.rgb2yiq, 1e-6),
+    (YUV(), color.rgb2yuv, 1e-6),
+    (XYZ(), color.rgb2xyz, 1e-6),
+    (HSV(), color.rgb2hsv, 1e-5),
+]
 
 
 def pixels(count: int = 3, side: int = 17) -> torch.Tensor:
@@ -31,13 +39,28 @@ def test_it_is_scikit_images(space, theirs, tolerance: float):
     )
 
 
-@pytest.mark.parametrize("space", [Lab(), YCbCr(), YDbDr()], ids=lambda space: type(space).__name__)
+@pytest.mark.parametrize("space", [Lab(), YCbCr(), YDbDr(), YIQ(), YUV()], ids=lambda space: type(space).__name__)
 def test_29_grey_has_no_colour(space):
     grey = torch.linspace(0, 1, 64, dtype=torch.float64).reshape(1, 1, 8, 8).expand(2, 3, 8, 8)
     made = space.convert(grey)
     middle = 128.0 if isinstance(space, YCbCr) else 0.0
     assert (made[:, 1:] - middle).abs().max() < 0.02
     assert (made[:, 0].flatten(1).diff(dim=1) > 0).all(), "lightness rises with grey"
+
+
+def test_a_grey_has_no_hue_and_no_saturation():
+    made = HSV().convert(torch.full((1, 3, 2, 2), 0.3))
+    assert_close(made[0, :, 0, 0], torch.tensor([0.0, 0.0, 0.3]))
+    assert torch.equal(HSV().convert(torch.zeros(1, 3, 2, 2)), torch.zeros(1, 3, 2, 2))
+
+
+def test_29_colours_come_back():
+    """There by ours and back by scikit-image, but for rounding."""
+    images = pixels(2).double()
+    back = {YIQ(): color.yiq2rgb, YUV(): color.yuv2rgb, YDbDr(): color.ydbdr2rgb, HSV(): color.hsv2rgb}
+    for space, theirs in back.items():
+        again = theirs(space.convert(images).movedim(1, -1).numpy())
+        assert_close(torch.from_numpy(again).movedim(-1, 1), images, rtol=0, atol=1e-6)
 
 
 def test_its_channels_are_normalised_by_its_own_statistics():

@@ -5,27 +5,34 @@ from vantage.views.channels import Channels, cmc, pycontrast_c
 from vantage.views.colour import ColourJitter, Grayscale, Normalise
 from vantage.views.evaluation import Evaluation
 from vantage.views.filters import GaussianBlur
+from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.operation import Operation
+from vantage.views.patches import Patches
 from vantage.views.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
 from vantage.views.recipes import evaluation, infomin, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
-from vantage.views.spaces import RGB, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
+from vantage.views.spaces import HSV, RGB, XYZ, YIQ, YUV, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
 from vantage.views.statistics import CIFAR10, IMAGENET, STL10, Statistics
 
 __all__ = [
     "CHANGES",
     "CIFAR10",
+    "HSV",
     "IMAGENET",
     "RGB",
     "SHAPE_CHANGES",
     "STL10",
+    "XYZ",
+    "YIQ",
+    "YUV",
     "Augmentation",
     "Channels",
     "ColourJitter",
     "ColourSpace",
     "Evaluation",
     "Flip",
+    "Frequencies",
     "GaussianBlur",
     "Grayscale",
     "InSpace",
@@ -33,6 +40,7 @@ __all__ = [
     "Lab",
     "Normalise",
     "Operation",
+    "Patches",
     "Pick",
     "RandAugment",
     "RandomResizedCrop",
@@ -44,6 +52,7 @@ __all__ = [
     "YDbDr",
     "cmc",
     "evaluation",
+    "frequencies",
     "infomin",
     "interclr",
     "linear_training",

@@ -1,6 +1,7 @@
 """Colour spaces: what the three channels of an image mean, for views that see some of them (CMC, InfoMin).
 
-Each follows scikit-image's function of its name, on whole batches and on any device.
+Each follows scikit-image's function of its name, on whole batches and on any device. Where no paper gives constants to
+normalise the channels with, they are means and deviations of 5,000 images of 50 classes of Tiny ImageNet.
 
 b: images   c: channels picked   h, w: height and width in pixels
 """
@@ -15,7 +16,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.views.statistics import IMAGENET, Statistics
 
-__all__ = ["RGB", "ColourSpace", "InSpace", "Lab", "Pick", "YCbCr", "YDbDr"]
+__all__ = ["HSV", "RGB", "XYZ", "YIQ", "YUV", "ColourSpace", "InSpace", "Lab", "Pick", "YCbCr", "YDbDr"]
 
 _Matrix = tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float]]
 
@@ -29,6 +30,16 @@ _YCBCR: _Matrix = (
     (65.481, 128.553, 24.966),
     (-37.797, -74.203, 112.0),
     (112.0, -93.786, -18.214),
+)
+_YIQ: _Matrix = (
+    (0.299, 0.587, 0.114),
+    (0.59590059, -0.27455667, -0.32134392),
+    (0.21153661, -0.52273617, 0.31119955),
+)
+_YUV: _Matrix = (
+    (0.299, 0.587, 0.114),
+    (-0.14714119, -0.28886916, 0.43601035),
+    (0.61497538, -0.51496512, -0.10001026),
 )
 _YDBDR: _Matrix = ((0.299, 0.587, 0.114), (-0.45, -0.883, 1.333), (-1.333, 1.116, 0.217))
 
@@ -72,9 +83,8 @@ class Lab:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as L, a and b."""
-        linear = torch.where(images > 0.04045, ((images.clamp(min=0) + 0.055) / 1.055) ** 2.4, images / 12.92)
         white = images.new_tensor(_WHITE)[:, None, None]
-        xyz = _mixed(linear, _XYZ) / white
+        xyz = _mixed(_linear(images), _XYZ) / white
         bent = torch.where(xyz > 0.008856, xyz.clamp(min=1e-6) ** (1 / 3), 7.787 * xyz + 16 / 116)
         x, y, z = bent.unbind(1)
         return torch.stack((116 * y - 16, 500 * (x - y), 200 * (y - z)), 1)
@@ -103,6 +113,63 @@ class YDbDr:
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as Y, Db and Dr."""
         return _mixed(images, _YDBDR)
+
+
+@dataclass(frozen=True)
+class YIQ:
+    """Luma and two colour differences of NTSC; statistics of Tiny ImageNet."""
+
+    statistics: Statistics = Statistics((0.4512, 0.0328, -0.0103), (0.2608, 0.0947, 0.0439))
+    """Mean and standard deviation of the channels."""
+
+    def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+        """Red, green and blue from 0 to 1 as Y, I and Q."""
+        return _mixed(images, _YIQ)
+
+
+@dataclass(frozen=True)
+class YUV:
+    """Luma and two colour differences of PAL; statistics of Tiny ImageNet."""
+
+    statistics: Statistics = Statistics((0.4512, -0.0265, 0.0219), (0.2608, 0.0613, 0.0845))
+    """Mean and standard deviation of the channels."""
+
+    def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+        """Red, green and blue from 0 to 1 as Y, U and V."""
+        return _mixed(images, _YUV)
+
+
+@dataclass(frozen=True)
+class XYZ:
+    """CIE XYZ, what `Lab` is made of; statistics of Tiny ImageNet."""
+
+    statistics: Statistics = Statistics((0.2439, 0.2539, 0.2407), (0.2412, 0.2550, 0.2793))
+    """Mean and standard deviation of the channels."""
+
+    def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+        """Red, green and blue from 0 to 1 as X, Y and Z."""
+        return _mixed(_linear(images), _XYZ)
+
+
+@dataclass(frozen=True)
+class HSV:
+    """Hue in turns, saturation and value, each from 0 to 1; statistics of Tiny ImageNet. A hue near 0 and one near 1
+    are alike, and the hue of a grey is 0."""
+
+    statistics: Statistics = Statistics((0.2946, 0.3476, 0.5188), (0.2782, 0.2882, 0.2732))
+    """Mean and standard deviation of the channels."""
+
+    def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+        """Red, green and blue from 0 to 1 as H, S and V."""
+        value, (red, green, blue) = images.amax(1), images.unbind(1)
+        spread = value - images.amin(1)
+        some = spread > 0
+        safe = torch.where(some, spread, 1.0)
+        sixth = torch.where(value == blue, 4 + (red - green) / safe, 0.0)
+        sixth = torch.where(value == green, 2 + (blue - red) / safe, sixth)
+        sixth = torch.where(value == red, (green - blue) / safe, sixth)
+        hue = torch.where(some, (sixth / 6).remainder(1.0), 0.0)
+        return torch.stack((hue, torch.where(some, spread / value.clamp(min=1e-12), 0.0), value), 1)
 
 
 @dataclass(frozen=True)
@@ -139,6 +206,11 @@ class Pick:
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b c h w"]:
         """Those channels."""
         return images[:, list(self.channels)]
+
+
+def _linear(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+    """Light in place of the steps of sRGB."""
+    return torch.where(images > 0.04045, ((images.clamp(min=0) + 0.055) / 1.055) ** 2.4, images / 12.92)
 
 
 def _mixed(images: Float[Tensor, "b 3 h w"], matrix: _Matrix) -> Float[Tensor, "b 3 h w"]:

@@ -1,0 +1,63 @@
+"""Two patches of one image at a fixed distance."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from vantage.errors import UserError
+from vantage.views import Patches
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def where(height: int = 20, width: int = 30) -> torch.Tensor:
+    """An image whose pixels tell their row and column."""
+    down, across = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    return torch.stack((down, across, torch.zeros_like(down))).to(torch.uint8)
+
+
+@given(size=st.integers(1, 8), distance=st.integers(0, 12), seed=st.integers(0, 99))
+def test_28_the_offset_is_exact(size: int, distance: int, seed: int):
+    first, second = Patches(size, distance, ()).crop(where(), seeded(seed))
+    assert first.shape == second.shape == (3, size, size)
+    assert torch.equal(second[:2].int() - first[:2].int(), torch.full((2, size, size), distance, dtype=torch.int32))
+    assert (first[0, :, 0].diff() == 1).all() and (first[1, 0].diff() == 1).all()
+    assert torch.equal(first, second) == (distance == 0)
+
+
+def test_28_near_patches_overlap():
+    first, second = Patches(6, 2, ()).crop(where(), seeded(0))
+    assert torch.equal(first[:, 2:, 2:], second[:, :-2, :-2])
+
+
+def test_every_place_is_as_likely():
+    generator = seeded(0)
+    rows = [Patches(6, 10, ()).crop(where(), generator)[0][:2, 0, 0].tolist() for _ in range(5_500)]
+    count = np.zeros((5, 15))
+    for down, across in rows:
+        count[down, across] += 1
+    assert chisquare(count.flatten()).pvalue > 1e-3
+
+
+def test_batches_and_single_images_are_cut_alike():
+    image, views = where(), Patches(6, 4)
+    generator = seeded(5)
+    alone = [views.crop(image, generator) for _ in range(3)]
+    joint = tuple(torch.stack(part) for part in zip(*alone, strict=True))
+    made, expected = views.batch(image.expand(3, -1, -1, -1), seeded(5)), views.finish(joint, seeded(5))
+    assert all(torch.equal(one, other) for one, other in zip(made, expected, strict=True)) and views.count == 2
+
+
+def test_images_that_are_too_small_are_refused():
+    with pytest.raises(UserError, match="need images of 26 px, found a side of 20 px"):
+        Patches(6, 20).crop(where(), seeded(0))
+    with pytest.raises(UserError, match="two batches"):
+        Patches(6, 2).finish((torch.zeros(1, 3, 6, 6, dtype=torch.uint8),), seeded(0))
+    for wrong in ((0, 3), (3, -1)):
+        with pytest.raises(UserError, match="at least"):
+            Patches(*wrong)
