@@ -124,8 +124,8 @@ def _view_of(run: Run, network: int) -> Evaluation:
     spaces = [part.space for part in parts if isinstance(part, InSpace)]
     if not crops or not normalised:
         raise UserError(
-            "the run's views have no RandomResizedCrop (or Patches) and Normalise, so size and statistics of an evaluation cannot be"
-            " taken from them: add these operations to the views"
+            "the run's views have no RandomResizedCrop (or Patches) and Normalise, so size and statistics of an"
+            " evaluation cannot be taken from them: add these operations to the views"
         )
     size = crops[0].size
     resize = size if size <= _WHOLE else round(size * 8 / 7)
