@@ -80,6 +80,7 @@ class Known:
                 self.lower, curve.mean, curve.deviation, color=colour(number), marker="o", markersize=4, capsize=3,
                 linewidth=1.4, label=curve.name,
             )  # fmt: skip
+        panel.set_xlim(-3, 100)
         panel.set_title(self.title, fontsize=9)
         panel.set_xlabel("percentile $w_\\ell$ above which negatives lie (0 is NCE)", fontsize=8)
         panel.set_ylabel("estimate (nats)", fontsize=8)
