@@ -112,7 +112,7 @@ class Band:
         left, outer, inner, every = [], [], [], torch.zeros(_BARS)
         for some, scores in tiles(query, pool, branch.negatives[:place], one.step):
             left.append(scores.keep.expand_as(scores.cosine).sum(1).cpu())
-            every += torch.histc(scores.cosine[scores.keep.expand_as(scores.cosine)].float().cpu(), _BARS, -1, 1)
+            every += torch.histc(scores.cosine[scores.keep.expand_as(scores.cosine)].float(), _BARS, -1, 1).cpu()
             band = rule(scores, some, pool, one.step)
             asks = band.keep.any(1)
             outer.append(band.cosine.masked_fill(~band.keep, torch.inf).amin(1)[asks])

@@ -72,9 +72,10 @@ class FalseNegatives:
     Queries are augmented images, keys one augmentation of every image, both as the run makes the views of the branch,
     through the encoder and its head. The rules: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share; InterCLR's
     random, semi-hard, hard and semi-easy draws from other clusters (Xie et al., arXiv 2008.11702, §3.2), and
-    `OwnCluster` (Cave); and each branch's own rules, as they are now. Rules rank and draw as in training, where the own
-    row may take part; keys of the query's own image are not counted. Clusters are the run's own where it keeps some
-    and the images are those it was trained on, else k-means of the keys.
+    `OwnCluster` (Cave); and each branch's own rules, as they are now, on the same keys in place of its memory. Rules
+    rank and draw as in training, where the own row may take part; keys of the query's own image are not counted.
+    Clusters are the run's own where it keeps some, and then the images must be those that it was trained on; else
+    k-means of the keys.
     """
 
     name: ClassVar[str] = "false-negatives"
