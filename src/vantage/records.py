@@ -100,7 +100,8 @@ class Scores:
 
     def only(self, keep: Bool[Tensor, "b n"]) -> "Scores":
         """Fewer pairs: those that counted before and satisfy `keep`."""
-        return Scores(self.cosine, self.key, self.keep & keep)
+        here = self.keep.device.type == "cpu"  # a device would have to be waited for
+        return Scores(self.cosine, self.key, keep if here and self.all_kept else self.keep & keep)
 
     def narrow(self, column: Int[Tensor, "b k"]) -> "Scores":
         """Fewer columns, chosen for each query, so that memory shrinks. A column may be chosen twice."""

@@ -38,7 +38,7 @@ class OtherClusters(PairRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of different clusters. Raises `UserError` if the memory keeps none."""
-        return scores.only(~_joined(scores, query, pool))
+        return scores.only(_apart(scores, query, pool))
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class OwnCluster(PairRule):
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of one cluster. Raises `UserError` if the memory keeps none."""
-        return scores.only(_joined(scores, query, pool))
+        return scores.only(~_apart(scores, query, pool))
 
 
-def _joined(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
-    """Whether any clustering gives both images one label; a clustering at a time, to save memory."""
+def _apart(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
+    """Whether every clustering gives the images different labels; a clustering at a time, to save memory."""
     (mine, theirs), *others = zip(query.clusters.T, pool.clusters.T, strict=True)
-    joined = scores.of(theirs) == mine[:, None]
+    apart = scores.of(theirs) != mine[:, None]
     for mine, theirs in others:
-        joined |= scores.of(theirs) == mine[:, None]
-    return joined
+        apart &= scores.of(theirs) != mine[:, None]
+    return apart

@@ -46,25 +46,26 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
         return Selected(found.inside, found.largest)
 
 
-def columns_within(value: Float[np.ndarray, "n"], inner: int, outer: int) -> Int64[np.ndarray, "p"]:
-    """The columns, in order, that `within` selects of one row, where they are few: of most values of a long row it is
-    only seen that they lie below a bound, which a sample of the row gives."""
+def columns_within(
+    value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], inner: int, outer: int
+) -> Int64[np.ndarray, "p"]:
+    """The columns, in order, that `within` selects of those kept of one row, where they are few: of most values of a
+    long row it is only seen that they lie below a bound, which a sample of the row gives."""
     if outer <= inner:
         return np.empty(0, np.int64)
-    column = np.flatnonzero(value >= _bound(value, outer))
+    near = value >= _bound(value, keep, outer)
+    column = np.flatnonzero(np.logical_and(near, keep, out=near))
     if len(column) < outer:  # the sample misled
-        column = np.arange(len(value))
-    for count, stay in ((outer, True), (inner, False)):
-        top = _top(value[column], count)
-        column = column[top if stay else ~top]
-    return column
+        column = np.flatnonzero(keep)
+    column = column[_top(value[column], outer)]
+    return column[~_top(value[column], inner)] if inner else column
 
 
-def _bound(value: Float[np.ndarray, "n"], count: int) -> float:
-    """A value that almost surely at least `count` of the row reach, and not many more."""
-    sample = value[::_SAMPLED]
-    share = count / len(value)
-    above = round(len(sample) * share + 4 * (len(sample) * share * (1 - share)) ** 0.5) + 1
+def _bound(value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], count: int) -> float:
+    """A value that almost surely at least `count` of those kept reach, and not many more."""
+    sample = value[::_SAMPLED][keep[::_SAMPLED]]
+    expected = count / _SAMPLED
+    above = round(expected + 4 * expected**0.5) + 1
     if len(value) < _LONG or above >= len(sample):
         return -np.inf
     return float(np.partition(sample, len(sample) - above)[len(sample) - above])

@@ -36,4 +36,6 @@ def counts(keep: Bool[Tensor, "b n"]) -> Int[Tensor, "b"]:
     """How many of each row are kept, on the CPU; torch takes forty times as long to sum flags."""
     if keep.device.type != "cpu":
         return keep.sum(1).cpu()
+    if keep.stride() == (0, 0):
+        return torch.full((len(keep),), keep.shape[1] if keep.numel() and bool(keep[0, 0]) else 0)
     return torch.tensor([int(np.count_nonzero(row)) for row in keep.numpy()], dtype=torch.int64)

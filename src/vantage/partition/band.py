@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from vantage.negatives import BandRule, Rule
@@ -16,7 +16,7 @@ from vantage.negatives.rows import counts
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Scores
 
-__all__ = ["band", "drop_pairs", "tile_rows"]
+__all__ = ["band", "kept_pairs", "tile_rows"]
 
 _TILE = 2**24  # bytes of a tile on CPU: 64 rows of 65,536 keys, measured best
 _LEAST_ROWS = 32  # with fewer, reading the keys once a tile costs more than scoring them
@@ -36,8 +36,10 @@ def band(
     rows = rows or tile_rows(query, pool)
 
     def select(cosine: Tensor, part: slice) -> Selected:
-        kept = drop_pairs(cosine, query.rows(part), pool, before, step)
-        return within(cosine, *last.ranks(kept, step))
+        keep = kept_pairs(cosine, query.rows(part), pool, before, step)
+        if before:
+            cosine.masked_fill_(~keep, -torch.inf)
+        return within(cosine, *last.ranks(counts(keep), step))
 
     return _Band.apply(full(query.vector), full(pool.vector.detach()), select, temperature, rows)  # pyright: ignore
 
@@ -46,21 +48,18 @@ def tile_rows(query: Keys, pool: Keys) -> int:
     """Queries whose cosines with all keys make a tile that suits the device."""
     bytes_of_row = max(1, len(pool)) * full(query.vector[:0]).element_size()
     suits = BUDGET // 4 if query.vector.device.type == "cuda" else _TILE
-    return max(1, min(max(suits // bytes_of_row, _LEAST_ROWS), BUDGET // (2 * bytes_of_row)))
+    return max(1, min(max(suits // bytes_of_row, _LEAST_ROWS), 2 * BUDGET // (3 * bytes_of_row)))
 
 
-def drop_pairs(
+def kept_pairs(
     cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int
-) -> Int[Tensor, "r"]:
-    """−inf, in place, for the pairs that these rules drop; and how many of each row are kept, on the CPU."""
-    if not rules:
-        return torch.full((len(cosine),), len(pool))
+) -> Bool[Tensor, "r m"]:
+    """Which pairs these rules leave."""
     column = torch.arange(len(pool), device=cosine.device).expand_as(cosine)
     scores = Scores(cosine, column, torch.ones((), dtype=torch.bool, device=cosine.device).expand_as(cosine))
     for rule in rules:
         scores = rule(scores, query, pool, step)
-    cosine.masked_fill_(~scores.keep, -torch.inf)
-    return counts(scores.keep)
+    return scores.keep
 
 
 class _Band(torch.autograd.Function):

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from vantage.negatives import BandRule, Rule, Sample
 from vantage.negatives.ranks import columns_within, within
+from vantage.negatives.rows import counts
 from vantage.negatives.sample import Drawn
-from vantage.partition.band import drop_pairs, tile_rows
+from vantage.partition.band import kept_pairs, tile_rows
 from vantage.partition.precision import full, in_full
 from vantage.partition.table import softmax
 from vantage.records import Keys
@@ -38,11 +39,14 @@ def pooled(
 
     def draw(cosine: Tensor, part: slice) -> Drawn:
         asked = query.rows(part)
-        ranks = band.ranks(drop_pairs(cosine, asked, pool, before, step), step)
+        keep = kept_pairs(cosine, asked, pool, before, step)
+        ranks = band.ranks(counts(keep), step)
         if cosine.device.type != "cpu":
-            return sample.among(within(cosine, *ranks).inside, asked)
-        table, (inner, outer) = cosine.numpy(), (edge.tolist() for edge in ranks)
-        return sample.of_rows(lambda row: columns_within(table[row], inner[row], outer[row]), len(pool), asked)
+            return sample.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, asked)
+        value, kept, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks)
+        return sample.of_rows(
+            lambda row: columns_within(value[row], kept[row], inner[row], outer[row]), len(pool), asked
+        )
 
     rows = rows or tile_rows(query, pool)
     return _Pooled.apply(full(query.vector), full(pool.vector.detach()), draw, temperature, rows)  # pyright: ignore
