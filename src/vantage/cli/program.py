@@ -11,6 +11,7 @@ from vantage.cli.after import demo, embed, evaluate, export
 from vantage.cli.analyse import analyse
 from vantage.cli.console import Voice
 from vantage.cli.listing import recipes
+from vantage.cli.looking import views
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import pretrain, resume
 from vantage.errors import UserError
@@ -24,6 +25,7 @@ VERBS: tuple[Callable[[list[str], Voice], int], ...] = (
     embed,
     evaluate,
     analyse,
+    views,
     export,
     demo,
 )

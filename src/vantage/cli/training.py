@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vantage.loop import Outcome
     from vantage.run import Run
 
-__all__ = ["pretrain", "resume"]
+__all__ = ["pretrain", "resume", "suited"]
 
 SIZES = ((48, 32), (96, 64))
 """Images whose short side is up to the first are seen at the second, in pixels; larger ones at 224."""
@@ -63,7 +63,7 @@ def pretrain(words: list[str], voice: Voice) -> int:
     _check_folder(out)
     early = {path: value for path, value in _changes(first, _fields(recipe(224))).items() if path.startswith(_EARLY)}
     source, _ = look_at(replaced(recipe(224), early).data, voice)
-    images, size = len(source), first.values["size"] or _suited(source, voice)
+    images, size = len(source), first.values["size"] or suited(source, voice)
     planned = replaced(recipe(size), early)
     fitted = planned.fit(images)
     asked = parse(_command(recipe, fitted), (*own, *_fields(fitted)), words)
@@ -166,7 +166,7 @@ def _check_folder(out: Path) -> None:
         raise UserError(f"--out {out} is a file: give a folder")
 
 
-def _suited(source: "Source", voice: Voice) -> int:
+def suited(source: "Source", voice: Voice) -> int:
     """The size of views that suits the images."""
     from vantage.feed import usual_size
 

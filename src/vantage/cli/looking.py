@@ -1,0 +1,99 @@
+"""The verb `views`: a picture of what a recipe makes of images."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vantage.cli.arguments import Command, flags_of, parse, wants_help
+from vantage.cli.console import Voice
+from vantage.cli.fields import Leaf, headings, leaves, options, replaced
+from vantage.cli.images import opened
+from vantage.cli.listing import find_recipe
+from vantage.cli.suggestions import did_you_mean
+from vantage.cli.training import suited
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.run import Run
+
+__all__ = ["views"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `views show` is told beside the fields of the views."""
+
+    data: str
+    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+
+    out: str = "views.png"
+    """Picture to write, ending with .png; an older one is replaced."""
+
+    images: int = 6
+    """Images shown, spread evenly over the set."""
+
+    times: int = 3
+    """How often the views of each are drawn."""
+
+    size: int = 0
+    """Side of a view in pixels; 0 chooses 32, 64 or 224 by the short side of the images."""
+
+    seed: int = 0
+    """What the views are drawn from."""
+
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+
+def views(words: list[str], voice: Voice) -> int:
+    """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
+
+    Every field of the views may be given, to see what it does.
+    """
+    if wants_help(words) and (len(words) < 3 or words[0] != "show"):
+        voice.result(inspect.cleandoc(views.__doc__ or ""))
+        voice.result("\nvantage views show RECIPE --help tells the fields of one.")
+        return 0
+    if words and words[0] != "show":
+        raise UserError(f"views cannot {words[0]!r}{did_you_mean(words[0], ['show'])} (it can: show)")
+    if len(words) < 2 or words[1].startswith("-"):
+        raise UserError("views needs a recipe: vantage views show RECIPE --data PATH (vantage recipes)")
+    return _show(find_recipe(words[1], voice), words[2:], voice)
+
+
+def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int:
+    name = f"vantage views show {recipe.__name__}"
+    if wants_help(words):
+        parse(_command(name, recipe(224)), (*options(Options), *_fields(recipe(224))), words)
+    flags = {flag for size in (224, 64, 32) for leaf in _fields(recipe(size)) for flag in flags_of(leaf)}
+    first = parse(Command(name, views.__doc__ or "", {}), options(Options), words, flags).values
+    out = Path(first["out"])
+    if out.suffix != ".png":
+        raise UserError(f"--out {out}: the picture is a .png file; end the name so")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    source = opened(first["data"], first, voice)
+    run = recipe(first["size"] or suited(source, voice))
+    asked = parse(_command(name, run), (*options(Options), *_fields(run)), words)
+    run = replaced(run, {leaf.path: asked.values[leaf.path] for leaf in _fields(run) if leaf.path in asked.asked})
+    from vantage.views.show import picture
+
+    count = min(max(0, first["images"]), len(source))
+    chosen = [source.image(number * len(source) // count) for number in range(count)]
+    picture(run.views, chosen, first["times"], first["seed"]).save(out)
+    voice.result(str(out))
+    return 0
+
+
+def _command(name: str, run: "Run") -> Command:
+    return Command(name, views.__doc__ or "", {path: words for path, words in headings(run) if path[:5] == "views"})
+
+
+def _fields(run: "Run") -> tuple[Leaf, ...]:
+    """The fields of a run's views."""
+    return tuple(leaf for leaf in leaves(run) if leaf.path.startswith("views."))

@@ -1,0 +1,133 @@
+"""Pictures of views, and the command that makes them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small_runs import write_images
+from torch.testing import assert_close
+
+import vantage
+from vantage.cli import main
+from vantage.errors import UserError
+from vantage.views import Patches, cmc, frequencies, pirl
+from vantage.views.show import columns, picture
+
+
+def images(count: int = 3, height: int = 40, width: int = 50) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator) for _ in range(count)]
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def made(maker, seed: int = 1) -> list[torch.Tensor]:
+    crops = [maker.crop(image, seeded(seed)) for image in images()]
+    return maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), seeded(seed))
+
+
+@pytest.mark.parametrize("recipe", vantage.RECIPES, ids=lambda recipe: recipe.__name__)
+def test_every_recipe_can_be_looked_at(recipe):
+    """An image and every view of it, as colours."""
+    views = recipe(32).views
+    shown = columns(views, made(views))
+    assert len(shown) >= views.count and len({column.words for column in shown}) == len(shown)
+    for column in shown:
+        assert column.images.shape[:2] == (3, 3) and 0 <= column.images.min() <= column.images.max() <= 1
+    whole = picture(views, images(), side=64)
+    assert whole.size == (4 + 68 * (1 + len(shown)), 18 + 4 + 68 * 3)
+
+
+def test_normalisation_is_undone():
+    """What is shown is the crop itself where nothing else is done to it."""
+    views = Patches(8, 4)
+    crops = tuple(torch.stack(part) for part in zip(*(views.crop(i, seeded(1)) for i in images()), strict=True))
+    for column, crop in zip(columns(views, views.finish(crops, seeded(1))), crops, strict=True):
+        assert_close(column.images, crop / 255, rtol=0, atol=1e-6)
+
+
+def test_frequencies_jigsaws_and_channels_have_pictures_of_their_own():
+    low, high = columns(frequencies(32), made(frequencies(32)))
+    assert (low.words, high.words) == ("low", "high") and abs(float(high.images.mean()) - 0.5) < 0.02
+    *_, jigsaw = columns(pirl(32), made(pirl(32)))
+    assert jigsaw.words == "jigsaw" and jigsaw.images.shape[-1] == 3 * 10  # nine patches of nine pixels, and lines
+    patches = made(pirl(32))[-1]
+    mean, std = (torch.tensor(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    assert_close(jigsaw.images[:, :, 10:19, 20:29], (patches[:, 5] * std + mean).clamp(0, 1), rtol=0, atol=1e-6)
+    grey = columns(cmc(32), made(cmc(32)))
+    assert [column.words for column in grey] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
+    assert all(torch.equal(column.images[:, 0], column.images[:, 2]) for column in grey)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A view maker of one's own."""
+
+    count: int = 1
+
+    def crop(self, image, generator):
+        return (image[:, :8, :8],)
+
+    def finish(self, crops, generator):
+        return [crops[0].float() - 1000]
+
+    def batch(self, images, generator):
+        return self.finish((images[:, :, :8, :8],), generator)
+
+
+def test_views_of_ones_own_are_stretched():
+    (column,) = columns(Own(), made(Own()))
+    assert column.images.min() == 0 and column.images.max() == 1
+
+
+def test_nothing_to_show_is_refused():
+    for count, times in ((0, 1), (2, 0)):
+        with pytest.raises(UserError, match="nothing to show"):
+            picture(Own(), images(count), times)
+
+
+def pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as file:
+        return np.asarray(file)
+
+
+def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    place, out = write_images(tmp_path / "images.npz"), tmp_path / "views.png"
+    words = ["views", "show", "moco_v2", "--data", place, "--out", str(out), "--images", "2", "--size", "16"]
+    assert main([*words, "--times", "1"]) == 0 and str(out) in capsys.readouterr().out
+    plain = pixels(out)
+    assert plain.shape == (22 + 132 * 2, 4 + 132 * 3, 3)
+    whole = ["--views.views.0.crop.scale", "1.0", "1.0", "--views.views.0.crop.ratio", "1.0", "1.0"]
+    assert main([*words, "--times", "1", *whole]) == 0
+    assert not np.array_equal(pixels(out), plain), "a field of the views shows"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("views", "needs a recipe"),
+        ("views shw moco_v2", "did you mean show"),
+        ("views show", "needs a recipe"),
+        ("views show moco_v9 --data X", "did you mean moco_v2"),
+        ("views show moco_v2 --data X --out v.jpg", r"\.png"),
+        ("views show moco_v2 --data X --out no/where/v.png", "no folder"),
+        ("views show moco_v2", "--data"),
+        ("views show moco_v2 --data X --imags 3", "did you mean --images"),
+    ],
+)
+def test_mistakes_are_told(words: str, told: str, capsys: pytest.CaptureFixture[str]):
+    assert main(words.split()) == 2
+    assert re.search(told, capsys.readouterr().err)
+
+
+def test_help_names_the_fields(capsys: pytest.CaptureFixture[str]):
+    assert main(["views", "show", "simclr", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--views.views.0.crop.scale" in told and "--times" in told and "--optimizer" not in told
+    assert main(["views", "--help"]) == 0 and "views show RECIPE" in capsys.readouterr().out
