@@ -1,7 +1,7 @@
 """What each of two processes does for `test_learner.py` and `test_processes.py`, and what one does alone."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from vantage.branch import Branch
 from vantage.encoders import BatchNorm, Normalisation, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import Queue
+from vantage.negatives import Ring
 from vantage.positives import OtherViews
-from vantage.recipes import RECIPES
+from vantage.recipes import RECIPES, ring_moco
 from vantage.records import Keys, Scores
+from vantage.schedules import FollowsLoss
 
 STEPS = 5
 
@@ -51,7 +53,14 @@ def cases(groups: Normalisation) -> dict[str, Any]:
     for recipe in RECIPES:
         found[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), groups)
         found[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
+    found["adaptive"] = adaptive(shrunken.shrunk(ring_moco(32), None))
     return found
+
+
+def adaptive(run: Any) -> Any:
+    """The ring's share follows the loss, which each process knows of its own images only."""
+    branch = replace(run.branches[0], negatives=(Ring(FollowsLoss(0.9, 0.3, 0.1, 1)),))
+    return replace(run, branches=(branch,))
 
 
 def one_process() -> dict[str, Any]:

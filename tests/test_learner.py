@@ -18,7 +18,7 @@ from vantage.learner import Learner
 from vantage.recipes import RECIPES, instance_discrimination_full, moco_v2, simclr
 from vantage.schedules import Constant
 
-NAMES = [f"{recipe.__name__}-{kind}" for recipe in RECIPES for kind in ("grouped", "plain")]
+NAMES = [f"{recipe.__name__}-{kind}" for recipe in RECIPES for kind in ("grouped", "plain")] + ["adaptive"]
 
 
 @pytest.fixture(scope="module")
