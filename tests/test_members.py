@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -41,6 +41,7 @@ def test_members_stand_in_order(rows: int, clusters: int, clusterings: int, seed
 
 
 @pytest.mark.parametrize("many", [1, 64])
+@settings(max_examples=40)
 @given(rows=st.integers(1, 60), clusters=st.integers(1, 6), steps=st.integers(1, 12), seed=st.integers(0, 50))
 def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int, seed: int):
     """Whether the index follows or sorts anew; rows may be named twice, and labels that nobody had may come."""
@@ -60,19 +61,19 @@ def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int
 
 
 def test_nothing_is_sorted_where_rows_move(monkeypatch: pytest.MonkeyPatch):
-    """A thousand steps, each of which moves 4 of 2,000 rows; the room is used up a few times only."""
+    """400 steps, each of which moves 4 of 2,000 rows; the room is used up a few times only."""
     label, members = labels(2000, 20, 1, 0), Members()
     asked, sorts = label[:8].clone(), []
     sort = Members._sort
     monkeypatch.setattr(Members, "_sort", lambda self, label: (sorts.append(1), sort(self, label)))
-    for step in range(1000):
+    for step in range(400):
         start, size = members.find(label, asked)
         for mine, first, many in zip(asked[:, 0], start[:, 0], size[:, 0], strict=True):
             assert torch.equal(members.rows(first + torch.arange(int(many))), (label[:, 0] == mine).nonzero()[:, 0])
         generator = torch.Generator().manual_seed(step)
         row = torch.randint(2000, (4,), generator=generator)
         members.move(label[:, 0], row, label[torch.randint(2000, (4,), generator=generator), 0])
-    assert 1 <= len(sorts) <= 5
+    assert 1 <= len(sorts) <= 3
 
 
 def test_labels_that_others_changed_are_sorted_anew():

@@ -17,11 +17,13 @@ from vantage.negatives.ranks import columns_within, within
 from vantage.negatives.rows import counts
 from vantage.negatives.sample import Drawn
 from vantage.partition.band import kept_pairs, tile_rows
-from vantage.partition.precision import full, in_full
+from vantage.partition.precision import BUDGET, full, in_full
 from vantage.partition.table import softmax
 from vantage.records import Keys
 
 __all__ = ["pooled"]
+
+_DRAWN_BYTES = 40  # of a pair, where a device draws: it makes numbers for every key, and a few tables of them at once
 
 
 def pooled(
@@ -49,6 +51,8 @@ def pooled(
         )
 
     rows = rows or tile_rows(query, pool)
+    if query.vector.device.type != "cpu":
+        rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
     return _Pooled.apply(full(query.vector), full(pool.vector.detach()), draw, temperature, rows)  # pyright: ignore
 
 
