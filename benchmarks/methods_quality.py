@@ -5,8 +5,8 @@
 The budget is small and fixed: 3,200 training images, 3 epochs of batches of 64 (150 steps), ResNet-18 with its ordinary
 stem on 32 pixels, the views of MoCo v2 (`everything` has InfoMin's, which are a part of it), SGD at .0075, which is .03
 for 256 images by the linear rule, falling by step. It can show a difference larger than the spread over seeds and
-nothing else; published numbers take 200 epochs of 50,000 images and more. Nothing was chosen by labels: a rate of .03 at
-this batch was tried first and left the effective rank below 11. CIFAR-10 here is recompressed as JPEG (quality 75).
+nothing else; published numbers take 200 epochs of 50,000 images and more. Nothing was chosen by labels: a rate of .03
+at this batch was tried first and left the effective rank below 11. CIFAR-10 here is recompressed as JPEG (quality 75).
 Judged on 2,500 test images by kNN (k 20) and logistic regression on cached features, beside raw pixels and a random
 encoder of each seed.
 
