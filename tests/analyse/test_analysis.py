@@ -106,10 +106,23 @@ def test_the_command_line_prints_the_table_and_says_where_it_is(
     }  # fmt: skip
 
 
+def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["analyse", "spread-toy", "--out", str(tmp_path), "--pairs", "9", "--draws", "3", "--negatives", "4", "8"]
+    assert main([*words, "--pool", "64", "--gaussian.covariance", "0.9"]) == 0
+    heard = capsys.readouterr()
+    assert f"kept in {tmp_path / 'spread-toy.json'}" in heard.err
+    told = json.loads((tmp_path / "spread-toy.json").read_text())
+    assert told["settings"]["gaussian"]["covariance"] == 0.9 and len(told["rows"]) == 6 == heard.out.count("e-") // 2
+    assert matplotlib.image.imread(tmp_path / "spread-toy.png").std() > 0.01
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         ("", "needs a kind first"),
+        ("spread-toi", "did you mean spread-toy?"),
+        ("spread-toy --draws 1", "give at least 2 pairs, 2 draws"),
+        ("optimal-toy --seeds 0", "give at least one of each"),
         ("similarty RUN --data DATA", "no analysis 'similarty'; did you mean similarity?"),
         ("similarity --data DATA", "needs the folder of a run"),
         ("similarity RUN", "needs --data"),
@@ -143,6 +156,7 @@ def test_a_mistake_is_told_in_a_few_lines(
         ("--help", "similarity, band, labels, false-negatives"),
         ("similarity --help", "--augmentations INT"),
         ("band --help", "--images INT"),
+        ("trained-toy --help", "--learning-rate FLOAT"),
         ("labels --help", "InterCLR"),
         ("false-negatives --help", "--share FLOAT"),
     ],

@@ -1,6 +1,6 @@
 """What the papers claim of their objectives, looked at: on toys whose truth is known, and on trained runs."""
 
-from vantage.analyse.analysis import Analysed, Analysis, Findings, analyse
+from vantage.analyse.analysis import Analysed, Analysis, Findings, Toy, analyse, experiment
 from vantage.analyse.band import Band
 from vantage.analyse.false_negatives import FalseNegatives
 from vantage.analyse.gaussian import Gaussian, OptimalToy
@@ -28,9 +28,11 @@ __all__ = [
     "Spread",
     "SpreadRow",
     "SpreadToy",
+    "Toy",
     "TrainedToy",
     "analyse",
     "cnce",
+    "experiment",
     "i_nce",
     "learned",
     "nce",

@@ -20,7 +20,7 @@ from vantage.record import versions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Analysed", "Analysis", "Findings", "analyse"]
+__all__ = ["Analysed", "Analysis", "Findings", "Toy", "analyse", "experiment"]
 
 
 @runtime_checkable
@@ -48,6 +48,17 @@ class Analysis(Protocol):
 
     def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> Findings:
         """Look at the runs, and at the images through them."""
+        ...
+
+
+@runtime_checkable
+class Toy(Protocol):
+    """A frozen experiment whose truth is known; it needs neither runs nor images."""
+
+    name: ClassVar[str]
+
+    def __call__(self) -> Findings:
+        """Make the experiment."""
         ...
 
 
@@ -94,6 +105,19 @@ def analyse(
         "rows": found.table(),
     }
     return _kept(found, told, out or Path(run_folders[0]) / "analyses")
+
+
+def experiment(toy: Toy, out: Path) -> Analysed:
+    """Make an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
+
+    Raises `UserError` where the files cannot be written, or where matplotlib is missing.
+    """
+    needs_matplotlib()
+    found = toy()
+    settings = asdict(toy)  # pyright: ignore[reportArgumentType]
+    return _kept(
+        found, {"analysis": toy.name, "settings": settings, "versions": versions(), "rows": found.table()}, out
+    )
 
 
 def _named_apart(runs: list[Learned]) -> list[Learned]:

@@ -6,6 +6,7 @@ b: pairs   m: keys in the pool
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -88,6 +89,8 @@ class OptimalToy:
     could always avoid by being constant). The mean of the positive term is put in exactly, as it is the information, so
     that the chance of which pairs were drawn hardly enters.
     """
+
+    name: ClassVar[str] = "optimal-toy"
 
     gaussian: Gaussian = Gaussian()
     """The distribution."""

@@ -8,7 +8,7 @@ b: pairs   r: draws of all negatives of a pair   k: negatives
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -102,6 +102,8 @@ class SpreadToy:
     The paper measures them on images, where the information is not known. The bias is the mean of Z − log p(y|x)/p(y),
     whose second term has the information for its mean, so that the chance of which pairs were drawn hardly enters.
     """
+
+    name: ClassVar[str] = "spread-toy"
 
     gaussian: Gaussian = Gaussian()
     """The distribution."""

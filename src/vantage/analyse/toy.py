@@ -5,6 +5,7 @@ b: pairs   d: width
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -61,6 +62,8 @@ class TrainedToy:
     estimates, critics find more than there is. With the published Adam rate of .03 and a bank of stale keys
     (`learning_rate=0.03, memory=Bank(0.0)`) every critic became constant in our trials, so that all estimates were 0.
     """
+
+    name: ClassVar[str] = "trained-toy"
 
     gaussian: Gaussian = Gaussian()
     """The distribution."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import leaves, options
+from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
@@ -42,20 +42,32 @@ class Looking:
     run."""
 
 
+@dataclass(frozen=True)
+class Keeping:
+    """What a toy is told beside its own fields."""
+
+    out: str = "analyses"
+    """Folder for TOY.json and TOY.png, which are replaced."""
+
+
 def analyse(words: list[str], voice: Voice) -> int:
     """Table and picture of what runs have learned: vantage analyse similarity RUN [RUN …] --data PATH.
 
-    Kinds: KINDS.
+    Kinds: KINDS. Toys, whose truth is known, need neither runs nor images: vantage analyse TOY. Toys: TOYS.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            voice.result(inspect.cleandoc(analyse.__doc__ or "").replace("KINDS", ", ".join(_kinds())))
+            told = inspect.cleandoc(analyse.__doc__ or "").replace("KINDS", ", ".join(_kinds()))
+            voice.result(told.replace("TOYS", ", ".join(_toys())))
             voice.result("\nvantage analyse KIND --help tells the fields of one.")
             return 0
         raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")
-    kinds = _kinds()
+    kinds, toys = _kinds(), _toys()
+    if words[0] in toys:
+        return _experiment(toys[words[0]], words[1:], voice)
     if words[0] not in kinds:
-        raise UserError(f"there is no analysis {words[0]!r}{did_you_mean(words[0], kinds)} (kinds: {', '.join(kinds)})")
+        near = did_you_mean(words[0], [*kinds, *toys])
+        raise UserError(f"there is no analysis {words[0]!r}{near} (kinds: {', '.join([*kinds, *toys])})")
     kind = kinds[words[0]]
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {words[0]}", kind.__doc__ or "", {})
@@ -78,6 +90,30 @@ def analyse(words: list[str], voice: Voice) -> int:
         voice.result(line)
     voice.note(f"kept in {done.table_file} and {done.picture_file}")
     return 0
+
+
+def _experiment(kind: Any, words: list[str], voice: Voice) -> int:
+    fields = tuple(leaves(kind()))
+    command = Command(f"vantage analyse {kind.name}", kind.__doc__ or "", dict(headings(kind())))
+    asked = parse(command, (*options(Keeping), *fields), words)
+    from vantage.analyse.analysis import experiment
+    from vantage.analyse.pictures import needs_matplotlib
+
+    needs_matplotlib()
+    toy = replaced(kind(), {leaf.path: asked.values[leaf.path] for leaf in fields})
+    done = experiment(toy, Path(asked.values["out"]))
+    for line in done.findings.lines():
+        voice.result(line)
+    voice.note(f"kept in {done.table_file} and {done.picture_file}")
+    return 0
+
+
+def _toys() -> dict[str, Any]:
+    from vantage.analyse.gaussian import OptimalToy
+    from vantage.analyse.spread import SpreadToy
+    from vantage.analyse.toy import TrainedToy
+
+    return {toy.name: toy for toy in (OptimalToy, TrainedToy, SpreadToy)}
 
 
 def _kinds() -> dict[str, Any]:

@@ -1,0 +1,206 @@
+"""Invertible flows over the colours of each pixel: what InfoMin learns views with.
+
+No code of it was ever released; the paper (Tian et al., arXiv 2005.10243, section 4.3 and appendix B) leaves depth,
+width and the equations of a coupling open, so each is a setting here.
+
+b: images   h, w: height and width in pixels
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vantage.errors import UserError
+
+__all__ = ["Coupling", "CouplingLayer", "Flow", "FlowNetwork", "RealNVP", "TwoSided", "VolumePreserving"]
+
+
+class CouplingLayer(nn.Module, ABC):
+    """One invertible step: a single channel and a pair of channels, each changed by what the other says of the pixel.
+
+    The volume it stretches is told as a sum over the pixels of log |det| of the 3 × 3 Jacobians.
+    """
+
+    @abstractmethod
+    def forward(
+        self, one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"]
+    ) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"], Float[Tensor, "b"]]:
+        """Both, changed, and the logarithm of the volume."""
+
+    @abstractmethod
+    def inverse(
+        self, one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"]
+    ) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"]]:
+        """What `forward` was given, of what it gave."""
+
+
+@runtime_checkable
+class Coupling(Protocol):
+    """The frozen choice of a coupling."""
+
+    def build(self) -> CouplingLayer:
+        """The layer; it changes nothing until it is trained."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Pixelwise:
+    """How large the functions of a coupling are: convolutions of 1 × 1, with ReLU between."""
+
+    hidden: int = 32
+    """Channels between the convolutions."""
+
+    layers: int = 3
+    """Convolutions."""
+
+    def __post_init__(self) -> None:
+        if self.hidden < 1 or self.layers < 2:
+            raise UserError(
+                f"{type(self).__name__} with {self.layers} convolutions of {self.hidden} channels: give 2 or more, and"
+                " 1 or more"
+            )
+
+    def function(self, inputs: int, outputs: int) -> nn.Sequential:
+        """A function of each pixel, 0 everywhere until it is trained."""
+        widths = [inputs, *[self.hidden] * (self.layers - 1), outputs]
+        steps: list[nn.Module] = []
+        for before, after in zip(widths, widths[1:], strict=False):
+            steps += [nn.Conv2d(before, after, 1), nn.ReLU()]
+        last = steps[-2]
+        assert isinstance(last, nn.Conv2d) and last.bias is not None
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        return nn.Sequential(*steps[:-1])
+
+
+@dataclass(frozen=True)
+class VolumePreserving(_Pixelwise):
+    """Y₁ = X₁, Y₂ = X₂ + F(X₁): additive coupling (NICE, Dinh et al., arXiv 1410.8516), InfoMin's "VP"."""
+
+    def build(self) -> "AdditiveLayer":
+        """The layer."""
+        return AdditiveLayer(self.function(1, 2), None)
+
+
+@dataclass(frozen=True)
+class TwoSided(_Pixelwise):
+    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, the volume does not. Another reading of the paper's text."""
+
+    def build(self) -> "AdditiveLayer":
+        """The layer."""
+        return AdditiveLayer(self.function(1, 2), self.function(2, 1))
+
+
+@dataclass(frozen=True)
+class RealNVP(_Pixelwise):
+    """Y₁ = X₁, Y₂ = X₂ ⊙ exp(S(X₁)) + T(X₁): affine coupling (Dinh et al., arXiv 1605.08803), InfoMin's "NVP"."""
+
+    bound: float = 0.0
+    """Largest |S|, reached as bound · tanh(S / bound), against numbers that run away; 0 bounds nothing."""
+
+    def build(self) -> "AffineLayer":
+        """The layer."""
+        return AffineLayer(self.function(1, 2), self.function(1, 2), self.bound)
+
+
+class AdditiveLayer(CouplingLayer):
+    """`VolumePreserving`, and `TwoSided` where the single channel is changed too."""
+
+    def __init__(self, to_two: nn.Module, to_one: nn.Module | None) -> None:
+        super().__init__()
+        self.to_two, self.to_one = to_two, to_one
+
+    def forward(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Both, changed; the volume stays."""
+        one = one if self.to_one is None else one + self.to_one(two)
+        return one, two + self.to_two(one), one.new_zeros(len(one))
+
+    def inverse(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
+        """What `forward` was given."""
+        two = two - self.to_two(one)
+        return (one if self.to_one is None else one - self.to_one(two)), two
+
+
+class AffineLayer(CouplingLayer):
+    """`RealNVP`."""
+
+    def __init__(self, scale: nn.Module, shift: nn.Module, bound: float) -> None:
+        super().__init__()
+        self.scale, self.shift, self.bound = scale, shift, bound
+
+    def _logarithm(self, one: Tensor) -> Tensor:
+        raw = self.scale(one)
+        return self.bound * torch.tanh(raw / self.bound) if self.bound else raw
+
+    def forward(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Both, changed, and the logarithm of the volume."""
+        logarithm = self._logarithm(one)
+        return one, two * logarithm.exp() + self.shift(one), logarithm.flatten(1).sum(1)
+
+    def inverse(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
+        """What `forward` was given."""
+        return one, (two - self.shift(one)) * (-self._logarithm(one)).exp()
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Couplings one after the other, whose single channel is the first, the second, the third, and so on around."""
+
+    coupling: Coupling = VolumePreserving()
+    """What each step is."""
+
+    couplings: int = 6
+    """How many: with six each channel is the single one twice."""
+
+    def __post_init__(self) -> None:
+        if self.couplings < 1:
+            raise UserError(f"a flow of {self.couplings} couplings changes nothing: give at least 1")
+
+    def build(self) -> "FlowNetwork":
+        """The network; it gives images back as they are until it is trained."""
+        return FlowNetwork([self.coupling.build() for _ in range(self.couplings)])
+
+
+class FlowNetwork(nn.Module):
+    """A `Flow`: images of three channels to images of three channels, pixel by pixel, and back."""
+
+    def __init__(self, layers: list[CouplingLayer]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Float[Tensor, "b 3 h w"], Float[Tensor, "b"]]:
+        """The images in the flow's colours, and the logarithm of the volume: log |det| summed over the pixels."""
+        volume = images.new_zeros(len(images))
+        for number, layer in enumerate(self.layers):
+            one, two = _parted(images, number % 3)
+            one, two, stretched = layer(one, two)
+            images, volume = _joined(one, two, number % 3), volume + stretched
+        return images, volume
+
+    def inverse(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
+        """The images that `forward` was given."""
+        for number in reversed(range(len(self.layers))):
+            layer = self.layers[number]
+            assert isinstance(layer, CouplingLayer)
+            one, two = _parted(images, number % 3)
+            images = _joined(*layer.inverse(one, two), number % 3)
+        return images
+
+
+def _parted(
+    images: Float[Tensor, "b 3 h w"], channel: int
+) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"]]:
+    """One channel, and the two others."""
+    others = [n for n in range(3) if n != channel]
+    return images[:, channel : channel + 1], images[:, others]
+
+
+def _joined(one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"], channel: int) -> Float[Tensor, "b 3 h w"]:
+    """The channels in their places."""
+    parts = list(two.split(1, 1))
+    parts.insert(channel, one)
+    return torch.cat(parts, 1)
