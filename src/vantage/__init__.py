@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         Subset,
     )
     from vantage.partition import log_partition
-    from vantage.positives import ClusterMate, ClusterMates, NearMates, Neighbours, OtherViews, Remembered
+    from vantage.positives import ClusterMate, ClusterMates, FixedViews, NearMates, Neighbours, OtherViews, Remembered
     from vantage.recipes import (
         RECIPES,
         ball_cmc,
@@ -109,7 +109,7 @@ _HOMES = {
         AbsoluteRing Ball Count Easiest Hardest OtherClusters OtherImages OwnCluster Ring Sample Share Subset
     """,
     "vantage.partition": "log_partition",
-    "vantage.positives": "ClusterMate ClusterMates NearMates Neighbours OtherViews Remembered",
+    "vantage.positives": "ClusterMate ClusterMates FixedViews NearMates Neighbours OtherViews Remembered",
     "vantage.recipes": """
         RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin instance_discrimination
         instance_discrimination_full instance_discrimination_nce interclr interclr_moco interclr_ring jcl
@@ -137,6 +137,7 @@ __all__ = [
     "Decoupled",
     "EachKey",
     "Easiest",
+    "FixedViews",
     "Hardest",
     "Hardware",
     "InBatch",

@@ -47,7 +47,9 @@ class Keys:
     def clusters(self) -> Int[Tensor, "m c"]:
         """Labels of each row. Raises `UserError` if the memory keeps none."""
         if self.cluster is None:
-            raise UserError("these keys have no clusters: give the branch a memory that keeps them")
+            raise UserError(
+                "these keys have no clusters: give the branch a memory that keeps them, such as ClusteredBank()"
+            )
         return self.cluster
 
     @property

@@ -25,8 +25,8 @@ class JCL:
     their number, not by one less. qᵀΣq is the population variance of the positives' cosines, so no d × d matrix is
     made. With λ = 0 it is InfoNCE at the mean key; with one positive it is InfoNCE, whatever λ.
 
-    The keys get no gradient where a slow network makes them (`Momentum`), as in the paper. The released code adds the
-    variance to the cross-entropy of the lifted positive, which is the same number.
+    The keys get no gradient in the paper: a slow network makes them (`Momentum`), or the positives are `FixedViews`.
+    The released code adds the variance to the cross-entropy of the lifted positive, which is the same number.
     """
 
     temperature: float = 0.2

@@ -42,7 +42,8 @@ class ClusteredBank:
     """How many: InterCLR takes ten times the classes of ImageNet."""
 
     refresh_every: int = 10
-    """Writes between refreshes of the centroids: 10 in the release, 1 in the paper's text."""
+    """Writes between refreshes of the centroids, one for each accumulated part of a step: 10 in the release, 1 in the
+    paper's text."""
 
     smallest: int = 20
     """Images that a cluster needs to stay; 0 or 1: none is ever dissolved."""
@@ -64,9 +65,11 @@ class ClusteredBank:
 
     def fit(self, images: int, batch: int) -> "ClusteredBank":
         """At most one cluster for 128 images (10,000 of 1.28 million), and no fewer than 2; `smallest` at most a
-        quarter of the mean size."""
+        quarter of the mean size; a refresh at every write where an epoch has fewer than 1,000 steps."""
         clusters = min(self.clusters, max(2, images // 128))
-        return replace(self, clusters=clusters, smallest=min(self.smallest, images // (4 * clusters)))
+        every = self.refresh_every if images >= 1_000 * batch else 1
+        smallest = min(self.smallest, images // (4 * clusters))
+        return replace(self, clusters=clusters, smallest=smallest, refresh_every=every)
 
     def build(self, images: int, width: int) -> "OnlineStore":
         """A bank of random unit vectors. Raises `UserError` for more clusters than images."""

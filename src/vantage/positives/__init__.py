@@ -6,6 +6,15 @@ To add a kind, write one frozen dataclass here and add one instance to the contr
 from vantage.positives.mates import ClusterMate, ClusterMates, NearMates
 from vantage.positives.neighbours import Neighbours
 from vantage.positives.positives import Positives
-from vantage.positives.views import OtherViews, Remembered
+from vantage.positives.views import FixedViews, OtherViews, Remembered
 
-__all__ = ["ClusterMate", "ClusterMates", "NearMates", "Neighbours", "OtherViews", "Positives", "Remembered"]
+__all__ = [
+    "ClusterMate",
+    "ClusterMates",
+    "FixedViews",
+    "NearMates",
+    "Neighbours",
+    "OtherViews",
+    "Positives",
+    "Remembered",
+]

@@ -1,6 +1,6 @@
 """Positives of the query's own image."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -8,7 +8,7 @@ from vantage.errors import UserError
 from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
 
-__all__ = ["OtherViews", "Remembered"]
+__all__ = ["FixedViews", "OtherViews", "Remembered"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,19 @@ class OtherViews:
         vector = torch.stack([key.vector for key in keys], dim=1)
         column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
         return paired(query, vector, column, torch.ones((), dtype=torch.bool, device=vector.device).expand_as(column))
+
+
+@dataclass(frozen=True)
+class FixedViews:
+    """`OtherViews` whose keys get no gradient, whoever encodes them: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
+
+    With a slow network they get none anyway.
+    """
+
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+        """Raises `UserError` if the branch names no answering view."""
+        fixed = tuple(replace(key, vector=key.vector.detach()) for key in keys)
+        return OtherViews()(query, fixed, pool, step)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ __all__ = ["everything", "interclr_ring", "jcl_interclr"]
 
 def interclr_ring(size: int = 224) -> Run:
     """InterCLR on MoCo v2 (arXiv 2008.11702) with Ring's annealed negatives (arXiv 2010.02037): within an image the
-    ring of the queue, between images the ring of the other clusters' rows."""
+    ring of the queue, between images the ring of the other clusters' rows, of a random subset where a set has more than
+    163,840 images. A combination of no paper."""
     base = interclr_moco(size)
     intra, inter = base.branches
     branches = (replace(intra, negatives=(Ring(annealed()),)), replace(inter, negatives=_RING_OF_OTHERS))
@@ -28,7 +29,7 @@ def interclr_ring(size: int = 224) -> Run:
 
 def jcl_interclr(size: int = 224) -> Run:
     """JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images; the clusters' bank keeps the
-    first of the five keys."""
+    first of the five keys. A combination of no paper."""
     return _between(jcl(size), "jcl_interclr", size, ())
 
 

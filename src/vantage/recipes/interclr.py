@@ -26,11 +26,18 @@ def interclr(size: int = 224) -> Run:
 
     Intra-image: the own row against 16,384 random rows; a drawn own row is dropped, not drawn again. Inter-image:
     MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other clusters.
-    One view, τ .1, one bank of momentum .5. Deviations: losses are means,
-    not sums; every image is its own cluster in the first epoch (`ClusteredBank`); centroids move every 10 steps, and
-    clusters below 20 images are dissolved, as in the release; queries of one step draw semi-hard rows of one random
-    subset of the bank (`Subset`), which for each of them has the law of the paper's draw, its pool being a tenth within
-    a percent.
+    One view, τ .1, one bank of momentum .5. Deviations: losses are means, not sums; every image is its own cluster in
+    the first epoch (`ClusteredBank`), where both the paper and the release cluster features of the untrained network;
+    centroids move every 10 steps, every step on small sets, and clusters below 20 images are dissolved, as in the
+    release. Above 163,840 images, queries of one step draw semi-hard rows of one random subset of the bank (`Subset`):
+    for each of them that has the law of the paper's draw, its pool being a tenth within a percent for ImageNet. Smaller
+    sets take all of the tenth, which is the paper's draw with K as large as its pool.
+
+    Other readings: K of the studies, Subset(40_960); the exact pool with draws apart for each query, (OtherClusters(),
+    Hardest(), Sample(16_384, replacement=False)); the release's pool, (Hardest(Count(128_000)), OtherClusters(),
+    Sample(16_384, replacement=False)); labels made anew every epoch, `ReclusteredBank`; λ = 1 for the first w epochs,
+    ByEpoch(Linear(0.0, 0.25, 1), every=w) for the weight between images; jitter of brightness and contrast too,
+    ColourJitter(.4, .4, 1, .5).
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """
@@ -51,8 +58,9 @@ def interclr_moco(size: int = 224) -> Run:
     """InterCLR on MoCo v2, as released (arXiv 2008.11702; λ = .75, m = −.5, τ .2): MoCo's queue within an image, and a
     bank of the slow network's keys, replaced at every visit, between images.
 
-    Nearest centroids are by inner product, as released. Deviation: the semi-hard pool is the tenth of the *other
-    clusters'* rows, as the paper says; the release takes 128,000 of all rows and redraws those of the own cluster.
+    Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
+    clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own
+    cluster; pool, subset and first clusters as in `interclr`, whose other readings go here too.
 
     Up to 96 pixels: `moco_v2`'s small-image values.
     """

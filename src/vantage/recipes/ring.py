@@ -83,7 +83,8 @@ def cave_ir(size: int = 224) -> Run:
 
     4,095 draws from the rows that a k-means of the bank, made anew every epoch, puts beside the image; the own row may
     be drawn. No code was released: one clustering of at most 10,000 clusters, 128 images in each on average, is our
-    choice, and so is that all images are one cluster in the first epoch, which makes it instance discrimination.
+    choice, and so is that all images are one cluster in the first epoch (the first few of longer runs), which makes
+    it instance discrimination.
     """
     return _rung(instance_discrimination(size), "cave_ir", (OwnCluster(), Sample(4_095)), _CAVES)
 
@@ -98,8 +99,9 @@ def ring_ir_clusters(size: int = 224) -> Run:
     `ring_ir`.
 
     The positive becomes the mean of exp(s/τ) over the cluster, as in Eq. 5, and stands in the denominator. Clusters
-    and their number as in `local_aggregation`, but one clustering from the second epoch on; of a cluster of more than
-    256 so many rows are drawn. The released `neighbor_views` is another thing: `Neighbours` with `SoftNeighbours`.
+    and their number as in `local_aggregation`, but one clustering, from the second epoch on or a little later in
+    longer runs; of a cluster of more than 256 so many rows are drawn. The released `neighbor_views` is another thing:
+    `Neighbours` with `SoftNeighbours`.
     """
     return _with_mates(ring_ir(size), "ring_ir_clusters")
 

@@ -98,7 +98,7 @@ class Exponential:
     """Exponential approach: end + (start − end) · exp(−rate · step).
 
     Ring's annealing (arXiv 2010.02037, released code) is `Exponential(1.0, 0.1, rate=0.1)` per step, which has gone
-    99 % of the way after 47 steps; per epoch, which was likely meant, the rate is 0.1 / steps of an epoch.
+    99 % of the way after 47 steps; per epoch, which was likely meant, it is ByEpoch(Exponential(1.0, 0.1, rate=0.1)).
     """
 
     start: float
