@@ -125,6 +125,34 @@ def jcl_positives_limit(length: int) -> Step:
     return stepping(query, loss)
 
 
+def floor(length: int) -> Step:
+    """What no loss over all keys can do without: one product with the keys forward and one back, in chunks. What it
+    gives back as a gradient is that of the sum of all cosines, so it is no loss to learn from."""
+    query, _, queue = problem(length, 1)
+
+    def loss() -> Tensor:
+        return _AllCosines.apply(query, queue)  # pyright: ignore
+
+    return stepping(query, loss)
+
+
+class _AllCosines(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, queue: Tensor) -> Tensor:
+        back, total = torch.zeros_like(query), query.new_zeros(())
+        for keys in queue.split(2048):
+            cosine = query @ keys.T
+            total += cosine.sum()
+            back.addmm_(torch.ones_like(cosine), keys)
+        ctx.save_for_backward(back)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return gradients[0] * ctx.saved_tensors[0], None
+
+
+FLOOR = "two products with the keys"
 RING, BOTH = (Ring(),), (65_536, 16_384)
 CASES: dict[str, tuple[str, tuple[int, ...], Callable[[int], Step]]] = {
     "ring released": ("ring released", BOTH, ring_released),
@@ -132,6 +160,7 @@ CASES: dict[str, tuple[str, tuple[int, ...], Callable[[int], Step]]] = {
     "ring band": ("ring released", BOTH, lambda length: ours(length, 1, RING, InfoNCE(0.07), log_partition)),
     "jcl released": ("jcl released", BOTH, jcl_released),
     "jcl": ("jcl released", BOTH, lambda length: ours(length, KEYS, (), JCL(), log_partition)),
+    FLOOR: ("ring released", BOTH, floor),
 }
 """The case each is compared with, the lengths it is measured at, and how it is made."""
 
@@ -171,7 +200,8 @@ def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool) -> list
         base = CASES[name][0] if name in CASES else "jcl positives released"
         truth = steps[base]().clone()
         row: dict[str, Any] = {"keys": length, "case": name}
-        row["gradient error"] = ((step() - truth).norm() / truth.norm()).item()
+        if name != FLOOR:
+            row["gradient error"] = ((step() - truth).norm() / truth.norm()).item()
         if not dry:
             times = sorted(seconds[name])
             row |= {"ms": round(1e3 * times[len(times) // 2], 2)}

@@ -131,7 +131,8 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         told: dict[str, Any] = {"summary of": name, "recipe": recipe, "optimizer": optimizer, "seeds": len(mine)}
         for key in dict.fromkeys(key for row in mine for key in row if ": " in key):
             values = [row[key] for row in mine if key in row]
-            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+            # A baseline that is the same network, or the same pixels, for each seed has no spread.
+            spread = f" ± {statistics.stdev(values):.2f}" if len(set(values)) > 1 else ""
             told[key] = f"{statistics.mean(values):.2f}{spread}"
         found.append(told)
     return found

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from vantage.encoders import Momentum
+from vantage.encoders import Momentum, SplitBatchNorm
+from vantage.errors import UserError
 from vantage.estimators import JCL
 from vantage.fitting import everywhere
 from vantage.memory import Queue
 from vantage.negatives import Ring, Sample
-from vantage.recipes import jcl_ring, ring_ir, ring_moco
+from vantage.recipes import jcl_ring, moco_v2, ring_ir, ring_moco
 from vantage.run import Run
 from vantage.schedules import BetweenEpochs, ByEpoch, Constant, Linear
+from vantage.trial import trial
 
 
 def keep(run: Run, epoch: float) -> float:
@@ -69,3 +71,23 @@ def test_everywhere_changes_the_inside_first_and_leaves_the_rest():
     value = (Ring(Constant(0.5)), 3, "word")
     assert everywhere(value, lambda part: seen.append(type(part).__name__) or part) == value
     assert seen == ["Constant", "Constant", "Ring"]
+
+
+def test_memories_and_groups_follow_a_batch_that_is_given():
+    """The rules that fit them see the batch that is used, not one that is replaced later."""
+    given, chosen = moco_v2(32).fit(100, batch=64), moco_v2(32).fit(100)
+    assert (given.batch, chosen.batch) == (64, 8)
+    assert given.encoders.encoder.normalisation == SplitBatchNorm(4)  # pyright: ignore
+    assert chosen.encoders.encoder.normalisation == SplitBatchNorm(1)  # pyright: ignore
+    assert moco_v2(32).fit(13_000, batch=512).branches[0].memory == Queue(2048)
+    assert given.rate.peak == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
+    with pytest.raises(UserError, match="give at most 100"):
+        moco_v2(32).fit(100, batch=128)
+
+
+@pytest.mark.parametrize(("batch", "groups"), [(12, 8), (8, 8), (20, 8), (4, 3)])
+def test_groups_that_a_batch_cannot_have_are_refused_before_anything_is_written(batch: int, groups: int):
+    run = moco_v2(32).fit(100, batch=batch)
+    encoder = replace(run.encoders.encoder, normalisation=SplitBatchNorm(groups))  # pyright: ignore
+    with pytest.raises(UserError, match=f"split {batch} images into {groups} groups"):
+        trial(replace(run, encoders=replace(run.encoders, encoder=encoder)))  # pyright: ignore

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.estimators import JCL, Decoupled, InfoNCE
-from vantage.positives import OtherViews
+from vantage.positives import FixedViews, OtherViews
 from vantage.records import Keys, Scores
 from vantage.schedules import ByEpoch, Constant, Linear
 
@@ -179,3 +179,18 @@ def test_decoupled_equals_its_loop():
     assert_close(found, expected, rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(value.sum(), (a, b)) for value in (found, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_4_fixed_views_give_their_keys_no_gradient():
+    """Whoever encodes them: the same loss, and the same gradient to the query."""
+    query, near, far = problem(3, 4, 0)
+    keys = [key.clone().requires_grad_() for key in near]
+    image, rest = torch.arange(3), torch.logsumexp(query.detach() @ far.T / 0.2, 1)
+    found = []
+    for part in (OtherViews(), FixedViews()):
+        scores = part(Keys(query, image), tuple(Keys(key, image) for key in keys), Keys(query, image), 0)
+        made = JCL()(scores, rest, 0).sum()
+        found.append((made.detach(), *torch.autograd.grad(made, (query, *keys), allow_unused=True)))
+    (loss_of, to_query, *to_keys), (fixed, to_the_same, *to_fixed) = found
+    assert torch.equal(loss_of, fixed) and torch.equal(to_query, to_the_same)
+    assert all(gradient.any() for gradient in to_keys) and to_fixed == [None] * len(keys)

@@ -69,7 +69,16 @@ from vantage.negatives import (
     Subset,
 )
 from vantage.partition import log_partition
-from vantage.positives import ClusterMate, ClusterMates, NearMates, Neighbours, OtherViews, Positives, Remembered
+from vantage.positives import (
+    ClusterMate,
+    ClusterMates,
+    FixedViews,
+    NearMates,
+    Neighbours,
+    OtherViews,
+    Positives,
+    Remembered,
+)
 from vantage.records import Keys
 from vantage.remember import EachKey, MeanKey, Remember, UnitMeanKey
 from vantage.schedules import Constant
@@ -90,6 +99,7 @@ MEMORIES: tuple[Memory, ...] = (
 )
 POSITIVES: tuple[Positives, ...] = (
     OtherViews(),
+    FixedViews(),
     Remembered(),
     ClusterMate(),
     ClusterMate(own_row=False),

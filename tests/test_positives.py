@@ -12,12 +12,22 @@ from torch.testing import assert_close
 from vantage import negatives, positives, schedules
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ring
-from vantage.positives import ClusterMate, ClusterMates, NearMates, Neighbours, OtherViews, Positives, Remembered
+from vantage.positives import (
+    ClusterMate,
+    ClusterMates,
+    FixedViews,
+    NearMates,
+    Neighbours,
+    OtherViews,
+    Positives,
+    Remembered,
+)
 from vantage.records import Keys
 from vantage.schedules import Constant
 
 CONTRACT: tuple[Positives, ...] = (
     OtherViews(),
+    FixedViews(),
     Remembered(),
     ClusterMate(),
     ClusterMate(own_row=False),
@@ -65,7 +75,7 @@ def test_cosines_are_those_of_the_pairs_and_rows_stay_apart(part, queries, views
         kept, mine = together.keep[row], alone.keep[0]
         assert_close(alone.cosine[0, mine], together.cosine[row, kept], rtol=0, atol=1e-14)
         assert torch.equal(alone.key[0, mine], together.key[row, kept])
-        if not isinstance(part, OtherViews):
+        if not isinstance(part, OtherViews | FixedViews):
             chosen = pool.vector[together.key[row, kept]]
             assert_close(together.cosine[row, kept], chosen @ query.vector[row], rtol=0, atol=1e-14)
 
@@ -77,7 +87,7 @@ def test_the_query_gets_the_positive_as_its_gradient(part: Positives):
     scores = part(query, keys, pool, 0)
     (found,) = torch.autograd.grad(scores.cosine[scores.keep].sum(), query.vector)
     chosen = torch.nn.functional.one_hot(scores.key, len(pool)) * scores.keep[:, :, None]
-    source = keys[0].vector if isinstance(part, OtherViews) else chosen.sum(1).double() @ pool.vector
+    source = keys[0].vector if isinstance(part, OtherViews | FixedViews) else chosen.sum(1).double() @ pool.vector
     assert_close(found, source, rtol=0, atol=1e-14)
 
 

@@ -109,7 +109,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, teller: Telle
                 continue
             loss, looked = watch.check(), time.monotonic()
             speed = run.batch * (step - first) / (time.monotonic() - start)
-            teller.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {speed:,.0f} images/s")
+            teller.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_told(speed)} images/s")
             stop = stopping.anywhere()
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - begun)
@@ -125,6 +125,10 @@ def _loop(session: Session, folder: Path, step: int, clock: float, teller: Telle
     if metrics is not None:
         metrics.close()
     return step
+
+
+def _told(speed: float) -> str:
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
 
 
 def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, teller: Teller) -> None:

@@ -141,22 +141,27 @@ class Run:
                 f"use a batch of {max(1, self.batch // parts) * parts}"
             )
 
-    def fit(self, images: int) -> "Run":
+    def fit(self, images: int, batch: int | None = None) -> "Run":
         """This run for a data set of `images` images.
 
-        * batch: halved until an epoch has at least 8 steps, the learning rate with it (linear rule);
+        * batch: `batch` if that is given; otherwise halved until an epoch has at least 8 steps. The learning rate
+          follows it (linear rule);
         * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
-        * memories, rules and schedules counted in epochs by rules of their own (`Queue.fit`, `Sample.fit`, `ByEpoch`).
+        * memories, rules, groups of BatchNorm and schedules counted in epochs by rules of their own (`Queue.fit`,
+          `Sample.fit`, `SplitBatchNorm.fit`, `ByEpoch`).
 
-        Raises `UserError` for fewer images than the smallest batch, 8.
+        Raises `UserError` for fewer images than the batch; without a batch given, for fewer than 8.
         """
-        batch = self.batch
-        while batch % 2 == 0 and batch > 8 and batch * 8 > images and (batch // 2) % self._parts == 0:
-            batch //= 2
-        if batch > images:
-            raise UserError(
-                f"found {images} images, but the smallest batch of this recipe is {batch}: give at least as many"
-            )
+        if batch is None:
+            batch = self.batch
+            while batch % 2 == 0 and batch > 8 and batch * 8 > images and (batch // 2) % self._parts == 0:
+                batch //= 2
+            if batch > images:
+                raise UserError(
+                    f"found {images} images, but the smallest batch of this recipe is {batch}: give at least as many"
+                )
+        elif batch > images:
+            raise UserError(f"found {images} images, but a batch of {batch} was asked for: give at most {images}")
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
         run = self.resized(batch, round(self.epochs * longer))
         parts = {name: fitted(getattr(run, name), images, batch) for name in ("branches", "encoders")}
@@ -164,7 +169,8 @@ class Run:
 
     def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
         """This run with another batch, the learning rate following in proportion, or with other epochs, its course
-        and all that is counted in epochs stretched."""
+        and all that is counted in epochs stretched. Memories and groups of BatchNorm stay as they are: `fit` takes a
+        batch too."""
         batch = self.batch if batch is None else batch
         epochs = self.epochs if epochs is None else epochs
         _at_least(1, "", batch=batch, epochs=epochs)  # before a schedule is asked for something that makes no sense

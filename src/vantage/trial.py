@@ -7,8 +7,10 @@ from torch.nn.functional import normalize
 
 from vantage import draws
 from vantage.branch import Branch, owners
+from vantage.encoders import SplitBatchNorm
 from vantage.errors import UserError
 from vantage.estimators import TableChoice
+from vantage.fitting import parts_of
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.run import Fits, Run
@@ -20,12 +22,24 @@ _IMAGES, _BATCH, _WIDTH = 64, 8, 16
 
 def trial(run: Run) -> None:
     """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives."""
+    _check_groups(run)
     batch = min(_BATCH, run.batch // run.accumulate)
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
         try:
             _try(replace(branch, memory=run.branches[owner].memory), batch)
         except UserError as problem:
             raise UserError(f"branch {number} cannot work: {problem}") from problem
+
+
+def _check_groups(run: Run) -> None:
+    """Raises `UserError` where BatchNorm is to split what one device sees at once into groups that it cannot have."""
+    images = run.batch // (run.accumulate * run.hardware.devices * run.hardware.nodes)
+    for part in parts_of(run.encoders):
+        if isinstance(part, SplitBatchNorm) and part.groups > 1 and (images % part.groups or images < 2 * part.groups):
+            raise UserError(
+                f"BatchNorm is to split {images} images into {part.groups} groups, which must be equal and hold two"
+                f" or more: take a batch of {2 * part.groups} or another multiple of {part.groups}, or fewer groups"
+            )
 
 
 def _try(branch: Branch, batch: int) -> None:

@@ -105,6 +105,26 @@ def test_floating_point_is_refused() -> None:
         decode(encoded(Image.fromarray(np.ones((2, 2), np.float32)), "TIFF"), "it")
 
 
+def test_wider_integers_are_refused() -> None:
+    """Their range is not known: 0 to 255 in 32 bits would become black if they were taken for 16."""
+    with pytest.raises(UnreadableImage, match="no agreed range"):
+        decode(encoded(Image.fromarray(np.full((2, 2), 128, np.int32)), "TIFF"), "it")
+
+
+def test_one_transparent_shade_of_16_bits_is_white() -> None:
+    values = np.array([[300, 301], [65535, 300]], np.uint16)
+    found = pixels(encoded(Image.fromarray(values), "PNG", transparency=300))[..., 0]
+    assert found.tolist() == [[255, 1], [255, 255]], "the shade beside it has the same high byte, and stays"
+
+
+@pytest.mark.parametrize("missing", [5, 8, 13, 20])
+def test_a_png_without_its_end_is_refused(missing: int) -> None:
+    data = encoded(Image.fromarray(PICTURE), "PNG")
+    assert decode(data + b"trailing", "it") is not None
+    with pytest.raises(UnreadableImage, match="cut short|damaged"):
+        decode(data[:-missing], "it")
+
+
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "TIFF"])
 def test_first_frame_of_several(kind: str) -> None:
     frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue")]

@@ -170,7 +170,7 @@ def _words(leaf: Leaf) -> Any:
     return tyro.conf.arg(
         aliases=list(leaf.aliases) or None,
         metavar=leaf.path.upper() if leaf.positional else None,
-        help_behavior_hint="" if leaf.value == "" else None,
+        help_behavior_hint="" if leaf.value == "" or leaf.value is REQUIRED and leaf.positional else None,
     )
 
 

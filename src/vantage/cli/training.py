@@ -65,7 +65,7 @@ def pretrain(words: list[str], voice: Voice) -> int:
     source, _ = look_at(replaced(recipe(224), early).data, voice)
     images, size = len(source), first.values["size"] or suited(source, voice)
     planned = replaced(recipe(size), early)
-    fitted = planned.fit(images)
+    fitted = planned.fit(images, first.values["batch"] if "batch" in first.asked else None)
     asked = parse(_command(recipe, fitted), (*own, *_fields(fitted)), words)
     changes = _changes(asked, _fields(fitted))
     changes["data.place"] = absolute(changes["data.place"])

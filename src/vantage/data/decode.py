@@ -88,12 +88,15 @@ def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> 
 
 def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
     """A Pillow image as upright RGB pixels by the rules above; raises `UnreadableImage`."""
+    wide = picture.mode == "F" or (picture.mode == "I" and picture.format != "PNG")  # where older Pillow means 16 bits
     picture = ImageOps.exif_transpose(picture)
     if picture.mode == "F" or picture.mode.startswith("I"):
         grey = np.asarray(picture)
-        if picture.mode == "F" or grey.min() < 0 or grey.max() > 65535:
+        if wide:
             raise UnreadableImage(name, f"its pixels ({grey.dtype}) have no agreed range: save it with 8 or 16 bits")
-        picture = Image.fromarray((grey >> 8).astype(np.uint8))
+        clear, picture = picture.info.get("transparency"), Image.fromarray((grey >> 8).astype(np.uint8))
+        if isinstance(clear, int):  # one shade of all 16 bits, which more than one shade of 8 bits may become
+            picture = Image.merge("LA", (picture, Image.fromarray(np.where(grey == clear, 0, 255).astype(np.uint8))))
     if picture.mode in ("RGBA", "LA", "La", "PA", "RGBa") or "transparency" in picture.info:
         over = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", over.size, (255, 255, 255, 255)), over)
@@ -106,6 +109,8 @@ def _decode_slowly(data: bytes | bytearray, name: str, max_pixels: int) -> UInt8
     reader = next((reader for magic, reader in _READERS if data[: len(magic)] == magic), None)
     if reader is None or (data[:4] == b"RIFF" and data[8:12] != b"WEBP"):
         raise UnreadableImage(name, "it is not a JPEG, PNG, WebP, BMP, TIFF or GIF file")
+    if data[:4] == b"\x89PNG" and b"IEND" not in data:
+        raise UnreadableImage(name, "it is cut short: a PNG file ends with IEND")
     try:
         if data[:4] == b"RIFF":  # Pillow's reader makes room for the whole canvas as it opens
             _check_size(*_webp_size(data), name, max_pixels)

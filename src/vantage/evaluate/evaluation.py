@@ -71,7 +71,8 @@ def evaluate(
     """Judge a run's newest checkpoint, and write the result as JSON: to `out`, or under `run_folder`/evaluations.
 
     Without `test`, a fifth of each class of `train`, drawn with seed 0, is the test set and the rest the training
-    set. With `baselines`, raw pixels and a random encoder of the same architecture are judged the same way. Test
+    set. With `baselines`, raw pixels and a random encoder of the same
+    architecture, from the run's seed, are judged the same way. Test
     labels are counted, never used to choose. The same evaluation asked for again replaces its file.
 
     Raises `UserError` where labels are missing or the run has no usable checkpoint, `UnreadableImage` for an image
@@ -90,7 +91,7 @@ def evaluate(
         test, kind = Renumbered(test, train.classes), "a set of its own"
     encoders = [trained]
     if baselines:
-        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, network=network)]
+        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
     outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
     result = _result(protocol, trained, train, test, kind, outcomes, work)
     target = out or run_folder / "evaluations" / _file_name(result)

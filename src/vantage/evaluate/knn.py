@@ -77,7 +77,7 @@ class KNN:
         if images < self.k:
             raise UserError(
                 f"kNN with k = {self.k} needs as many labelled training images, but there are {images}:"
-                f" choose k of at most {images}"
+                f" choose k of at most {images} (--k {images})"
             )
 
 
