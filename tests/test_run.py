@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from vantage import Data, Hardware, Monitoring, moco_v2, simclr
+from vantage.encoders import BatchNorm, Momentum
 from vantage.errors import UserError
 from vantage.trial import trial
 
@@ -43,4 +44,7 @@ def test_a_batch_without_negatives_is_refused() -> None:
     with pytest.raises(UserError, match="no query meets a negative"):
         trial(replace(simclr(32).resized(batch=4), accumulate=4))
     trial(simclr(32).resized(batch=2))
-    trial(moco_v2(32).resized(batch=1))  # a queue holds others
+    queue = moco_v2(32).resized(batch=1)
+    assert isinstance(queue.encoders, Momentum)
+    encoder = replace(queue.encoders.encoder, normalisation=BatchNorm())
+    trial(replace(queue, encoders=replace(queue.encoders, encoder=encoder)))  # a queue holds others
