@@ -31,7 +31,7 @@ def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
         "rates": [0.5, 1.0], "epochs": 2, "batch": 16, "smallest_area": 0.08, "seed": 0
     }  # fmt: skip
     assert list(record["outcomes"]) == ["moco_v2", "raw pixels", "random encoder"] == list(found.outcomes)
-    assert record["outcomes"]["moco_v2"]["accuracy"]["top1"] == found.outcomes["moco_v2"].accuracy.top1
+    assert record["outcomes"]["moco_v2"]["measures"]["top-1"] == found.outcomes["moco_v2"].accuracy.top1
     assert record["outcomes"]["moco_v2"]["chosen"]["rate"] in (0.5, 1.0)
     assert record["encoder"] == load(run_folder, allow=ALLOW).digest()
     assert (record["train"], record["test"]) == (train.fingerprint(), test.fingerprint())

@@ -11,6 +11,7 @@ from torch import Tensor
 
 __all__ = ["Accuracy", "accuracy", "best_classes"]
 
+TOP1, TOP5 = "top-1", "top-5"
 _FIVE = 5
 
 
@@ -23,6 +24,10 @@ class Accuracy:
 
     top5: float | None
     """Images whose class is among the first five guesses; none for five classes or fewer, or fewer guesses."""
+
+    def measures(self) -> dict[str, float]:
+        """By name, as an `Outcome` holds them."""
+        return {TOP1: self.top1} if self.top5 is None else {TOP1: self.top1, TOP5: self.top5}
 
 
 def accuracy(guess: Int[Tensor, "n t"], label: Int[Tensor, "n"], classes: int) -> Accuracy:

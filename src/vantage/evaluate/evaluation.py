@@ -52,7 +52,7 @@ class Result:
     """Versions."""
 
     def lines(self) -> list[str]:
-        """The accuracies in words, a line for each encoder."""
+        """The measures in words, a line for each encoder."""
         return [f"{name}: {_words(outcome)}" for name, outcome in self.outcomes.items()]
 
 
@@ -153,5 +153,5 @@ def _file_name(result: Result) -> str:
 
 
 def _words(outcome: Outcome) -> str:
-    top5 = "" if outcome.accuracy.top5 is None else f", top-5 {outcome.accuracy.top5:.2f} %"
-    return f"top-1 {outcome.accuracy.top1:.2f} %{top5} of {outcome.test_images} test images"
+    told = ", ".join(f"{name} {value:.2f}{'' if '(' in name else ' %'}" for name, value in outcome.measures.items())
+    return f"{told} of {outcome.test_images} test images"

@@ -57,7 +57,7 @@ class KNN:
         self._check(_count(train))
         known, asked = labelled(trained, train, work), labelled(trained, test, work)
         guess = self.predict(known.vector, known.label, asked.vector, _classes(known, asked))
-        return Outcome(accuracy(guess, asked.label, _classes(known, asked)), known.count, asked.count, {})
+        return Outcome(accuracy(guess, asked.label, _classes(known, asked)).measures(), known.count, asked.count, {})
 
     def predict(
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"], classes: int
@@ -96,7 +96,7 @@ class NearestNeighbour:
         known, asked = labelled(trained, train, work), labelled(trained, test, work)
         guess = self.predict(known.vector, known.label, asked.vector)
         share = accuracy(guess[:, None], asked.label, _classes(known, asked))
-        return Outcome(share, known.count, asked.count, {})
+        return Outcome(share.measures(), known.count, asked.count, {})
 
     def predict(
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"]

@@ -178,7 +178,7 @@ def _judge(plan: _Plan, trained: Trained, train: Source, test: Source, work: Wor
     guess = whole.predict(best, features_of(trained, test, work).to(device)).cpu()
     if trained.backbone.training or trained.digest() != before:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
-    return Outcome(accuracy(guess, test_label, classes), len(label), len(test_label), chosen)
+    return Outcome(accuracy(guess, test_label, classes).measures(), len(label), len(test_label), chosen)
 
 
 def _best(

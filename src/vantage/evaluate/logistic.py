@@ -60,7 +60,7 @@ class LinearCached:
         best, chosen = self._choose(vector, known.label, classes, work)
         model = fit_logistic(vector, known.label, classes, best, self.iterations)
         guess = model.predict(query)
-        return Outcome(accuracy(guess, asked.label, classes), known.count, asked.count, chosen)
+        return Outcome(accuracy(guess, asked.label, classes).measures(), known.count, asked.count, chosen)
 
     def _choose(
         self, vector: Float[Tensor, "n d"], label: Int[Tensor, "n"], classes: int, work: Work

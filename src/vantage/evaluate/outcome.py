@@ -1,12 +1,13 @@
 """What a protocol is, and what it hands back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from vantage.data.source import Source
 from vantage.embedding import Work
-from vantage.evaluate.accuracy import Accuracy
+from vantage.errors import UserError
+from vantage.evaluate.accuracy import TOP1, TOP5, Accuracy
 from vantage.trained import Trained
 
 __all__ = ["EvaluationProtocol", "Outcome"]
@@ -16,8 +17,9 @@ __all__ = ["EvaluationProtocol", "Outcome"]
 class Outcome:
     """What a protocol found out about one encoder."""
 
-    accuracy: Accuracy
-    """On the test images."""
+    measures: Mapping[str, float]
+    """What was measured on the test images, the one to be quoted first; in per cent, unless a name tells another unit
+    in brackets."""
 
     train_images: int
     """Labelled training images used."""
@@ -27,6 +29,16 @@ class Outcome:
 
     chosen: Mapping[str, float | int | str | list[float]]
     """What was chosen on images held out of the training set, and what it was chosen by."""
+
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers behind the measures, such as the precision of every class: plain data, kept in the record."""
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """The measures of a protocol that names one class for each image; raises `UserError` for others."""
+        if TOP1 not in self.measures:
+            raise UserError(f"this protocol measures {', '.join(self.measures)}, not how often a class is right")
+        return Accuracy(self.measures[TOP1], self.measures.get(TOP5))
 
 
 @runtime_checkable
