@@ -96,7 +96,7 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
             case Bank() | InBatch() | StoreOf():
                 memory = branch.memory
             case ClusteredBank():  # clusters from the end of the first epoch, refreshed and mended from then on
-                memory = replace(branch.memory, clusters=4, refresh_every=1, smallest=3)
+                memory = replace(branch.memory, clusters=4, refresh_every=1, smallest=3, first=1)
             case ReclusteredBank():
                 memory = replace(branch.memory, clusters=5, clusterings=min(2, branch.memory.clusterings), first=1)
             case other:

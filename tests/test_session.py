@@ -17,6 +17,7 @@ from vantage.data.arrays import Arrays
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.feed import Feed, open_images
+from vantage.first_rows import begin
 from vantage.learner import Fresh
 from vantage.progress import QuietTeller
 from vantage.run import Hardware, Run
@@ -34,7 +35,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def session(run: Run) -> Session:
     fabric, run = launch(run, QuietTeller())
-    return Session(run, fabric, open_images(run.data)[0])
+    made = Session(run, fabric, open_images(run.data)[0])
+    begin(made.learner, run, made.source, QuietTeller())
+    return made
 
 
 def steps(one: Session, first: int, last: int) -> list[Tensor]:

@@ -6,6 +6,7 @@ n: images   b: images of a batch   d: width of the features   s: side of a crop 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from vantage.data.cache import cache_folder, written_whole
 from vantage.data.source import Source, cache_key, hash_of, labels_of
@@ -21,7 +22,7 @@ from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
 
-__all__ = ["Features", "Work", "embed", "features_of", "in_threads"]
+__all__ = ["Features", "Work", "embed", "features_of", "in_evaluation", "in_threads"]
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""
@@ -139,8 +140,20 @@ def batches(trained: Trained, source: Source, work: Work, start: int = 0) -> Ite
         work.teller.stop()
 
 
+@contextmanager
+def in_evaluation(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; afterwards each part is as it was, since a frozen one may differ from the others."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
 @torch.no_grad()
-def encode(backbone: torch.nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+def encode(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
     """Features in float32."""
     return backbone(images.contiguous(memory_format=torch.channels_last)).float()
 

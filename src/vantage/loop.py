@@ -16,6 +16,7 @@ from vantage import checkpoint, processes, settings
 from vantage.data import Source
 from vantage.errors import UserError
 from vantage.feed import open_images
+from vantage.first_rows import begin
 from vantage.monitor import warning
 from vantage.probe import knn_so_far
 from vantage.progress import QuietTeller, Teller
@@ -82,6 +83,8 @@ def _go(run: Run, folder: Path, found: Path | None, teller: Teller, resumed: boo
     session = Session(run, fabric, source)
     _introduce(run, folder, source, resumed)  # only now: what is refused leaves no folder behind that would hold a run
     step, clock = session.restore(found) if found else (0, 0.0)
+    if not found:
+        begin(session.learner, run, source, teller)
     if resumed:
         at = f"continuing at step {step:,}" if found else "there is no checkpoint yet: starting at the first step"
         teller.line(f"{at} of {run.epochs * session.feed.steps:,}")

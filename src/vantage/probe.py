@@ -3,7 +3,7 @@
 import torch
 
 from vantage.data import Source
-from vantage.embedding import Work, embed
+from vantage.embedding import Work, embed, in_evaluation
 from vantage.evaluate import KNN, accuracy, held_out
 from vantage.evaluate.labelled import with_labels
 from vantage.learner import Learner
@@ -26,13 +26,8 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     asked = held_out(label, _SHARE, run.seed)
     backbone = backbone_of(run, learner.networks, None)
     trained = Trained(backbone, evaluation_view(run), run.recipe, run, None, None)
-    before = [(module, module.training) for module in backbone.modules()]  # a frozen part may differ from the others
-    backbone.eval()
-    try:
+    with in_evaluation(backbone):
         vector = embed(trained, part, Work(device=str(device), workers=max(1, run.data.workers))).vector
-    finally:
-        for module, training in before:
-            module.training = training
     known, classes = ~asked, int(label.max()) + 1
     judge = KNN(k=min(20, int(known.sum())))
     guess = judge.predict(vector[known], label[known], vector[asked], classes)

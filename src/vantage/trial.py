@@ -46,6 +46,8 @@ def _try(branch: Branch, batch: int) -> None:
     assert not isinstance(branch.memory, StoreOf)
     memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
     store = memory.build(_IMAGES, _WIDTH)
+    if store.waits:
+        store.begin(normalize(torch.randn(_IMAGES, _WIDTH), dim=1))
     estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
     image = torch.arange(batch).flip(0) + _IMAGES // 2  # none is the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]

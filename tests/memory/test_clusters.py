@@ -6,14 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from references import clusters as reference
+from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.memory import ClusteredBank, Distance, InnerProduct, OnlineStore, ReclusteredBank
+from vantage.memory import Bank, ClusteredBank, Distance, InnerProduct, OnlineStore, ReclusteredBank
 from vantage.memory import clusters as module
 from vantage.memory.clustering import Clustering
-from vantage.memory.kmeans import kmeans
+from vantage.memory.kmeans import kmeans, nearest
 from vantage.records import Keys
 
 
@@ -45,6 +46,30 @@ def test_every_image_is_a_cluster_of_its_own_until_all_were_written():
     assert torch.equal(store.label[:, 0], expected) and torch.equal(store.centroid, centroid)
     pool = store.read(fresh([0], 0))
     assert torch.equal(pool.clusters, store.label) and store.label.max() == 2
+
+
+def test_first_clusters_may_be_of_rows_that_are_given():
+    """The release of InterCLR: rows, labels and centroids of the untrained network's features, before any step."""
+    store = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=0).build(12, 3).double()
+    assert store.waits
+    with pytest.raises(UserError, match="call Store.begin with a unit vector of every image"):
+        store.write(fresh([0, 1], 0))
+    rows = normalize(torch.randn(12, 3, dtype=torch.float64), dim=1)
+    store.begin(rows)
+    expected, centroid = kmeans(rows, 3, draws.mix(int(store.seed), 1))
+    assert not store.waits and torch.equal(store.vector, rows)
+    assert torch.equal(store.label[:, 0], expected) and torch.equal(store.centroid, centroid)
+    consistent(store)
+    store.write(fresh([4, 7], 1))  # labels follow from the first write on
+    assert torch.equal(store.label[[4, 7], 0], nearest(store.vector[[4, 7]], centroid, Distance())[0])
+    consistent(store)
+    again = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=0).build(12, 3).double()
+    again.load_state_dict(store.state_dict())
+    assert not again.waits, "a resumed run is not begun twice"
+    with pytest.raises(UserError, match="after 1 pass"):
+        ClusteredBank(clusters=3).build(12, 3).begin(rows.float())
+    with pytest.raises(UserError, match="BankStore does not wait"):
+        Bank().build(12, 3).begin(rows.float())
 
 
 @given(

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
@@ -28,11 +28,14 @@ _RECOUNT = 1000  # writes after which the running sums are made anew: rounding m
 class ClusteredBank:
     """A bank whose labels follow its rows at every step: InterCLR's mini-batch k-means (Xie et al., §3.1).
 
-    Until the bank has been filled once (`first` times as many rows written as there are images) every image is a
-    cluster of its own; then k-means over the bank makes the clusters. From there on each write gives its images the
-    label of the centroid nearest to their *new* row, centroids become the means of their rows every `refresh_every`
-    writes, and clusters below `smallest` are dissolved. The paper starts from features of the untrained network; the
-    rows of the first epoch say more and cost no extra pass.
+    k-means over the bank makes the first clusters. From there on each write gives its images the label of the centroid
+    nearest to their *new* row, centroids become the means of their rows every `refresh_every` writes, and clusters
+    below `smallest` are dissolved.
+
+    With `first` = 0 the bank starts with what the untrained network makes of every image and is clustered at once (the
+    paper and the release); `vantage.train` gives it these rows, and a loop of your own does so by `Store.begin`.
+    Otherwise every image is a cluster of its own until the bank has been filled `first` times, which costs no extra
+    pass.
     """
 
     momentum: float = 0.5
@@ -52,7 +55,7 @@ class ClusteredBank:
     """What nearest means for labels at each step."""
 
     first: int = 1
-    """Passes over the images before the first clustering."""
+    """Passes over the images before the first clustering; 0: features of the untrained network are clustered."""
 
     iterations: int = 20
     """Iterations of the first k-means, at most."""
@@ -60,8 +63,8 @@ class ClusteredBank:
     def __post_init__(self) -> None:
         Bank(self.momentum)
         _at_least(self, 2, "clusters")
-        _at_least(self, 1, "refresh_every", "first", "iterations")
-        _at_least(self, 0, "smallest")
+        _at_least(self, 1, "refresh_every", "iterations")
+        _at_least(self, 0, "smallest", "first")
 
     def fit(self, images: int, batch: int) -> "ClusteredBank":
         """At most one cluster for 128 images (10,000 of 1.28 million), and no fewer than 2; `smallest` at most a
@@ -207,6 +210,7 @@ class OnlineStore(ClusteredStore):
     total: Tensor
     count: Tensor
     writes: Tensor
+    begun: Tensor
 
     def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
         super().__init__(images, width, choice.momentum, choice.clusters, 1)
@@ -215,6 +219,23 @@ class OnlineStore(ClusteredStore):
         self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
         self.register_buffer("count", torch.zeros(choice.clusters, dtype=torch.int64))
         self.register_buffer("writes", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("begun", torch.tensor(choice.first > 0))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the rows of the untrained network have not come yet."""
+        return not bool(self.begun)
+
+    @torch.no_grad()
+    def begin(self, rows: Float[Tensor, "m d"]) -> None:
+        """Take these rows and cluster them. Raises `UserError` where the first clusters come of later rows."""
+        if self.choice.first:
+            raise UserError(
+                f"the first clusters are made after {self.choice.first} pass(es): give none, or say first=0"
+            )
+        self.vector.copy_(rows)
+        self.begun.fill_(True)
+        self.cluster(draws.mix(int(self.seed), 1))
 
     @property
     def clustering(self) -> Clustering:
@@ -222,7 +243,12 @@ class OnlineStore(ClusteredStore):
         return Clustering(self.vector, self.label[:, 0], self.centroid, self.total, self.count, self.members)
 
     def clusterings_by(self, written: int) -> int:
-        """One after `first` passes."""
+        """One after `first` passes. Raises `UserError` while it waits for its first rows."""
+        if self.waits:
+            raise UserError(
+                "the bank's first clusters are of the untrained network, which nobody has shown it: call Store.begin"
+                " with a unit vector of every image, as vantage.train does, or make them later (first=1)"
+            )
         return int(written >= self.choice.first * len(self.vector))
 
     def cluster(self, seed: int) -> None:

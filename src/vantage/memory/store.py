@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from vantage.errors import UserError
 from vantage.records import Keys
@@ -26,6 +27,15 @@ class Store(nn.Module, ABC):
     @abstractmethod
     def write(self, fresh: Keys) -> None:
         """Remember this step's keys."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for `begin`: `vantage.train` gives it what the untrained network makes of every image."""
+        return False
+
+    def begin(self, rows: Float[Tensor, "m d"]) -> None:
+        """A unit vector of every image, before the first step. Raises `UserError` where it does not wait for any."""
+        raise UserError(f"{type(self).__name__} does not wait for rows: nothing is to be begun")
 
 
 @runtime_checkable

@@ -26,23 +26,26 @@ def interclr(size: int = 224) -> Run:
 
     Intra-image: the own row against 16,384 random rows; a drawn own row is dropped, not drawn again. Inter-image:
     MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other clusters.
-    One view, τ .1, one bank of momentum .5. Deviations: losses are means, not sums; every image is its own cluster in
-    the first epoch (`ClusteredBank`), where both the paper and the release cluster features of the untrained network;
-    centroids move every 10 steps, every step on small sets, and clusters below 20 images are dissolved, as in the
-    release. Above 163,840 images, queries of one step draw semi-hard rows of one random subset of the bank (`Subset`):
-    for each of them that has the law of the paper's draw, its pool being a tenth within a percent for ImageNet. Smaller
-    sets take all of the tenth, which is the paper's draw with K as large as its pool.
+    One view, τ .1, one bank of momentum .5, whose first rows and clusters are of the untrained network. Deviations:
+    losses are means, not sums; centroids move every 10 steps, every step on small sets, and clusters below 20 images
+    are dissolved, as in the release. Above 163,840 images, queries of one step draw semi-hard rows of one random
+    subset of the bank (`Subset`): for each of them that has the law of the paper's draw, its pool being a tenth
+    within a percent for ImageNet. Smaller sets take all of the tenth, which is the paper's draw with K as large as
+    its pool.
 
     Other readings: K of the studies, Subset(40_960); the exact pool with draws apart for each query, (OtherClusters(),
     Hardest(), Sample(16_384, replacement=False)); the release's pool, (Hardest(Count(128_000)), OtherClusters(),
-    Sample(16_384, replacement=False)); labels made anew every epoch, `ReclusteredBank`; λ = 1 for the first w epochs,
+    Sample(16_384, replacement=False)); labels made anew every epoch, `ReclusteredBank`; first clusters of the bank
+    after one epoch, ClusteredBank(.5, first=1); λ = 1 for the first w epochs,
     ByEpoch(Linear(0.0, 0.25, 1), every=w) for the weight between images; jitter of brightness and contrast too,
     ColourJitter(.4, .4, 1, .5).
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """
     negatives = (Sample(16_384), OtherImages())
-    intra = Branch(ClusteredBank(0.5), Remembered(), negatives, InfoNCE(0.1), Constant(0.75), keys=(), pool=(0,))
+    intra = Branch(
+        ClusteredBank(0.5, first=0), Remembered(), negatives, InfoNCE(0.1), Constant(0.75), keys=(), pool=(0,)
+    )
     inter = Branch(StoreOf(0), ClusterMate(), _SEMI_HARD, InfoNCE(0.1, margin=-0.5), Constant(0.25), keys=(), pool=(0,))
     return Run(
         recipe="interclr",
@@ -55,8 +58,8 @@ def interclr(size: int = 224) -> Run:
 
 
 def interclr_moco(size: int = 224) -> Run:
-    """InterCLR on MoCo v2, as released (arXiv 2008.11702; λ = .75, m = −.5, τ .2): MoCo's queue within an image, and a
-    bank of the slow network's keys, replaced at every visit, between images.
+    """InterCLR on MoCo v2, as released (arXiv 2008.11702; λ = .75, m = −.5, τ .2): MoCo's queue within
+    an image, and a bank of the slow network's keys, replaced at every visit, between images.
 
     Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
     clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own
@@ -67,7 +70,7 @@ def interclr_moco(size: int = 224) -> Run:
     small = size <= SMALL
     temperature = 0.1 if small else 0.2
     intra = Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(temperature), Constant(0.75))
-    memory = ClusteredBank(0.0, closeness=InnerProduct())
+    memory = ClusteredBank(0.0, first=0, closeness=InnerProduct())
     inter = Branch(memory, ClusterMate(), _SEMI_HARD, InfoNCE(temperature, margin=-0.5), Constant(0.25), keys=())
     return Run(
         recipe="interclr_moco",

@@ -59,7 +59,8 @@ def ring_moco(size: int = 224) -> Run:
 
 
 def ball_moco(size: int = 224) -> Run:
-    """MoCoRing without the inner cut (arXiv 2010.02037, section 5): `ring_moco` with the closest keys left in."""
+    """MoCoRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_moco` with the closest keys
+    left in."""
     return _queue("ball_moco", size, Ball(annealed()))
 
 
@@ -74,7 +75,8 @@ def ring_cmc(size: int = 224) -> Run:
 
 
 def ball_cmc(size: int = 224) -> Run:
-    """CMCRing without the inner cut (arXiv 2010.02037, section 5): `ring_cmc` with the closest keys left in."""
+    """CMCRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_cmc` with the closest keys
+    left in."""
     return _rung(cmc_softmax(size), "ball_cmc", (Ball(annealed()), Sample(4_095)))
 
 

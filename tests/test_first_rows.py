@@ -1,0 +1,54 @@
+"""Banks that begin with what the untrained network makes of every image."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import IMAGES, small_run, write_images
+from torch.nn.functional import normalize
+from torch.testing import assert_close
+
+from vantage import checkpoint
+from vantage.feed import open_images
+from vantage.first_rows import begin
+from vantage.learner import Learner
+from vantage.loop import resume, train
+from vantage.memory.clusters import OnlineStore
+from vantage.progress import QuietTeller
+from vantage.settings import allowing
+from vantage.trained import evaluation_view
+
+
+@pytest.mark.parametrize("recipe, branch", [("interclr", 0), ("interclr_moco", 1), ("everything", 2)])
+def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tmp_path: Path) -> None:
+    run = small_run(recipe, write_images(tmp_path / "images.npz"))
+    source, _ = open_images(run.data)
+    torch.manual_seed(0)
+    learner = Learner(run.encoders, run.branches, IMAGES, run.seed)
+    before = {name: tensor.clone() for name, tensor in learner.networks.state_dict().items()}
+    begin(learner, run, source, QuietTeller())
+    store, view = learner.store(branch), evaluation_view(run)
+    assert isinstance(store, OnlineStore) and learner.networks.training
+    assert_close(learner.networks.state_dict(), before, rtol=0, atol=0)
+    encoder = learner.networks.kept[0].eval()
+    images = torch.stack([view.crop(source.image(number)) for number in range(IMAGES)])
+    with torch.no_grad():
+        features = encoder.get_submodule("head")(encoder.get_submodule("backbone")(view.finish(images)))
+    assert_close(store.vector, normalize(features, dim=1), rtol=0, atol=1e-5)
+    assert store.label.unique().numel() == store.choice.clusters and not store.waits
+
+
+def test_a_run_begins_once_and_goes_on_with_the_same_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    run = small_run("interclr", write_images(tmp_path / "images.npz"), epochs=2)
+    with allowing("tiny"):
+        train(run, tmp_path / "whole")
+        train(replace(run, epochs=1), tmp_path / "half")
+        first = checkpoint.latest(tmp_path / "half")
+        assert first is not None
+        tensors, _ = checkpoint.load(first)
+        assert bool(tensors["learner.stores.0.begun"]) and int(tensors["learner.stores.0.writes"]) == 6
+        resume(tmp_path / "whole")  # finished: nothing is begun anew
+    last = checkpoint.latest(tmp_path / "whole")
+    assert last is not None and int(checkpoint.load(last)[0]["learner.stores.0.writes"]) == 12
