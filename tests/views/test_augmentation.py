@@ -13,6 +13,7 @@ from vantage.views import (
     Flip,
     GaussianBlur,
     Grayscale,
+    Lighting,
     Operation,
     RandomResizedCrop,
     ViewMaker,
@@ -32,6 +33,7 @@ OPERATIONS = [
     ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8),
     Grayscale(0.4),
     GaussianBlur(),
+    Lighting(),
     IMAGENET.normalise(),
 ]
 RECIPES = [npid, pycontrast_a, moco_v2, interclr, simclr]

@@ -8,6 +8,7 @@ from vantage.views.filters import GaussianBlur
 from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
+from vantage.views.lighting import Lighting
 from vantage.views.operation import Operation
 from vantage.views.patches import Patches
 from vantage.views.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
@@ -38,6 +39,7 @@ __all__ = [
     "InSpace",
     "Jigsaw",
     "Lab",
+    "Lighting",
     "Normalise",
     "Operation",
     "Patches",
