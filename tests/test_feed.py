@@ -10,10 +10,11 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 import vantage
-from vantage.data import ResidentImages, StreamedImages
+from vantage.data import ResidentImages, Source, StreamedImages, Subset, labels_of
 from vantage.data.arrays import Arrays
 from vantage.errors import DataError, UnreadableImage, UserError
-from vantage.feed import Feed, open_feed, open_images, usual_size
+from vantage.evaluate import split
+from vantage.feed import Feed, open_feed, open_images, training_part, usual_size
 from vantage.run import Data, Run
 from vantage.views import pirl
 
@@ -204,3 +205,55 @@ def test_views_lie_as_convolutions_like_them_whatever_their_axes():
     assert patches.ndim == 5 and patches.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
     expected = feed.views.batch(batch.pixels[0], torch.Generator().manual_seed(0))
     assert all(torch.equal(one, two) for one, two in zip((whole, patches), expected, strict=True))
+
+
+def coloured(count: int, classes: int) -> Arrays:
+    """Images of which each has a grey of its own, and a label where there are classes."""
+    pixels = np.arange(count, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), np.uint8)
+    return Arrays(pixels, np.arange(count) % classes if classes else None, "synthetic")
+
+
+def greys(source: Source) -> set[int]:
+    """Which of the images above a source holds."""
+    return {int(source.image(number)[0, 0, 0]) for number in range(len(source))}
+
+
+def test_what_is_held_out_is_what_an_evaluation_tests_on() -> None:
+    source = coloured(60, 3)
+    left = training_part(source, Data(hold_out=0.2))
+    known, tested = split(source)
+    assert greys(left) == greys(known)
+    assert not greys(left) & greys(tested)
+    assert len(left) == 48
+
+
+def test_images_without_labels_are_held_out_at_random() -> None:
+    left = training_part(coloured(50, 0), Data(hold_out=0.3))
+    assert len(left) == 35
+    assert greys(left) != set(range(35))
+    assert greys(left) == greys(training_part(coloured(50, 0), Data(hold_out=0.3)))
+
+
+def test_so_many_images_are_spread_over_the_classes() -> None:
+    source = coloured(60, 3)
+    some = training_part(source, Data(hold_out=0.2, images=14))
+    assert sorted(labels_of(some).bincount().tolist()) == [4, 5, 5]
+    assert greys(some) < greys(training_part(source, Data(hold_out=0.2)))
+    assert len(training_part(coloured(50, 0), Data(images=7))) == 7
+    assert isinstance(some, Subset) and some.numbers.tolist() == sorted(some.numbers.tolist())
+
+
+def test_everything_is_trained_on_where_nothing_else_is_asked() -> None:
+    source = coloured(10, 2)
+    assert training_part(source, Data()) is source
+    with pytest.raises(UserError, match="11 training images were asked for, but there are 10: ask for fewer"):
+        training_part(source, Data(images=11))
+    with pytest.raises(UserError, match=r"data.hold_out is 1.0: give a share below 1"):
+        Data(hold_out=1.0)
+
+
+def test_a_place_tells_how_much_of_it_is_trained_on(tmp_path: Path) -> None:
+    np.savez(tmp_path / "images.npz", images=np.zeros((9, 8, 8, 3), np.uint8))
+    source, line = open_images(Data(str(tmp_path / "images.npz"), images=4))
+    assert len(source) == 4
+    assert line.endswith("; 4 of them are trained on")

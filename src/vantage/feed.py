@@ -1,6 +1,6 @@
 """The images of a run: opened, scanned, and handed out as batches of views.
 
-b: images of a batch on this process
+b: images of a batch on this process   n: images
 """
 
 from collections.abc import Callable, Iterator
@@ -8,30 +8,35 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from vantage import draws
 from vantage.data import (
     Batch,
     ResidentImages,
     Source,
     StreamedImages,
+    Subset,
     cache_folder,
+    labels_of,
     open_source,
     readable,
     scan,
 )
 from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.evaluate.labelled import held_out
 from vantage.run import Data, Run
 from vantage.views import ViewMaker
 
-__all__ = ["Feed", "open_feed", "open_images", "usual_size"]
+__all__ = ["Feed", "feed_of", "open_feed", "open_images", "training_part", "usual_size"]
 
+_PART = 0x9A27  # what a seed is for
 _LOOKED_AT = 32  # images that tell whether a set has one size
 
 
 def open_images(data: Data, progress: Callable[[int, int], None] | None = None) -> tuple[Source, str]:
-    """The readable images of a place, and one line about those that are not.
+    """The readable images of a place that are to be trained on, and one line about those that are not readable.
 
     Raises `UserError` (`DataError`) where the place does not exist, is empty, or has too many unreadable images.
     """
@@ -39,7 +44,43 @@ def open_images(data: Data, progress: Callable[[int, int], None] | None = None) 
         raise UserError("no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME)")
     source = open_source(data.place)
     found = scan(source, workers=max(1, data.workers), progress=progress)
-    return readable(source, found, data.on_bad_image), found.summary()
+    usable = readable(source, found, data.on_bad_image)
+    told = found.summary()
+    part = training_part(usable, data)
+    return part, told if part is usable else f"{told}; {len(part):,} of them are trained on"
+
+
+def training_part(source: Source, data: Data) -> Source:
+    """What is left of the images of a place without those held out, and no more than asked for, in their order.
+
+    What is drawn depends on the images and their labels alone (seed 0), so that it is the same for every run. Raises
+    `UserError` where there are fewer images than asked for.
+    """
+    if not data.hold_out and not data.images:
+        return source
+    label = labels_of(source)
+    left = (~_held_out(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
+    if data.images > len(left):
+        raise UserError(f"{data.images:,} training images were asked for, but there are {len(left):,}: ask for fewer")
+    if data.images:
+        mixed = left[torch.randperm(len(left), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
+        rank = torch.empty_like(mixed)  # of an image within its class
+        for number in label[mixed].unique():
+            own = label[mixed] == number
+            rank[own] = torch.arange(int(own.sum()))
+        left = mixed[rank.argsort(stable=True)[: data.images]].sort().values
+    return Subset(source, left)
+
+
+def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
+    """Of the labelled images those that `evaluate` holds out, or a share of all where there are none."""
+    known = label >= 0
+    out = torch.zeros(len(label), dtype=torch.bool)
+    if known.any():
+        out[known] = held_out(label[known], share, 0)
+    else:
+        out = held_out(torch.zeros_like(label), share, 0)
+    return out
 
 
 def usual_size(source: Source) -> tuple[int, bool]:
@@ -92,23 +133,37 @@ def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *re
 
 
 def open_feed(run: Run, source: Source, rank: int, world: int, device: torch.device) -> Feed:
+    """The batches of a run on one of its processes."""
+    return feed_of(run.views, run.data, run.batch, run.seed, source, device, rank, world)
+
+
+def feed_of(
+    views: ViewMaker,
+    data: Data,
+    batch: int,
+    seed: int,
+    source: Source,
+    device: torch.device,
+    rank: int = 0,
+    world: int = 1,
+) -> Feed:
     """Small sets of one image size live on the device; others stream through workers (`Data.resident_bytes`)."""
     side, one_size = usual_size(source)
-    if one_size and len(source) * 3 * side * side <= run.data.resident_bytes:
-        resident = partial(ResidentImages, source, run.batch, run.seed, rank=rank, world=world, device=device)
+    if one_size and len(source) * 3 * side * side <= data.resident_bytes:
+        resident = partial(ResidentImages, source, batch, seed, rank=rank, world=world, device=device)
         try:
-            images = resident(budget=run.data.resident_bytes, workers=max(1, run.data.workers), cache=cache_folder())
-            return Feed(images, run.views)
+            images = resident(budget=data.resident_bytes, workers=max(1, data.workers), cache=cache_folder())
+            return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than the square of the short side told: stream
     streamed = StreamedImages(
         source,
-        run.views,
-        run.batch,
-        run.seed,
+        views,
+        batch,
+        seed,
         rank=rank,
         world=world,
-        workers=run.data.workers,
-        on_bad_image=run.data.on_bad_image,
+        workers=data.workers,
+        on_bad_image=data.on_bad_image,
     )
-    return Feed(streamed, run.views)
+    return Feed(streamed, views)

@@ -33,8 +33,18 @@ class Data:
     resident_bytes: int = 2 * GIB
     """Sets that fit in so many bytes at the view's size are decoded once and kept on the device; 0 streams always."""
 
+    hold_out: float = 0.0
+    """Share of each class, of all images where none has a label, that is not trained on: .2 leaves out what `evaluate`
+    without a test set tests on."""
+
+    images: int = 0
+    """Train on so many of the others only, as many of each class where labels tell; 0: all."""
+
     def __post_init__(self) -> None:
-        _at_least(0, "data", workers=self.workers, resident_bytes=self.resident_bytes)
+        counts = {"workers": self.workers, "resident_bytes": self.resident_bytes, "images": self.images}
+        _at_least(0, "data", hold_out=self.hold_out, **counts)
+        if self.hold_out >= 1:
+            raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
 
 
 @dataclass(frozen=True)

@@ -56,3 +56,19 @@ def variance(values: list[float]) -> float:
     """Σ (value − mean)² / (n − 1)."""
     mean = sum(values) / len(values)
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def of_pairs(
+    query: list[list[float]], key: list[list[float]], order: list[int], negatives: int, temperature: float
+) -> list[float]:
+    """Eq. 1 of each pair (query i, key i) with the critic q·k/τ, its negatives the keys of the pairs that follow it in
+    an order, round the end."""
+
+    def critic(i: int, j: int) -> float:
+        return sum(a * b for a, b in zip(query[i], key[j], strict=True)) / temperature
+
+    estimates = [0.0] * len(query)
+    for place, i in enumerate(order):
+        others = [order[(place + after) % len(order)] for after in range(1, negatives + 1)]
+        (estimates[i],) = nce([critic(i, i)], [[critic(i, j) for j in others]])
+    return estimates

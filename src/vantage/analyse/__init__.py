@@ -4,6 +4,7 @@ from vantage.analyse.analysis import Analysed, Analysis, Findings, Toy, analyse,
 from vantage.analyse.band import Band
 from vantage.analyse.false_negatives import FalseNegatives
 from vantage.analyse.gaussian import Gaussian, OptimalToy
+from vantage.analyse.held_out import BranchInformation, HeldOutInformation, nce_of_pairs
 from vantage.analyse.information import cnce, i_nce, nce, percentiles
 from vantage.analyse.known import Curve, Known
 from vantage.analyse.labels import Labels
@@ -16,10 +17,12 @@ __all__ = [
     "Analysed",
     "Analysis",
     "Band",
+    "BranchInformation",
     "Curve",
     "FalseNegatives",
     "Findings",
     "Gaussian",
+    "HeldOutInformation",
     "Known",
     "Labels",
     "Learned",
@@ -36,6 +39,7 @@ __all__ = [
     "i_nce",
     "learned",
     "nce",
+    "nce_of_pairs",
     "percentiles",
     "random_learned",
 ]

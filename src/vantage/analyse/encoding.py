@@ -17,7 +17,7 @@ from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.views.augmentation import ViewMaker, Views
 
-__all__ = ["augmented", "chosen"]
+__all__ = ["ahead", "augmented", "chosen"]
 
 
 def chosen(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
@@ -56,7 +56,7 @@ def augmented(
     work.teller.start(f"augmented views, {learned.name}", len(numbers))
     done = 0
     try:
-        for part, crops in zip(parts, _ahead(crop, parts, work.workers), strict=True):
+        for part, crops in zip(parts, ahead(crop, parts, work.workers), strict=True):
             views = torch.cat([finish(*pair) for pair in zip(part, crops, strict=True)])
             if views.ndim == 4:
                 views = views.contiguous(memory_format=torch.channels_last)
@@ -74,7 +74,7 @@ def _only(maker: ViewMaker, view: int) -> tuple[ViewMaker, int]:
     return (Views((maker.views[view],)), 0) if isinstance(maker, Views) else (maker, view)
 
 
-def _ahead(
+def ahead(
     make: Callable[[int], tuple[Tensor, ...]], parts: list[list[int]], workers: int
 ) -> Iterator[list[tuple[Tensor, ...]]]:
     """For each part what `make` gives for its numbers; the next part is in the making meanwhile."""

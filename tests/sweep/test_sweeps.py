@@ -1,0 +1,196 @@
+"""Sweeps change what they say and nothing else."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+import vantage
+from vantage.encoders import PerView
+from vantage.errors import UserError
+from vantage.fitting import parts_of
+from vantage.run import Run, differences
+from vantage.sweep import (
+    SPACES,
+    BlurWidth,
+    ColourSpaces,
+    CropBound,
+    Field,
+    JitterStrength,
+    Ladder,
+    Operations,
+    PatchDistance,
+    Sweep,
+    field_of,
+)
+from vantage.views import Channels, ColourJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
+from vantage.views.colour import Normalise
+
+SWEEPS: tuple[Sweep, ...] = (
+    CropBound(), JitterStrength(), PatchDistance(), BlurWidth(), ColourSpaces(), Ladder(), Operations(),
+)  # fmt: skip
+
+
+def recipe(sweep: Sweep, size: int = 64) -> Run:
+    """The run that a sweep is usually made with."""
+    return getattr(vantage, sweep.recipe)(size)
+
+
+def paths(base: Run, other: Run) -> set[str]:
+    """Where two runs differ."""
+    return {path for path, _, _ in differences(base, other)}
+
+
+@pytest.mark.parametrize("sweep", SWEEPS, ids=lambda sweep: sweep.name)
+def test_only_views_change_and_every_point_is_another_run(sweep: Sweep) -> None:
+    base = recipe(sweep)
+    points = sweep.points(base)
+    assert len(points) >= 5
+    assert len({point.label for point in points}) == len(points) == len({point.run for point in points})
+    for point in points:
+        assert all(path.startswith("views") for path in paths(base, point.run))
+        assert point.run.views.count == base.views.count
+    assert sweep.axis
+
+
+def test_crop_changes_the_lower_bound_of_both_crops_alone() -> None:
+    base = vantage.moco_v2(64)
+    for point in CropBound((0.05, 0.3)).points(base):
+        assert paths(base, point.run) == {f"views.views.{view}.crop.scale.0" for view in (0, 1)}
+        scales = [part.scale for part in parts_of(point.run.views) if isinstance(part, RandomResizedCrop)]
+        assert scales == [(point.number, 1.0)] * 2
+
+
+def test_the_crop_of_a_jigsaw_stays() -> None:
+    base = vantage.infomin(64)
+    (point,) = CropBound((0.6,)).points(base)
+    assert isinstance(point.run.views, WithJigsaw) and isinstance(base.views, WithJigsaw)
+    assert point.run.views.jigsaw == base.views.jigsaw
+    assert point.run.views.views.views[0].crop.scale == (0.6, 1.0)
+
+
+@pytest.mark.parametrize("x", [0.125, 1.0, 2.5])
+def test_jitter_scales_all_four_numbers_and_keeps_how_often(x: float) -> None:
+    base = vantage.moco_v2(64)
+    (point,) = JitterStrength((x,)).points(base)
+    found = [part for part in parts_of(point.run.views) if isinstance(part, ColourJitter)]
+    assert found == [ColourJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, 0.8)] * 2
+    names = ("brightness", "contrast", "saturation", "hue")
+    changed = {f"views.views.{view}.operations.0.{name}" for view in (0, 1) for name in names}
+    assert paths(base, point.run) == changed
+
+
+def test_jitter_of_simclr_is_its_own_strength() -> None:
+    (point,) = JitterStrength((0.5,)).points(vantage.simclr(64))
+    assert point.run == vantage.simclr(64)
+
+
+def test_distances_make_patches_with_the_normalisation_of_the_run() -> None:
+    base = vantage.simclr(64)
+    points = PatchDistance((0, 24), size=20).points(base)
+    last = [part for part in parts_of(base.views) if isinstance(part, Normalise)][-1]
+    assert [point.run.views for point in points] == [Patches(20, 0, (last,)), Patches(20, 24, (last,))]
+    assert "20 px" in PatchDistance(size=20).axis
+
+
+def test_blur_changes_its_width_alone() -> None:
+    one, two = BlurWidth((0.5, 2.0)).points(vantage.simclr(64))
+    assert paths(one.run, two.run) == {"views.sigma"}
+    assert isinstance(one.run.views, Frequencies) and one.run.views.sigma == 0.5
+    assert one.run.views.view.crop == vantage.simclr(64).views.views[0].crop  # pyright: ignore
+
+
+def test_colour_spaces_come_with_their_statistics() -> None:
+    base = vantage.cmc_softmax(64)
+    names = tuple(type(space).__name__ for space in SPACES)
+    for point, space in zip(ColourSpaces(names).points(base), SPACES, strict=True):
+        assert isinstance(point.run.views, Channels) and isinstance(point.run.encoders, PerView)
+        convert, normalise = point.run.views.view.operations[-2:]
+        assert convert.space == space  # pyright: ignore[reportAttributeAccessIssue]
+        assert normalise == space.statistics.normalise()
+        assert point.run.views.channels == ((0,), (1, 2))
+        assert (point.label, point.number) == (type(space).__name__, None)
+    assert ColourSpaces(("Lab",)).points(base)[0].run == base
+
+
+@pytest.mark.parametrize("sweep", [Ladder(), Operations()])
+def test_steps_are_cumulative(sweep: Sweep) -> None:
+    points = sweep.points(vantage.moco_v2(64))
+    lists = [[view.operations for view in point.run.views.views] for point in points]  # pyright: ignore
+    for number, (first, second) in enumerate(lists):
+        assert first == second
+        assert len(first) == number + 1  # so many operations, then the normalisation
+        assert isinstance(first[-1], Normalise)
+        if number:
+            assert first[: number - 1] == lists[number - 1][0][:-1]
+    assert [point.number for point in points] == list(range(len(points)))
+
+
+def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
+    base = vantage.moco_v2(64)
+    assert Ladder().points(base)[-1].run.views == vantage.views.infomin(64)
+    assert [point.label for point in Ladder().points(base)] == [
+        "0 crop", "1 + Flip", "2 + ColourJitter", "3 + GaussianBlur", "4 + RandAugment", "5 + Grayscale",
+    ]  # fmt: skip
+    assert Operations().points(base)[-1].run == base
+    assert [point.label for point in Operations((2, 0)).points(base)] == ["2 + Grayscale", "0 crop"]
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ("crop.scale.0=0.1", {"views.views.0.crop.scale.0", "views.views.1.crop.scale.0"}),
+        ("views.1.crop.scale=(0.1,0.9)", {"views.views.1.crop.scale.0", "views.views.1.crop.scale.1"}),
+        ("estimator.temperature=0.5", {"branches.0.estimator.temperature"}),
+        ("batch=32", {"batch"}),
+        ("encoders.encoder.backbone.depth=34", {"encoders.encoder.backbone.depth"}),
+    ],
+)
+def test_any_field_by_the_end_of_its_path(words: str, changed: set[str]) -> None:
+    base = vantage.moco_v2(64)
+    (point,) = field_of(words).points(base)
+    assert paths(base, point.run) == changed
+
+
+def test_values_of_fields_are_read_as_python_writes_them() -> None:
+    assert field_of("a.b = 1, 0.5,(1,2),[3,(4,5)],word") == Field("a.b", ("1", "0.5", "(1,2)", "[3,(4,5)]", "word"))
+    points = field_of("crop.scale=(0.1,1),(0.3,1)").points(vantage.moco_v2(64))
+    assert [(point.label, point.number) for point in points] == [("(0.1,1)", None), ("(0.3,1)", None)]
+    (whole,) = field_of("crop.size=32").points(vantage.moco_v2(64))
+    assert (whole.label, whole.number) == ("32", 32.0)
+
+
+CASES: list[tuple[Callable[[], object], str]] = [
+    (lambda: CropBound((0.0,)).points(vantage.moco_v2(64)), r"crop cannot be 0: a crop's scale"),
+    (lambda: CropBound(()).points(vantage.moco_v2(64)), "give at least one"),
+    (lambda: CropBound((0.1, 0.1)).points(vantage.moco_v2(64)), "each once"),
+    (lambda: JitterStrength((3.0,)).points(vantage.moco_v2(64)), "jitter cannot be 3: give strengths from 0 to 2.5"),
+    (lambda: JitterStrength().points(vantage.cmc(64)), "views of cmc hold no ColourJitter"),
+    (lambda: BlurWidth((0.0,)).points(vantage.simclr(64)), "blur cannot be 0"),
+    (lambda: ColourSpaces(("Lba",)).points(vantage.cmc(64)), "no colour space 'Lba'; did you mean Lab?"),
+    (lambda: ColourSpaces().points(vantage.moco_v2(64)), "are not channels of a colour space: take a recipe such as"),
+    (lambda: ColourSpaces(("Lab", "Lab")).points(vantage.cmc(64)), "each once"),
+    (lambda: Ladder((6,)).points(vantage.moco_v2(64)), r"steps from 0 to 5, but \(6,\)"),
+    (lambda: Ladder().points(vantage.cmc(64)), "whose place the ladder's could take"),
+    (lambda: Operations().points(PatchDistance((4,)).points(vantage.simclr(64))[0].run), "one after the other"),
+    (lambda: field_of("crop.scale.0").points(vantage.moco_v2(64)), "names no field and values"),
+    (lambda: field_of("crop.scael=0.1").points(vantage.moco_v2(64)), "no field 'crop.scael'; did you mean"),
+    (lambda: field_of("crop.scale.0=2").points(vantage.moco_v2(64)), r"crop.scale.0 cannot be 2: a crop's scale"),
+    (lambda: field_of("crop.size=a").points(vantage.moco_v2(64)), 'expected int, found "a"'),
+    (lambda: field_of("crop.size=1,1").points(vantage.moco_v2(64)), "each once"),
+    (lambda: field_of("seed=1,2").points(vantage.moco_v2(64)), "no field 'seed'"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "told"), CASES, ids=range(len(CASES)))
+def test_what_does_not_fit_is_told(wrong: Callable[[], object], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        wrong()
+
+
+def test_a_sweep_of_a_sweep() -> None:
+    """Points are runs, so one may be the base of another sweep."""
+    (weak,) = JitterStrength((0.125,)).points(vantage.moco_v2(64))
+    for point in CropBound((0.1, 0.9)).points(weak.run):
+        assert replace(point.run, views=weak.run.views) == weak.run
+        assert ColourJitter(0.1, 0.1, 0.1, 0.025, 0.8) in parts_of(point.run.views)
