@@ -283,6 +283,11 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("resume OUT", "holds no run"),
         ("resume RUN --epochs 7", "epochs is 8 in the run, 7 was asked"),
         ("resume RUN --branches.0.memory.length 7", r"branches\.0\.memory\.length is 20 in the run, 7 was asked"),
+        (
+            "pretrain moco_v2 --out OUT --data IMAGES --optimizer.lr .1",
+            "no option --optimizer.lr; did you mean --rate.peak?",
+        ),
+        ("pretrain moco_v2 --out OUT --data IMAGES --batch_size 8", "no option --batch-size; did you mean --batch?"),
         ("resume RUN --device 7", "no option --device; did you mean --hardware.devices?"),
         ("embed RUN", "needs --data"),
         ("embed RUN --data IMAGES", "needs --out"),
