@@ -1,0 +1,169 @@
+"""The terms of InfoMin's objective for learned views (Tian et al., arXiv 2005.10243, Eq. 2 and 3), as parts.
+
+The views are channels of ĝ(X): one, and the two others. What g minimises is the weighted sum of the terms, so Eq. 2 is
+`SharedInformation` alone, Eq. 3 both terms, and the paper's "supervised" is `LabelInformation` alone.
+
+b: images   d: width of the vectors   f: width of the features   c: classes   h, w: height and width in pixels
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vantage.encoders.backbones import Backbone, width_of
+from vantage.encoders.encoder import Encoder
+from vantage.errors import UserError
+
+__all__ = ["LabelInformation", "SharedInformation", "Term", "TermNetwork", "info_nce"]
+
+
+class TermNetwork(nn.Module, ABC):
+    """What a term needs to be computed: its networks, and whose side they are on."""
+
+    opposes: bool
+    """Whether its networks maximise the term (f₁ and f₂ of Eq. 2), or minimise it with g (c₁ and c₂ of Eq. 3)."""
+
+    labelled: bool
+    """Whether it is of images with labels, as its choice says."""
+
+    weight: float
+    """What it counts in the sum."""
+
+    @abstractmethod
+    def forward(
+        self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
+    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+        """The term, without its weight, and numbers to tell people."""
+
+
+@runtime_checkable
+class Term(Protocol):
+    """The frozen choice of a term."""
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it is of images with labels; otherwise it is of all images, and labels are not looked at."""
+        ...
+
+    def build(self, classes: int) -> TermNetwork:
+        """Its networks, freshly initialised, for labels below `classes`."""
+        ...
+
+
+@dataclass(frozen=True)
+class SharedInformation:
+    """I_NCE(ĝ(X)₁; ĝ(X)₂₃), which two critics maximise and g minimises; of all images.
+
+    InfoNCE within the batch, both ways: I_NCE = log N − ½ (L₁₂ + L₂₁) for N images, so at most log N. The paper does
+    not say how I_NCE is computed here.
+    """
+
+    critics: tuple[Encoder, Encoder]
+    """Encoders of the single channel and of the two others; unit vectors, whose cosines are compared."""
+
+    temperature: float = 0.1
+    """τ, what cosines are divided by."""
+
+    weight: float = 1.0
+    """What the term counts; 1 in Eq. 2 and 3."""
+
+    def __post_init__(self) -> None:
+        if not (self.temperature > 0 and self.weight > 0):
+            raise UserError(
+                f"SharedInformation with temperature {self.temperature} and weight {self.weight}: give both above 0"
+            )
+
+    @property
+    def labelled(self) -> bool:
+        """No: of all images."""
+        return False
+
+    def build(self, classes: int) -> "SharedNetwork":
+        """The two critics."""
+        return SharedNetwork(self)
+
+
+class SharedNetwork(TermNetwork):
+    """The network of `SharedInformation`."""
+
+    opposes, labelled = True, False
+
+    def __init__(self, choice: SharedInformation) -> None:
+        super().__init__()
+        self.weight, self.temperature = choice.weight, choice.temperature
+        self.first, self.second = (critic.build() for critic in choice.critics)
+
+    def forward(
+        self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
+    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+        """I_NCE in nats."""
+        bound = info_nce(self.first(one), self.second(two), self.temperature)
+        return bound, {"i_nce": bound.detach()}
+
+
+def info_nce(first: Float[Tensor, "b d"], second: Float[Tensor, "b d"], temperature: float) -> Float[Tensor, ""]:
+    """I_NCE in nats of pairs of unit vectors, each compared with all others of the batch, in both directions."""
+    logits = first @ second.mT / temperature
+    own = torch.arange(len(logits), device=logits.device)
+    return math.log(len(logits)) - (F.cross_entropy(logits, own) + F.cross_entropy(logits.mT, own)) / 2
+
+
+@dataclass(frozen=True)
+class LabelInformation:
+    """CE(c₁(ĝ(X)₁), y) + CE(c₂(ĝ(X)₂₃), y), which two classifiers and g minimise; of images with labels."""
+
+    backbones: tuple[Backbone, Backbone]
+    """What the classifiers of the single channel and of the two others see with; a linear layer follows."""
+
+    weight: float = 1.0
+    """What the term counts; 1 in Eq. 3."""
+
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise UserError(f"LabelInformation with weight {self.weight}: give one above 0")
+
+    @property
+    def labelled(self) -> bool:
+        """Yes."""
+        return True
+
+    def build(self, classes: int) -> "LabelNetwork":
+        """The two classifiers."""
+        return LabelNetwork(self, classes)
+
+
+class LabelNetwork(TermNetwork):
+    """The network of `LabelInformation`."""
+
+    opposes, labelled = False, True
+
+    def __init__(self, choice: LabelInformation, classes: int) -> None:
+        super().__init__()
+        self.weight = choice.weight
+        self.first, self.second = (_classifier(backbone, classes) for backbone in choice.backbones)
+
+    def forward(
+        self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
+    ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
+        """The sum of the two cross-entropies, in nats; told are both, and the share of right guesses of each."""
+        assert label is not None, "this term is of images with labels"
+        found: dict[str, Tensor] = {}
+        total = one.new_zeros(())
+        for name, network, view in (("1", self.first, one), ("2", self.second, two)):
+            logits = network(view)
+            entropy = F.cross_entropy(logits, label)
+            total = total + entropy
+            found[f"cross_entropy_{name}"] = entropy.detach()
+            found[f"accuracy_{name}"] = (logits.detach().argmax(1) == label).to(logits.dtype).mean()
+        return total, found
+
+
+def _classifier(choice: Backbone, classes: int) -> nn.Sequential:
+    backbone = choice.build()
+    return nn.Sequential(backbone, nn.Linear(width_of(backbone), classes))
