@@ -66,7 +66,7 @@ def test_the_crop_of_a_jigsaw_stays() -> None:
     (point,) = CropBound((0.6,)).points(base)
     assert isinstance(point.run.views, WithJigsaw) and isinstance(base.views, WithJigsaw)
     assert point.run.views.jigsaw == base.views.jigsaw
-    assert point.run.views.views.views[0].crop.scale == (0.6, 1.0)
+    assert point.run.views.views.views[0].crop.scale == (0.6, 1.0)  # pyright: ignore
 
 
 @pytest.mark.parametrize("x", [0.125, 1.0, 2.5])
