@@ -22,7 +22,7 @@ from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
 
-__all__ = ["Features", "Work", "embed", "features_of", "in_evaluation", "in_threads"]
+__all__ = ["Features", "Work", "embed", "features_in_parts", "features_of", "in_evaluation", "in_threads"]
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""
@@ -114,6 +114,17 @@ def features_of(trained: Trained, source: Source, work: Work) -> Float[Tensor, "
     except OSError:
         pass  # a cache without room costs time later, but is no failure
     return vector
+
+
+def features_in_parts(trained: Trained, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
+    """Features of every image in order, on the device of the work, some at a time: from the cache where those of all
+    images stay within `work.resident_bytes`, else made while they are asked for and not kept."""
+    if 4 * len(source) * trained.width <= work.resident_bytes:
+        parts: Iterator[Tensor] = iter(features_of(trained, source, work).split(work.batch))
+    else:
+        parts = (part for _, part in batches(trained, source, work))
+    for part in parts:
+        yield part.to(work.place())
 
 
 def batches(trained: Trained, source: Source, work: Work, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:

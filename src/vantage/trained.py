@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vantage import checkpoint, settings
 from vantage.encoders.backbones import Backbone, width_of
+from vantage.encoders.depths import GRIDS, maps
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
@@ -200,6 +201,12 @@ class _Joined(nn.Module):
         pairs = zip(self.backbones, self.channels, strict=True)
         return torch.cat([backbone(images[:, some]) for backbone, some in pairs], 1)
 
+    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d _ _"]]:
+        """At each depth the maps of all backbones, channels of the first before those of the next."""
+        pairs = zip(self.backbones, self.channels, strict=True)
+        each = [maps(backbone, images[:, some]) for backbone, some in pairs]
+        return [torch.cat(depth, 1) for depth in zip(*each, strict=True)]
+
     def extra_repr(self) -> str:
         return f"channels={self.channels}"
 
@@ -214,6 +221,10 @@ class _Pixels(nn.Module):
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         return F.adaptive_avg_pool2d(images, self.side).flatten(1)
+
+    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b c _ _"]]:
+        """The pixels, at every depth that a network would have."""
+        return [F.adaptive_avg_pool2d(images, self.side)] * len(GRIDS)
 
     def extra_repr(self) -> str:
         return f"side={self.side}"

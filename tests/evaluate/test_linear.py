@@ -13,8 +13,9 @@ from vantage.data.order import epoch_order
 from vantage.data.source import Subset
 from vantage.embedding import encode
 from vantage.errors import UserError
-from vantage.evaluate import LinearMoCo, LinearPyContrast, linear
-from vantage.evaluate.heads import Heads
+from vantage.evaluate import LinearMoCo, LinearPyContrast, crops, side_by_side
+from vantage.evaluate.heads import Descent, Heads
+from vantage.evaluate.side_by_side import normal_start, torch_start
 from vantage.trained import random_encoder
 from vantage.views.recipes import linear_training
 
@@ -44,9 +45,9 @@ def test_pycontrast_s_rate_falls_at_30_40_and_50(tmp_path: Path, monkeypatch: py
 
 
 def test_initial_weights_are_the_protocols() -> None:
-    weight, bias = linear._moco_head(50, 512)
+    weight, bias = normal_start(50, 512)
     assert float(weight.std()) == pytest.approx(0.01, rel=0.05) and not bias.any()
-    weight, bias = linear._torch_head(50, 512)
+    weight, bias = torch_start(50, 512)
     assert weight.abs().max() <= 512**-0.5 and float(weight.std()) == pytest.approx((3 * 512) ** -0.5, rel=0.05)
 
 
@@ -58,8 +59,8 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
     with pytest.MonkeyPatch.context() as patch:
         start = Heads.__init__
 
-        def remember(self: Heads, weight: Tensor, bias: Tensor, rates: tuple[float, ...]) -> None:
-            start(self, weight, bias, rates)
+        def remember(self: Heads, weight: Tensor, bias: Tensor, rates: tuple[float, ...], descent: Descent) -> None:
+            start(self, weight, bias, rates, descent)
             kept.append(self)
 
         patch.setattr(Heads, "__init__", remember)
@@ -76,10 +77,10 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
     view = linear_training(32, (0.08, 1.0), trained.view.statistics)
     for epoch in range(4):
         optimizer.param_groups[0]["lr"] = rate * (1, 1, 0.1, 0.01)[epoch]
-        rows = epoch_order(45, draws.mix(0, linear._ORDER), epoch).split(10)
+        rows = epoch_order(45, draws.mix(0, crops._ORDER), epoch).split(10)
         assert [len(part) for part in rows] == [10, 10, 10, 10, 5]
         for step, part in enumerate(rows):
-            generator = torch.Generator().manual_seed(draws.mix(0, linear._VIEWS, epoch, step))
+            generator = torch.Generator().manual_seed(draws.mix(0, crops._VIEWS, epoch, step))
             views = view.batch(torch.stack([train.image(n) for n in part.tolist()]), generator)
             optimizer.zero_grad()
             nn.functional.cross_entropy(layer(encode(trained.backbone, views)), part % 3).backward()
@@ -131,7 +132,7 @@ def test_a_backbone_that_changes_voids_the_result(tmp_path: Path, monkeypatch: p
         backbone.train()
         return backbone(views).detach()
 
-    monkeypatch.setattr(linear, "encode", careless)
+    monkeypatch.setattr(side_by_side, "encode", careless)
     with pytest.raises(RuntimeError, match="the backbone changed"):
         LinearMoCo(rates=(1.0,), epochs=1, batch=16)(trained, images(40, 0), images(8, 1), work(tmp_path))
 

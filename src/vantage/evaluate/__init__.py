@@ -5,7 +5,8 @@ from vantage.evaluate.evaluation import Result, evaluate, split
 from vantage.evaluate.heads import Heads
 from vantage.evaluate.knn import KNN, NearestNeighbour
 from vantage.evaluate.labelled import held_out
-from vantage.evaluate.linear import LinearMoCo, LinearPyContrast
+from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
+from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 
@@ -14,9 +15,12 @@ __all__ = [
     "Accuracy",
     "EvaluationProtocol",
     "Heads",
+    "LinearCMC",
     "LinearCached",
     "LinearMoCo",
+    "LinearMulti",
     "LinearPyContrast",
+    "LinearRing",
     "Logistic",
     "NearestNeighbour",
     "Outcome",

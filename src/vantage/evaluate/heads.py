@@ -8,6 +8,7 @@ graph is built.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,9 +16,20 @@ from torch import Tensor
 
 from vantage.evaluate.accuracy import best_classes
 
-__all__ = ["Heads"]
+__all__ = ["Descent", "Heads"]
 
-_MOMENTUM = 0.9
+
+@dataclass(frozen=True)
+class Descent:
+    """SGD as torch does it: v ← momentum · v + g + weight_decay · w, then w ← w − lr · v; with Nesterov's momentum
+    w ← w − lr · (g + weight_decay · w + momentum · v)."""
+
+    momentum: float = 0.9
+    """Weight of the past in the velocity, in [0, 1)."""
+    weight_decay: float = 0.0
+    """L2 penalty of weights and biases, added to the gradient."""
+    nesterov: bool = False
+    """Whether a step looks ahead along the velocity."""
 
 
 class Heads:
@@ -27,9 +39,16 @@ class Heads:
     weight: Float[Tensor, "r c d"]
     bias: Float[Tensor, "r c"]
 
-    def __init__(self, weight: Float[Tensor, "c d"], bias: Float[Tensor, "c"], rates: Sequence[float]) -> None:
+    def __init__(
+        self,
+        weight: Float[Tensor, "c d"],
+        bias: Float[Tensor, "c"],
+        rates: Sequence[float],
+        descent: Descent = Descent(),
+    ) -> None:
         """All start equal, at `weight` and `bias`."""
         count = len(rates)
+        self._descent = descent
         self.weight = weight.expand(count, -1, -1).clone()
         self.bias = bias.expand(count, -1).clone()
         self._rate = torch.tensor(rates, dtype=weight.dtype, device=weight.device)
@@ -38,8 +57,7 @@ class Heads:
 
     @torch.no_grad()
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
-        """One step of SGD with momentum .9 and no weight decay, at `factor` times each head's rate, on the mean
-        cross-entropy.
+        """One step of SGD at `factor` times each head's rate, on the mean cross-entropy.
 
         Nothing happens for a batch without images.
         """
@@ -51,25 +69,36 @@ class Heads:
         flat = error.transpose(0, 1).flatten(1)
         weight_gradient = (flat.T @ features).view_as(self.weight)
         rate = factor * self._rate
-        self._weight_velocity.mul_(_MOMENTUM).add_(weight_gradient)
-        self._bias_velocity.mul_(_MOMENTUM).add_(error.sum(1))
-        self.weight -= rate[:, None, None] * self._weight_velocity
-        self.bias -= rate[:, None] * self._bias_velocity
+        self.weight -= rate[:, None, None] * self._moved(self.weight, weight_gradient, self._weight_velocity)
+        self.bias -= rate[:, None] * self._moved(self.bias, error.sum(1), self._bias_velocity)
 
     @torch.no_grad()
     def accuracies(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> list[float]:
         """Share of right first guesses of each head, in per cent; a head that diverged has none right."""
-        right = torch.zeros(len(self.bias), dtype=torch.float64, device=features.device)
+        return (100.0 * self.right(features, label).double() / len(label)).tolist()
+
+    @torch.no_grad()
+    def right(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> Int[Tensor, "r"]:
+        """How many first guesses of each head are right; of a head that diverged none."""
+        right = torch.zeros(len(self.bias), dtype=torch.int64, device=features.device)
         for part, wanted in zip(features.split(1024), label.split(1024), strict=True):
             logits = self._logits(part)
             right += ((logits.argmax(2) == wanted) & self._finite()[:, None]).sum(1)
-        return (100.0 * right / len(label)).tolist()
+        return right
 
     @torch.no_grad()
     def predict(self, head: int, features: Float[Tensor, "n d"]) -> Int[Tensor, "n t"]:
         """The first five classes (fewer where there are fewer) by one head, best first."""
         scores = (part @ self.weight[head].T + self.bias[head] for part in features.split(4096))
         return torch.cat([best_classes(score) for score in scores])
+
+    def _moved(self, value: Tensor, gradient: Tensor, velocity: Tensor) -> Tensor:
+        """The step at rate 1; the velocity is updated."""
+        how = self._descent
+        if how.weight_decay:
+            gradient = gradient + how.weight_decay * value
+        velocity.mul_(how.momentum).add_(gradient)
+        return gradient + how.momentum * velocity if how.nesterov else velocity
 
     def _logits(self, features: Float[Tensor, "b d"]) -> Float[Tensor, "r b c"]:
         flat = features @ self.weight.flatten(0, 1).T

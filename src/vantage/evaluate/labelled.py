@@ -1,21 +1,21 @@
 """The labelled images of a source, and which of them are held out to choose settings by.
 
-n: images   d: width of the features   h, w: size of an image in pixels
+n: images   m: test images   d: width of the features   h, w: size of an image in pixels   c: classes
 """
 
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.source import Source, Subset, labels_of, stamp_of
+from vantage.data.source import Source, Subset, labels_of, marks_in, stamp_of
 from vantage.embedding import Work, features_of
 from vantage.errors import UserError
 from vantage.trained import Trained
 
-__all__ = ["Labelled", "Renumbered", "held_out", "labelled", "with_labels"]
+__all__ = ["Labelled", "Renumbered", "check_classes", "held_out", "labelled", "with_labels"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,15 @@ class Renumbered:
         """The source's own."""
         return stamp_of(self.source)
 
+    def marks(self) -> Int8[Tensor, "n c"] | None:
+        """The source's own in the order of the training source's classes; −1 for those it does not know."""
+        own = marks_in(self.source)
+        if own is None:
+            return None
+        found = torch.full((len(own), len(self.classes)), -1, dtype=torch.int8)
+        found[:, self._number] = own
+        return found
+
 
 def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
     """Features of the labelled images of a source, cached. Raises `UserError` where there are none."""
@@ -85,6 +94,11 @@ def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
 
 def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
     """The labelled images of a source, and their labels. Raises `UserError` where there are none."""
+    if marks_in(source) is not None:
+        raise UserError(
+            "this protocol needs one class an image, but these images are marked with several: judge them by svm or"
+            " lowshot, or name a set of one class an image"
+        )
     label = labels_of(source)
     known = (label >= 0).nonzero().squeeze(1)
     if not len(known):
@@ -93,6 +107,24 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
             " of its own, or name the classes in a list file"
         )
     return (source, label) if len(known) == len(label) else (Subset(source, known), label[known])
+
+
+def check_classes(label: Int[Tensor, "n"], test_label: Int[Tensor, "m"]) -> None:
+    """Refuse, with a `UserError`, training images of one class only, and test images of no class that was trained.
+
+    A class of the test images that no training image has is no mistake: its images count as wrong.
+    """
+    known = label.unique()
+    if len(known) < 2:
+        raise UserError(
+            f"all {len(label)} labelled training images are of one class, so there is nothing to tell apart: give"
+            " images of two classes or more"
+        )
+    if not torch.isin(test_label, known).any():
+        raise UserError(
+            f"none of the {len(test_label)} test images is of a class that the training images have: name sets with the"
+            " same classes (a folder of each name)"
+        )
 
 
 def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
