@@ -1,0 +1,43 @@
+"""What two views of a clip have in common, and the seven combinations of the paper's table."""
+
+from dataclasses import dataclass
+
+from vantage.errors import UserError
+
+__all__ = ["COMBINATIONS", "Shared"]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Which factors the second view takes from the clip; the others are drawn anew (arXiv 2005.10243, section 4.1)."""
+
+    digit: bool = False
+    """The digit."""
+
+    background: bool = False
+    """The background image and its crop."""
+
+    location: bool = False
+    """Where the digit is in the last frame."""
+
+    def __post_init__(self) -> None:
+        if not (self.digit or self.background or self.location):
+            raise UserError("two views that share nothing have nothing to learn from: share at least one factor")
+
+    @property
+    def name(self) -> str:
+        """The shared factors in words, such as "digit, location"."""
+        factors = {"background": self.background, "digit": self.digit, "location": self.location}
+        return ", ".join(name for name, shared in factors.items() if shared)
+
+
+COMBINATIONS: tuple[Shared, ...] = (
+    Shared(digit=True),
+    Shared(background=True),
+    Shared(location=True),
+    Shared(digit=True, background=True, location=True),
+    Shared(digit=True, background=True),
+    Shared(background=True, location=True),
+    Shared(digit=True, location=True),
+)
+"""The seven rows of Table 4, in its order."""

@@ -1,0 +1,37 @@
+"""Small stocks of digits and backgrounds, and sources of them, for the tests of moving digits."""
+
+import numpy as np
+import torch
+
+from vantage.data.arrays import Arrays
+from vantage.moving import Stock
+
+
+def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: int = 0) -> Stock:
+    """Random pixels, labels in turn."""
+    generator = torch.Generator().manual_seed(seed)
+    pixels = torch.randint(0, 256, (images, channels, side, side), generator=generator, dtype=torch.uint8)
+    return Stock(pixels, torch.arange(images) % classes, tuple(map(str, range(classes))))
+
+
+def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":
+    """Digits that can be told apart: class n has a light block at the n-th of twelve places."""
+    generator = np.random.default_rng(seed)
+    pixels = np.zeros((images, 28, 28), dtype=np.uint8)
+    for number in range(images):
+        row, column = divmod(number % classes, 4)
+        pixels[number, 2 + 8 * row : 9 + 8 * row, 7 * column : 6 + 7 * column] = generator.integers(180, 256)
+    return pixels
+
+
+def tints(images: int, classes: int = 10, side: int = 64, seed: int = 1) -> "np.ndarray":
+    """Backgrounds of one colour a class, with noise."""
+    generator = np.random.default_rng(seed)
+    colour = np.random.default_rng(0).integers(0, 120, (classes, 3))[np.arange(images) % classes]
+    noise = generator.integers(0, 40, (images, side, side, 3))
+    return (colour[:, None, None] + noise).astype(np.uint8)
+
+
+def source(pixels: "np.ndarray", classes: int = 10, labelled: bool = True) -> Arrays:
+    """A source whose labels go in turn."""
+    return Arrays(pixels, np.arange(len(pixels)) % classes if labelled else None, "made for the test")
