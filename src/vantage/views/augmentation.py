@@ -14,8 +14,9 @@ from vantage.errors import UserError
 from vantage.views.geometry import RandomResizedCrop
 from vantage.views.operation import Operation, rows
 
-PIECE = 1 << 22
-"""Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in the cache."""
+PIECE = 1 << 20
+"""Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in a core's own cache:
+one image of 224 pixels, which is then either changed or not, and never copied to be put in its place."""
 
 
 @runtime_checkable
@@ -126,7 +127,7 @@ def _run(
     images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], drawn: list[Any], start: int, stop: int
 ) -> Float[Tensor, "m c _ _"]:
     """The images from `start` to `stop`, changed by every operation in turn."""
-    part = images[start:stop].contiguous() * (1 / 255)
+    part = images[start:stop].contiguous().float().mul_(1 / 255)  # one call for both is twice as slow
     for operation, parameters in zip(operations, drawn, strict=True):
         part = operation.apply(part, rows(parameters, start, stop))
     return part

@@ -5,7 +5,6 @@ a block
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from vantage.views.geometry import reflection
-from vantage.views.operation import check_probability, check_range, chosen, coin, uniform
+from vantage.views.operation import check_probability, check_range, chosen, coin, put_back, taken, uniform
 
 BLOCK = 32
 """Pixels of a line that are filtered by one matrix product: more waste zeros, fewer are not worth the call."""
@@ -65,13 +64,17 @@ class GaussianBlur:
         if len(sigma) == 0:
             return images
         kernel = gaussian(sigma, self.radius).to(images.device, images.dtype, non_blocking=True)
-        return images.index_copy(0, which, blur(images.index_select(0, which), kernel))
+        return put_back(images, which, blur(taken(images, which), kernel))
 
 
 def gaussian(sigma: Float[Tensor, "m"], radius: int) -> Float[Tensor, "m k"]:
-    """Kernels at whole pixels from -radius to radius, each of sum 1."""
+    """Kernels at whole pixels from -radius to radius, each of sum 1; taps too small to change a sum are 0.
+
+    Left as they are, some are numbers so small that a CPU takes twenty times as long over them.
+    """
     place = torch.arange(-radius, radius + 1, dtype=torch.float64)
-    return torch.softmax(-0.5 * (place / sigma.double().unsqueeze(1)) ** 2, 1).to(sigma.dtype)
+    kernel = torch.softmax(-0.5 * (place / sigma.double().unsqueeze(1)) ** 2, 1)
+    return torch.where(kernel > torch.finfo(sigma.dtype).eps ** 2, kernel, 0.0).to(sigma.dtype)
 
 
 def blur(images: Float[Tensor, "m c h w"], kernel: Float[Tensor, "m k"]) -> Float[Tensor, "m c h w"]:
@@ -81,25 +84,34 @@ def blur(images: Float[Tensor, "m c h w"], kernel: Float[Tensor, "m k"]) -> Floa
     products with the blocks of a band matrix it is as fast for any.
     """
     count, channels, height, width = images.shape
+    down = _blocks(kernel, height)
+    across = down if width == height else _blocks(kernel, width)
     lines = images.reshape(count, channels * height, width)
-    columns = [lines[:, :, low:high] @ matrix.mT for low, high, matrix in _blocks(kernel, width)]
-    wide = torch.cat(columns, 2).view(images.shape)
-    rows = [matrix.unsqueeze(1) @ wide[:, :, low:high] for low, high, matrix in _blocks(kernel, height)]
-    return torch.cat(rows, 2)
+    wide = torch.cat([lines[:, :, low:high] @ matrix.mT for low, high, matrix in across], 2).view(images.shape)
+    return torch.cat([matrix.unsqueeze(1) @ wide[:, :, low:high] for low, high, matrix in down], 2)
 
 
-def _blocks(kernel: Float[Tensor, "m k"], side: int) -> Iterator[tuple[int, int, Float[Tensor, "m y n"]]]:
+def _blocks(kernel: Float[Tensor, "m k"], side: int) -> list[tuple[int, int, Float[Tensor, "m y n"]]]:
     """The filter on a line of `side` pixels, `BLOCK` outputs at a time: the inputs' range, and the matrix."""
-    radius = kernel.shape[1] // 2
+    ranges, placement = _placement(side, kernel.shape[1] // 2, kernel.device)
+    matrices = (kernel @ placement).split([(stop - start) * (high - low) for start, stop, low, high in ranges], 1)
+    return [
+        (low, high, matrix.view(len(kernel), stop - start, high - low))
+        for (start, stop, low, high), matrix in zip(ranges, matrices, strict=True)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _placement(
+    side: int, radius: int, device: torch.device
+) -> tuple[list[tuple[int, int, int, int]], Float[Tensor, "k _"]]:
+    """The blocks of a line: the range of its outputs and of its inputs; and for every tap all blocks' matrices (outputs
+    x inputs), flat, one after the other."""
+    sources = reflection(side, radius).unfold(0, 2 * radius + 1, 1)
+    ranges, placed = [], []
     for start in range(0, side, BLOCK):
-        low, high, placement = _placement(side, radius, start, kernel.device)
-        yield low, high, (kernel @ placement).view(len(kernel), -1, high - low)
-
-
-@lru_cache(maxsize=256)
-def _placement(side: int, radius: int, start: int, device: torch.device) -> tuple[int, int, Float[Tensor, "k _"]]:
-    """For the outputs from `start` on: the inputs' range, and per tap the (outputs x inputs) matrix."""
-    sources = reflection(side, radius).unfold(0, 2 * radius + 1, 1)[start : start + BLOCK]
-    low, high = int(sources.min()), int(sources.max()) + 1
-    picked = functional.one_hot(sources - low, high - low).permute(1, 0, 2).flatten(1)
-    return low, high, picked.float().to(device)
+        part = sources[start : start + BLOCK]
+        low, high = int(part.min()), int(part.max()) + 1
+        ranges.append((start, start + len(part), low, high))
+        placed.append(functional.one_hot(part - low, high - low).permute(1, 0, 2).flatten(1))
+    return ranges, torch.cat(placed, 1).float().to(device)

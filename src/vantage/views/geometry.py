@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from vantage.errors import UserError
-from vantage.views.operation import check_probability, check_range, chosen, coin
+from vantage.views.operation import check_probability, check_range, chosen, coin, put_back, taken
 
 TRIES = 10
 """How often a box is drawn before the central one is taken, as in torchvision."""
@@ -152,7 +152,7 @@ class Flip:
     def apply(self, images: Float[Tensor, "b c h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
         """The images, mirrored where `drawn` is true."""
         which = chosen(drawn, images.device)
-        return images.index_copy(0, which, images.index_select(0, which).flip(3))
+        return put_back(images, which, taken(images, which).flip(3)) if len(which) else images
 
 
 def interpolation(

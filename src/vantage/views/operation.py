@@ -45,6 +45,19 @@ def chosen(on: Bool[Tensor, "b"], device: torch.device) -> Int[Tensor, "m"]:
     return on.nonzero().squeeze(1).to(device, non_blocking=True)
 
 
+def taken(images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"]) -> Float[Tensor, "m c h w"]:
+    """The images numbered `where`, of which there is at least one. A single image is handed on uncopied: not to be
+    written to."""
+    return images if len(images) == 1 else images.index_select(0, where)
+
+
+def put_back(
+    images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"], changed: Float[Tensor, "m c h w"]
+) -> Float[Tensor, "b c h w"]:
+    """The images, those numbered `where`, of which there is at least one, replaced by `changed`."""
+    return changed if len(images) == 1 else images.index_copy(0, where, changed)
+
+
 def rows(drawn: Any, start: int, stop: int) -> Any:
     """The parameters of the images from `start` to `stop`, in the form that `drawn` has."""
     if isinstance(drawn, Tensor):
