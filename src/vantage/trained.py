@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vantage import checkpoint, settings
 from vantage.encoders.backbones import Backbone, width_of
-from vantage.encoders.depths import GRIDS, maps
+from vantage.encoders.depths import maps
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
@@ -28,7 +28,7 @@ from vantage.views.patches import Patches
 from vantage.views.spaces import RGB, InSpace
 from vantage.views.statistics import Statistics
 
-__all__ = ["Trained", "backbone_of", "digest_of", "evaluation_view", "load", "random_encoder", "raw_pixels"]
+__all__ = ["Pixels", "Trained", "backbone_of", "digest_of", "evaluation_view", "load", "random_encoder", "raw_pixels"]
 
 _NETWORKS = "learner.networks."
 _WHOLE = 96
@@ -98,7 +98,7 @@ def raw_pixels(run: Run, network: int | None = None) -> Trained:
     """The baseline without an encoder: the pixels of the same view, normalised, averaged down to 32 x 32 where it is
     larger."""
     view = evaluation_view(run, network)
-    return Trained(_Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
+    return Trained(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
 
 
 def evaluation_view(run: Run, network: int | None = None) -> Evaluation:
@@ -211,20 +211,19 @@ class _Joined(nn.Module):
         return f"channels={self.channels}"
 
 
-class _Pixels(nn.Module):
-    """Pixels as features."""
+class Pixels(nn.Module):
+    """Pixels as features: what the baseline without an encoder has for a backbone."""
 
     def __init__(self, size: int, channels: int = 3, most: int = 32) -> None:
+        """Of images of `size` by `size` pixels, averaged down to `most` where they are larger."""
         super().__init__()
         self.side = min(size, most)
         self.width = channels * self.side**2
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+        """Pixels of each image, channel by channel."""
         return F.adaptive_avg_pool2d(images, self.side).flatten(1)
 
-    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b c _ _"]]:
-        """The pixels, at every depth that a network would have."""
-        return [F.adaptive_avg_pool2d(images, self.side)] * len(GRIDS)
-
     def extra_repr(self) -> str:
+        """The side: part of what tells two of them apart."""
         return f"side={self.side}"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vantage.data.source import Source
 from vantage.embedding import Work, in_threads
-from vantage.encoders.depths import AtDepth, AtDepths
+from vantage.encoders.depths import AtDepth, AtDepths, Depth
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy
 from vantage.evaluate.heads import Descent
@@ -21,7 +21,7 @@ from vantage.evaluate.labelled import with_labels
 from vantage.evaluate.linear import on_features, training_view
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.side_by_side import Plan, Verdict, check_settings, judge, normal_start, torch_start
-from vantage.trained import Trained
+from vantage.trained import Pixels, Trained
 from vantage.views.colour import ColourJitter
 from vantage.views.lighting import Lighting
 from vantage.views.statistics import Statistics
@@ -66,13 +66,14 @@ class LinearRing:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        deepest = AtDepth(trained.backbone, -1, nn.Identity(), _example(trained)).eval()
         view = replace(trained.view, statistics=statistics_of(trained, train, work))
-        seen = replace(trained, backbone=deepest, view=view)
+        seen = replace(trained, view=view)
+        if not isinstance(trained.backbone, Pixels):  # which have no depth
+            seen = replace(seen, backbone=AtDepth(trained.backbone, -1, nn.Identity(), _example(trained)).eval())
         crops = training_view(seen, self.smallest_area)
         plan = Plan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
         found = on_features(plan, seen, train, test, work)
-        told = {"mean": list(view.statistics.mean), "std": list(view.statistics.std), "features": deepest.width}
+        told = {"mean": list(view.statistics.mean), "std": list(view.statistics.std), "features": seen.width}
         return replace(found, details=told)
 
 
@@ -87,8 +88,9 @@ class LinearMulti:
     .01, times .1 after epochs 30, 60 and 90 of 100. Training images are cropped, flipped, jittered (brightness,
     contrast and saturation by .4) and lit (`Lighting`).
 
-    All depths are reported. The first number is that of the depth with the best accuracy on training images held out
-    of other classifiers; papers report the depth that is best on the test images, which is reported too and called so.
+    All depths are reported; raw pixels have one. The first number is that of the depth with the best accuracy on
+    training images held out of other classifiers; papers report the depth that is best on the test images, which is
+    reported too and called so.
     Places205 in the paper: 28 epochs, falls .25, .5 and .75, and other crops, which are not here.
 
     Raises `UserError` for a backbone that shows no maps.
@@ -122,21 +124,23 @@ class LinearMulti:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        depths = AtDepths(trained.backbone, _example(trained)).eval()
-        seen = replace(trained, backbone=depths)
+        seen, depths = trained, (Depth("pixels", trained.width, len(trained.view.channels)),)
+        if not isinstance(trained.backbone, Pixels):  # which have no depth
+            backbone = AtDepths(trained.backbone, _example(trained)).eval()
+            seen, depths = replace(trained, backbone=backbone), backbone.depths
         crops = training_view(seen, self.smallest_area, ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
         falls = tuple(round(share * self.epochs) for share in self.falls)
         plan = Plan(
             self.rates, self.epochs, self.batch, crops, self.seed, falls, 0.1, normal_start,
             Descent(0.9, self.weight_decay, nesterov=True), partial(nn.BatchNorm1d, affine=False),
         )  # fmt: skip
-        return _told(judge(plan, depths.depths, seen, train, test, work), depths, self.rates)
+        return _told(judge(plan, depths, seen, train, test, work), depths, self.rates)
 
 
-def _told(found: Verdict, seen: AtDepths, rates: tuple[float, ...]) -> Outcome:
+def _told(found: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
     """All depths, and first the one that the images held out choose (of equal ones the deepest)."""
     each = [accuracy(guess, found.label, found.classes) for guess in found.guess]
-    names = [depth.name for depth in seen.depths]
+    names = [depth.name for depth in depths]
     known = [max(accuracies) for accuracies in found.held_out] or [0.0]
     best = max(range(len(known)), key=lambda number: (known[number], number))
     measures = each[best].measures() | {f"{name} top-1": one.top1 for name, one in zip(names, each, strict=True)}
@@ -145,7 +149,7 @@ def _told(found: Verdict, seen: AtDepths, rates: tuple[float, ...]) -> Outcome:
         "depth": names[best], "rate": found.rate[best], "by": found.by, "held_out_accuracy": known
     }  # fmt: skip
     details = {
-        "depths": [depth._asdict() for depth in seen.depths],
+        "depths": [depth._asdict() for depth in depths],
         "rates": list(rates),
         "rate of each depth": list(found.rate),
         "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in found.held_out],

@@ -1,0 +1,261 @@
+"""Linear protocols of CMC, Ring and InterCLR: each against a plain loop with torch's own layers and optimizer."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mapped import Mapped, mapped_run, plainly, two_run
+from tiny import images, tiny_run, work
+from torch import Tensor, nn
+
+from vantage import draws
+from vantage.data.arrays import Arrays
+from vantage.data.order import epoch_order
+from vantage.data.source import Subset
+from vantage.embedding import features_in_parts
+from vantage.errors import UserError
+from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing, crops
+from vantage.evaluate.linear_depths import statistics_of
+from vantage.evaluate.side_by_side import Classifiers
+from vantage.trained import Trained, random_encoder, raw_pixels
+from vantage.views import Augmentation, ColourJitter, Flip, Lighting, RandomResizedCrop, Statistics
+from vantage.views.operation import Operation
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[Classifiers]:
+    """All classifiers that are made, in order: those of all training images first."""
+    made: list[Classifiers] = []
+    start = Classifiers.__init__
+
+    def remember(self, *arguments) -> None:
+        start(self, *arguments)
+        made.append(self)
+
+    monkeypatch.setattr(Classifiers, "__init__", remember)
+    return made
+
+
+def views_of(
+    source: Arrays, batch: int, area: float, operations: tuple[Operation, ...]
+) -> Callable[[int], list[tuple[Tensor, Tensor]]]:
+    """The crops that an epoch must have, with labels."""
+    view = Augmentation(RandomResizedCrop(32, (area, 1.0)), (Flip(0.5), *operations))
+
+    def epoch(number: int) -> list[tuple[Tensor, Tensor]]:
+        parts = epoch_order(len(source), draws.mix(0, crops._ORDER), number).split(batch)
+        made = []
+        for step, rows in enumerate(parts):
+            generator = torch.Generator().manual_seed(draws.mix(0, crops._VIEWS, number, step))
+            label = torch.tensor([source.label(row) for row in rows.tolist()])
+            made.append((view.batch(torch.stack([source.image(row) for row in rows.tolist()]), generator), label))
+        return made
+
+    return epoch
+
+
+@torch.no_grad()
+def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalised_by_their_own_statistics(
+    tmp_path: Path, kept: list[Classifiers]
+) -> None:
+    trained, train, test = random_encoder(mapped_run()), images(30, 0), images(24, 1)
+    found = LinearRing(epochs=3, batch=8)(trained, train, test, work(tmp_path))
+
+    pixels = torch.stack([train.image(number) for number in range(30)]).double() / 255
+    mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3), correction=0)
+    normalise = Statistics(tuple(mean.tolist()), tuple(std.tolist())).normalise()
+    assert found.details["mean"] == pytest.approx(mean.tolist(), abs=1e-6)
+    assert found.details["std"] == pytest.approx(std.tolist(), abs=1e-6)
+    assert found.details["features"] == 6 * 4 * 4 and found.chosen == {"rate": 0.01, "by": "the protocol"}
+
+    torch.manual_seed(0)
+    layer = nn.Linear(96, 3)
+    epochs = views_of(train, 8, 0.2, (normalise,))
+    network = trained.backbone
+    assert isinstance(network, Mapped)
+    with torch.enable_grad():
+        plainly(
+            layer,
+            torch.optim.SGD(layer.parameters(), 0.01, momentum=0.9),
+            [0.01] * 3,
+            lambda epoch: [(network.maps(views)[-1].flatten(1), label) for views, label in epochs(epoch)],
+        )
+    torch.testing.assert_close(kept[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-4, atol=1e-6)
+    shown = torch.stack([test.image(number) for number in range(24)]) / 255
+    logits = layer(network.maps(normalise.apply(shown, torch.empty(24, 0)))[-1].flatten(1))
+    right = logits.argmax(1) == torch.arange(24) % 3
+    assert found.accuracy.top1 == pytest.approx(100 * float(right.double().mean()))
+
+
+def test_multi_is_nesterov_with_decay_on_normalised_maps_of_each_depth(tmp_path: Path, kept: list[Classifiers]) -> None:
+    trained, train, test = random_encoder(mapped_run()), images(40, 0), images(24, 1)
+    protocol = LinearMulti(rates=(0.05,), epochs=10, batch=9, weight_decay=0.01)
+    found = protocol(trained, train, test, work(tmp_path))
+    changes = (ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1), *trained.view.operations)
+    epochs = views_of(train, 9, 0.08, changes)
+    network = trained.backbone
+    assert isinstance(network, Mapped)
+    torch.manual_seed(0)
+    starts = [torch.randn(3, 4 * 9) * 0.01, torch.randn(3, 6 * 4) * 0.01]
+    shown = trained.view.finish(torch.stack([test.image(number) for number in range(24)]))
+    for depth, (grid, channels, start) in enumerate(zip((3, 2), (4, 6), starts, strict=True)):
+        pool = nn.AdaptiveAvgPool2d(grid)
+        classifier = nn.Linear(channels * grid**2, 3)
+        with torch.no_grad():
+            classifier.weight.copy_(start)
+            classifier.bias.zero_()
+        layer = nn.Sequential(nn.BatchNorm2d(channels, affine=False), nn.Flatten(), classifier)
+        plainly(
+            layer,
+            torch.optim.SGD(layer.parameters(), 0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+            [0.05] * 3 + [0.005] * 3 + [0.0005] * 3 + [0.00005],
+            lambda epoch, depth=depth, pool=pool: [
+                (pool(network.maps(views)[depth]).detach(), label) for views, label in epochs(epoch)
+            ],
+        )
+        torch.testing.assert_close(kept[0].heads[depth].weight[0], classifier.weight.detach(), rtol=2e-3, atol=2e-5)
+        right = layer.eval()(pool(network.maps(shown)[depth])).argmax(1) == torch.arange(24) % 3
+        assert found.measures[f"depth {depth + 1} top-1"] == pytest.approx(100 * float(right.double().mean()))
+        assert not torch.allclose(kept[1].heads[depth].weight[0], classifier.weight, atol=1e-3)  # less those held out
+
+
+def test_multi_quotes_the_depth_that_images_held_out_choose_and_names_the_best_of_the_test(tmp_path: Path) -> None:
+    trained, train, test = random_encoder(mapped_run()), images(60, 0, noise=90), images(30, 1, noise=90)
+    protocol = LinearMulti(rates=(1e-5, 0.05), epochs=4, batch=16)
+    found = protocol(trained, train, test, work(tmp_path))
+    chosen = str(found.chosen["depth"])
+    assert found.measures["top-1"] == found.measures[f"{chosen} top-1"]
+    each = [found.measures["depth 1 top-1"], found.measures["depth 2 top-1"]]
+    assert found.measures["best on the test images top-1"] == max(each)
+    known = found.chosen["held_out_accuracy"]
+    assert isinstance(known, list) and chosen == f"depth {2 - known[::-1].index(max(known))}"
+    assert found.details["rate of each depth"] == [0.05, 0.05]
+    test._labels = (test._labels + 1) % 3  # the choice does not see them
+    assert protocol(trained, train, test, work(tmp_path)).chosen == found.chosen
+
+
+def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Classifiers]) -> None:
+    trained, train, test = random_encoder(two_run()), images(30, 0), images(24, 1)
+    found = LinearCMC(rates=(3.0,), epochs=6, batch=8)(trained, train, test, work(tmp_path))
+    light, colour = (random_encoder(two_run(), network=number) for number in (0, 1))
+    epochs = views_of(train, 8, 0.2, trained.view.operations)
+    torch.manual_seed(0)
+    layer = nn.Linear(11, 3)
+    with torch.no_grad():
+        torch.manual_seed(0)
+        layer.weight.copy_(torch.randn(3, 11) * 0.01)
+        layer.bias.zero_()
+
+    @torch.no_grad()
+    def joined(views: Tensor) -> Tensor:
+        return torch.cat([light.backbone(views[:, :1]), colour.backbone(views[:, 1:])], 1)
+
+    rates = [3.0, 3.0, 3.0, 0.6, 0.12, 0.024]
+    plainly(
+        layer,
+        torch.optim.SGD(layer.parameters(), 3.0, momentum=0.9),
+        rates,
+        lambda epoch: [(joined(views), label) for views, label in epochs(epoch)],
+    )
+    torch.testing.assert_close(kept[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-3, atol=1e-4)
+    assert found.train_images == 30
+
+
+def test_cmc_wants_all_encoders_of_a_run_with_several(tmp_path: Path) -> None:
+    one, part = random_encoder(tiny_run()), random_encoder(two_run(), network=0)
+    with pytest.raises(UserError, match=r"the run \(moco_v2\) has one encoder for all: take linear-moco"):
+        LinearCMC(epochs=1)(one, images(12, 0), images(6, 1), work(tmp_path))
+    with pytest.raises(UserError, match="one was asked for: leave out --network"):
+        LinearCMC(epochs=1)(part, images(12, 0), images(6, 1), work(tmp_path))
+    found = LinearCMC(rates=(0.1,), epochs=1)(raw_pixels(two_run()), images(12, 0), images(6, 1), work(tmp_path))
+    assert found.test_images == 6
+
+
+@pytest.mark.parametrize("protocol", [LinearRing(epochs=2, batch=16), LinearMulti(epochs=2, batch=16)])
+def test_two_encoders_show_their_maps_together_and_raw_pixels_are_a_baseline(protocol, tmp_path: Path) -> None:
+    train, test = images(20, 0), images(10, 1)
+    both = protocol(random_encoder(two_run()), train, test, work(tmp_path))
+    pixels = protocol(raw_pixels(mapped_run()), train, test, work(tmp_path))
+    assert both.test_images == pixels.test_images == 10
+    if isinstance(protocol, LinearRing):
+        assert both.details["features"] == 11 * 4 * 4 and pixels.details["features"] == 3 * 32 * 32
+    else:
+        assert [depth["channels"] for depth in both.details["depths"]] == [8, 11]
+        assert list(pixels.measures) == ["top-1", "pixels top-1", "best on the test images top-1"]
+
+
+@pytest.mark.parametrize("protocol", [LinearRing(), LinearMulti()])
+def test_a_backbone_without_maps_is_refused(protocol, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="TinyFeatures shows no maps"):
+        protocol(random_encoder(tiny_run()), images(12, 0), images(6, 1), work(tmp_path))
+
+
+@pytest.mark.parametrize("protocol", [LinearMoCo(), LinearRing(), LinearMulti()])
+def test_one_class_and_sets_without_a_common_class_are_refused(protocol, tmp_path: Path) -> None:
+    trained, many = random_encoder(mapped_run()), images(12, 0)
+    with pytest.raises(UserError, match="all 12 labelled training images are of one class"):
+        protocol(trained, images(12, 0, classes=1), many, work(tmp_path))
+    other = images(6, 1)
+    other._labels = other._labels * 0 + 2
+    many._labels = many._labels % 2
+    with pytest.raises(UserError, match="none of the 6 test images is of a class that the training images have"):
+        protocol(trained, many, other, work(tmp_path))
+
+
+def test_a_test_class_without_training_images_counts_as_wrong(tmp_path: Path) -> None:
+    train, test = images(30, 0, noise=10), images(30, 1, noise=10)
+    train = Subset(train, [number for number in range(30) if number % 3 < 2])
+    found = LinearRing(rates=(0.1,), epochs=10, batch=8)(random_encoder(mapped_run()), train, test, work(tmp_path))
+    assert found.accuracy.top1 <= 100 * 2 / 3 + 1e-9
+
+
+@pytest.mark.parametrize("protocol", [LinearCMC, LinearRing, LinearMulti])
+def test_settings_that_make_no_sense_are_refused(protocol) -> None:
+    for settings in ({"rates": ()}, {"rates": (0.0,)}, {"epochs": 0}, {"batch": 0}):
+        with pytest.raises(UserError, match="linear evaluation"):
+            protocol(**settings)
+
+
+def test_courses_that_make_no_sense_are_refused() -> None:
+    for falls in ((0.5, 0.2), (1.0,)):
+        with pytest.raises(UserError, match="give rising shares between 0 and 1"):
+            LinearMulti(falls=falls)
+    with pytest.raises(UserError, match="weight_decay is -1.0"):
+        LinearMulti(weight_decay=-1.0)
+
+
+def test_features_that_do_not_fit_are_made_again_and_are_the_same(tmp_path: Path) -> None:
+    trained, source = random_encoder(mapped_run()), images(37, 0)
+    room = work(tmp_path)
+    none = replace(room, cache=tmp_path / "none", resident_bytes=0)
+    cached, streamed = (torch.cat(list(features_in_parts(trained, source, how))) for how in (room, none))
+    torch.testing.assert_close(cached, streamed, rtol=0, atol=0)
+    assert list((tmp_path / "cache").rglob("*.safetensors")) and not (tmp_path / "none").exists()
+
+
+def test_statistics_are_those_of_the_space_that_the_networks_see(tmp_path: Path) -> None:
+    trained = random_encoder(two_run())
+    assert trained.view.channels == (0, 1, 2)
+    found = statistics_of(trained, images(20, 0), work(tmp_path))
+    shown = torch.stack([images(20, 0).image(number) for number in range(20)])
+    values = trained.view.space.convert(shown / 255).double()
+    assert list(found.mean) == pytest.approx(values.mean((0, 2, 3)).tolist(), rel=1e-5)
+    assert list(found.std) == pytest.approx(values.std((0, 2, 3), correction=0).tolist(), rel=1e-5)
+
+
+def test_images_of_one_colour_cannot_be_normalised(tmp_path: Path) -> None:
+    grey = Arrays(np.full((12, 32, 32, 3), 7, np.uint8), np.arange(12) % 3, "grey")
+    with pytest.raises(UserError, match="a channel of the training images never changes"):
+        statistics_of(random_encoder(mapped_run()), grey, work(tmp_path))
+
+
+def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:
+    """The protocols change the statistics of a copy, never of the encoder they are given."""
+    trained: Trained = random_encoder(mapped_run())
+    before = (trained.view, trained.digest())
+    LinearRing(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
+    LinearMulti(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
+    assert (trained.view, trained.digest()) == before
