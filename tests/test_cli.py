@@ -414,7 +414,7 @@ def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str
         ("embed --help", "--device STR"),
         ("evaluate --help", "nearest-neighbour"),
         ("evaluate knn --help", "--temperature FLOAT"),
-        ("export --help", "{torchvision,timm,safetensors}"),
+        ("export --help", "{torchvision,timm,safetensors,detectron2}"),
         ("demo --help", "--out STR"),
     ],
 )

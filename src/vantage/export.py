@@ -1,9 +1,9 @@
 """Take the backbone elsewhere: a safetensors file, and the few lines of Python that load it there.
 
-Files are safetensors always: loading one executes nothing. The file's own metadata carry the lines, the size and
-the statistics of the pixels it was trained on, and where it comes from. Classifiers are left out, since none was
-trained: the lines put an identity in their place, and then the parameters load with `strict=True` and the outputs
-are the features.
+For Python's libraries a file is safetensors: loading one executes nothing. The file's own metadata carry the lines,
+the size and the statistics of the pixels it was trained on, and where it comes from. Classifiers are left out, since
+none was trained: the lines put an identity in their place, and then the parameters load with `strict=True` and the
+outputs are the features. For Detectron2, which does not read safetensors, a folder is written: see `vantage.detectron2`.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Literal
 from safetensors.torch import save
 
 from vantage.data.cache import written_whole
+from vantage.detectron2.folder import write_folder
 from vantage.encoders.backbones import LAYERS, ResNet, Timm
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
@@ -22,7 +23,7 @@ from vantage.trained import Trained, load
 
 __all__ = ["Exported", "export", "export_backbone"]
 
-Format = Literal["torchvision", "timm", "safetensors"]
+Format = Literal["torchvision", "timm", "safetensors", "detectron2"]
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,17 @@ class Exported:
 
     how: str
     """Python that builds the model as `model` and loads the file from where it was written. The file's metadata have
-    the same lines, under "how", for a file in the current folder."""
+    the same lines, under "how", for a file in the current folder. For Detectron2 the command that trains a detector."""
 
 
 def export(
     run_folder: Path, to: Format, file: Path, network: int | None = None, allow: tuple[str, ...] = ()
 ) -> Exported:
     """Write the backbone of a run's newest checkpoint for torchvision, for timm, or as it is with Vantage's own
-    loading.
+    loading; for Detectron2 with the settings of detectors, and then `file` is a new folder.
 
     Of a run with a network per view, `network` says which. Raises `UserError` where the library has no such network,
-    the file does not end with .safetensors or exists
+    the file does not end with .safetensors, the file or folder exists
     already, the disk is full, or the checkpoint is damaged.
     """
     trained = load(run_folder, network, allow)
@@ -55,6 +56,10 @@ def export(
 
 def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
     """Write an encoder that is already loaded; see `export`."""
+    if to == "detectron2":
+        weights = write_folder(trained, file)
+        how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
+        return Exported(weights, how)
     if file.suffix != ".safetensors":
         raise UserError(f"{file.name} was asked for, but exports are safetensors files: end the name with .safetensors")
     if file.exists():

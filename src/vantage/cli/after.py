@@ -70,11 +70,12 @@ class Exporting:
     run: str
     """Folder of the run."""
 
-    to: Literal["torchvision", "timm", "safetensors"]
+    to: Literal["torchvision", "timm", "safetensors", "detectron2"]
     """Library whose own model loads the file, or safetensors for the parameters as they are."""
 
     out: str = ""
-    """File to write, ending with .safetensors; without, RUN/backbone-FORMAT.safetensors."""
+    """File to write, ending with .safetensors; without, RUN/backbone-FORMAT.safetensors. For detectron2 a folder:
+    weights and settings of detectors; without, RUN/detectron2."""
 
     network: int | None = None
     """Which of the trained networks, for runs that have one per view."""
@@ -160,9 +161,10 @@ def export(words: list[str], voice: Voice) -> int:
     from vantage.export import export as write
 
     which = "" if asked["network"] is None else f"-{asked['network']}"
-    default = Path(asked["run"]) / f"backbone-{asked['to']}{which}.safetensors"
+    kept = f"detectron2{which}" if asked["to"] == "detectron2" else f"backbone-{asked['to']}{which}.safetensors"
+    default = Path(asked["run"]) / kept
     made = write(Path(asked["run"]), asked["to"], Path(asked["out"] or default), asked["network"])
-    voice.note(f"{made.file} is written. To load it:\n")
+    voice.note(f"{made.file} is written. To use it:\n")
     voice.result(made.how)
     return 0
 
