@@ -3,7 +3,7 @@
 For Python's libraries a file is safetensors: loading one executes nothing. The file's own metadata carry the lines,
 the size and the statistics of the pixels it was trained on, and where it comes from. Classifiers are left out, since
 none was trained: the lines put an identity in their place, and then the parameters load with `strict=True` and the
-outputs are the features. For Detectron2, which does not read safetensors, a folder is written: see `vantage.detectron2`.
+outputs are the features. For Detectron2, which does not read safetensors, a folder is written (`vantage.detectron2`).
 """
 
 import json
