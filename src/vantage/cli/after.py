@@ -109,19 +109,18 @@ def embed(words: list[str], voice: Voice) -> int:
 def evaluate(words: list[str], voice: Voice) -> int:
     """Judge a run by labelled images: vantage evaluate knn RUN --data PATH.
 
-    Protocols: knn, nearest-neighbour, linear (as MoCo does), linear-pycontrast, linear-cached.
+    Without --test a fifth of each class is held out for testing.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
             voice.result(inspect.cleandoc(evaluate.__doc__ or ""))
+            voice.result("\n" + "\n".join(f"{name:<19}{_first_line(kind)}" for name, kind in protocols().items()))
             voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
             return 0
         raise UserError("evaluate needs a protocol first, such as: vantage evaluate knn RUN --data PATH")
-    from vantage.evaluate import KNN, LinearCached, LinearMoCo, LinearPyContrast, NearestNeighbour
     from vantage.evaluate import evaluate as judge
 
-    kinds = {kind.name: kind for kind in (KNN, NearestNeighbour, LinearMoCo, LinearPyContrast, LinearCached)}
-    kinds["linear"] = LinearMoCo
+    kinds = protocols()
     if words[0] not in kinds:
         raise UserError(
             f"there is no protocol {words[0]!r}{did_you_mean(words[0], kinds)} (protocols: {', '.join(kinds)})"
@@ -153,6 +152,19 @@ def evaluate(words: list[str], voice: Voice) -> int:
     for line in result.lines():
         voice.result(line)
     return 0
+
+
+def protocols() -> dict[str, type]:
+    """Every protocol by the name it has on the command line; linear is short for linear-moco."""
+    from vantage.evaluate import PROTOCOLS, LinearMoCo
+
+    return {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
+
+
+def _first_line(kind: type) -> str:
+    """What a protocol is, in a line."""
+    words = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
+    return words if len(words) < 100 else words[:97].rsplit(" ", 1)[0] + " …"
 
 
 def export(words: list[str], voice: Voice) -> int:

@@ -10,7 +10,20 @@ from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 
+PROTOCOLS = (
+    KNN,
+    NearestNeighbour,
+    LinearMoCo,
+    LinearPyContrast,
+    LinearCMC,
+    LinearRing,
+    LinearMulti,
+    LinearCached,
+)
+"""Every protocol that `vantage evaluate` and `vantage compare` know."""
+
 __all__ = [
+    "PROTOCOLS",
     "KNN",
     "Accuracy",
     "EvaluationProtocol",
