@@ -22,7 +22,7 @@ from vantage.fitting import parts_of
 from vantage.run import Run
 from vantage.views.channels import Channels
 from vantage.views.colour import Normalise
-from vantage.views.evaluation import Evaluation
+from vantage.views.evaluation import Evaluation, Straight
 from vantage.views.geometry import RandomResizedCrop
 from vantage.views.patches import Patches
 from vantage.views.spaces import RGB, InSpace
@@ -42,7 +42,7 @@ class Trained:
     backbone: nn.Module
     """Images (b, c, h, w), seen through `view`, to features (b, d). In evaluation mode, without gradients."""
 
-    view: Evaluation
+    view: Evaluation | Straight
     """How an image is seen."""
 
     name: str

@@ -5,6 +5,7 @@ from vantage.data.cache import cache_folder
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.folder import Folder
 from vantage.data.loading import Batch, Crops, StreamedImages
+from vantage.data.marked import Marked
 from vantage.data.opening import open_source
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.parquet import Parquet
@@ -12,7 +13,7 @@ from vantage.data.photographs import Photographs
 from vantage.data.reencode import Resized, resize_short_side
 from vantage.data.resident import BUDGET, ResidentImages, decode_all, fits, resident_size
 from vantage.data.scan import BadImage, OnBadImage, Scan, readable, scan
-from vantage.data.source import Source, Subset, labels_of
+from vantage.data.source import MultiLabelled, Source, Subset, labels_of, marks_of
 from vantage.data.tar import Tar
 from vantage.data.torchvision_sets import TorchvisionSet
 
@@ -24,6 +25,8 @@ __all__ = [
     "Batch",
     "Crops",
     "Folder",
+    "Marked",
+    "MultiLabelled",
     "OnBadImage",
     "Parquet",
     "Photographs",
@@ -42,6 +45,7 @@ __all__ = [
     "fits",
     "image_seed",
     "labels_of",
+    "marks_of",
     "open_source",
     "readable",
     "resident_size",

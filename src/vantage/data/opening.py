@@ -7,6 +7,7 @@ from vantage.data.arrays import Arrays
 from vantage.data.cache import cache_folder
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.folder import Folder
+from vantage.data.marked import Marked, voc_splits
 from vantage.data.parquet import Parquet
 from vantage.data.photographs import Photographs
 from vantage.data.source import Source
@@ -32,6 +33,8 @@ def open_source(
     * a folder: every image in it and below; where they lie in several folders, these are the classes
     * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
     * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and perhaps a label
+    * a table file (`.csv`): on each line a path and all classes that the image shows, as `1.jpg,dog,person,chair?`
+    * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`: the split is named, an image shows several classes
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
     * `torchvision:CIFAR10`: a set that torchvision can download
@@ -92,12 +95,15 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
         raise DataError(f"{path}#{part}: this kind of file has no parts. Leave out #{part}")
     if name.endswith(".parquet"):
         return Parquet((path,), max_pixels)
+    if name.endswith(".csv"):
+        return Marked.table(path, max_pixels)
     if name.endswith(_LISTS):
         return Folder.listed(path, max_pixels)
     if is_image_name(path.name):
         raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
     raise DataError(
-        f"{path} is of no kind we can read: name a folder of images, a list (.txt), a .tar, an .npz or a .parquet file"
+        f"{path} is of no kind we can read: name a folder of images, a list (.txt), a table (.csv), a .tar, an .npz or"
+        " a .parquet file"
     )
 
 
@@ -114,7 +120,15 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
                 f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how they begin"
             )
         return Parquet(tuple(path / name for name in chosen), max_pixels)
+    splits = voc_splits(path)
+    if part in splits:
+        return Marked.voc(path, part, max_pixels)
     root = path / part if part else path
+    if splits and (not part or not root.is_dir()):
+        raise DataError(
+            f"{path}{'#' if part else ''}{part} is a set of PASCAL VOC: name a split after # ({', '.join(splits)}), or"
+            " JPEGImages for the images without what they show"
+        )
     if not root.is_dir():
         folders = [name for name in inside if (path / name).is_dir()]
         raise DataError(

@@ -1,6 +1,6 @@
 """What every place that images come from answers, and a source made of some images of another.
 
-h, w: height and width in pixels   n: images chosen
+h, w: height and width in pixels   n: images chosen   c: classes
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
 from vantage.errors import DataError, UnreadableImage
@@ -49,6 +49,16 @@ class Stamped(Protocol):
 
     def stamp(self) -> str:
         """A hash of the sizes and times of change of all files."""
+        ...
+
+
+@runtime_checkable
+class MultiLabelled(Protocol):
+    """A source whose images may show several classes each; `label` is None for all of them."""
+
+    def marks(self) -> Int8[Tensor, "n c"] | None:
+        """Of each image and each of `classes` 1 (it shows the class), −1 (it does not) or 0 (difficult: it shows the
+        class, but hardly so that anybody could tell). None for a source that names one class an image, or wraps one."""
         ...
 
 
@@ -92,6 +102,30 @@ class Subset:
     def stamp(self) -> str:
         """That of the whole source."""
         return stamp_of(self.source)
+
+    def marks(self) -> Int8[Tensor, "n c"] | None:
+        """The rows of the images chosen, where the whole source marks several classes an image."""
+        whole = marks_in(self.source)
+        return None if whole is None else whole[self.numbers]
+
+
+def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
+    """What a multi-label source says of every image and class; None for a source of one class an image."""
+    return source.marks() if isinstance(source, MultiLabelled) else None
+
+
+def marks_of(source: Source) -> Int8[Tensor, "n c"]:
+    """Which classes each image shows (1), does not show (−1), or shows hardly (0), of any source: from its marks, or
+    from its labels. An image that a source of one class an image has no label for is marked −1 everywhere."""
+    found = marks_in(source)
+    if found is None:
+        label = labels_of(source)
+        found = torch.full(
+            (len(label), max(len(source.classes), (int(label.max()) if len(label) else -1) + 1)), -1, dtype=torch.int8
+        )
+        known = label >= 0
+        found[known, label[known]] = 1
+    return found
 
 
 def labels_of(source: Source) -> Int[Tensor, "n"]:

@@ -1,6 +1,8 @@
 """How good a frozen encoder is: nearest neighbours and linear classifiers, by protocols that carry name and version."""
 
 from vantage.evaluate.accuracy import Accuracy, accuracy
+from vantage.evaluate.average_precision import average_precision
+from vantage.evaluate.deepest import MarkedFeatures, deepest, marked
 from vantage.evaluate.evaluation import Result, evaluate, split
 from vantage.evaluate.heads import Heads
 from vantage.evaluate.knn import KNN, NearestNeighbour
@@ -9,6 +11,7 @@ from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
 from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.evaluate.svm import COSTS, SVM
 
 PROTOCOLS = (
     KNN,
@@ -19,12 +22,15 @@ PROTOCOLS = (
     LinearRing,
     LinearMulti,
     LinearCached,
+    SVM,
 )
 """Every protocol that `vantage evaluate` and `vantage compare` know."""
 
 __all__ = [
     "PROTOCOLS",
+    "COSTS",
     "KNN",
+    "SVM",
     "Accuracy",
     "EvaluationProtocol",
     "Heads",
@@ -35,12 +41,16 @@ __all__ = [
     "LinearPyContrast",
     "LinearRing",
     "Logistic",
+    "MarkedFeatures",
     "NearestNeighbour",
     "Outcome",
     "Result",
     "accuracy",
+    "average_precision",
+    "deepest",
     "evaluate",
     "fit_logistic",
     "held_out",
+    "marked",
     "split",
 ]

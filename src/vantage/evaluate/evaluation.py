@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from vantage.data.cache import written_whole
-from vantage.data.source import Source, Subset, hash_of
+from vantage.data.source import Source, Subset, hash_of, marks_in
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.labelled import Renumbered, held_out, with_labels
@@ -18,7 +20,7 @@ from vantage.trained import Trained, load, random_encoder, raw_pixels
 __all__ = ["Result", "evaluate", "split"]
 
 _TEST_SHARE = 0.2
-_LIBRARIES = ("torch", "torchvision", "vantage-ssl")
+_LIBRARIES = ("torch", "torchvision", "scikit-learn", "vantage-ssl")
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def evaluate(
     trained = load(run_folder, network, allow)
     if test is None:
         train, test = split(train)
-        kind = f"a fifth of each class of the same {len(train) + len(test)} labelled images, drawn with seed 0"
+        of = "the" if marks_in(train) is not None else "each class of the"
+        kind = f"a fifth of {of} same {len(train) + len(test)} labelled images, drawn with seed 0"
     else:
         if train.fingerprint() == test.fingerprint():
             raise UserError(
@@ -104,8 +107,12 @@ def evaluate(
 
 
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
-    """Training and test images of one labelled source: `share` of each class is for testing, drawn with `seed`."""
-    source, label = with_labels(source)
+    """Training and test images of one labelled source: `share` of each class is for testing, drawn with `seed`; of a
+    source with several classes an image, `share` of all."""
+    if marks_in(source) is None:
+        source, label = with_labels(source)
+    else:
+        label = torch.zeros(len(source), dtype=torch.int64)
     held = held_out(label, share, seed)
     return Subset(source, (~held).nonzero().squeeze(1)), Subset(source, held.nonzero().squeeze(1))
 

@@ -3,7 +3,7 @@
 from vantage.views.augmentation import Augmentation, ViewMaker, Views
 from vantage.views.channels import Channels, cmc, pycontrast_c
 from vantage.views.colour import ColourJitter, Grayscale, Normalise
-from vantage.views.evaluation import Evaluation
+from vantage.views.evaluation import Evaluation, Straight
 from vantage.views.filters import GaussianBlur
 from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.geometry import Flip, RandomResizedCrop
@@ -52,6 +52,8 @@ __all__ = [
     "WithJigsaw",
     "YCbCr",
     "YDbDr",
+    "Straight",
+    "TwoSided",
     "cmc",
     "evaluation",
     "frequencies",

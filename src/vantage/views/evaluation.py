@@ -88,3 +88,46 @@ class Evaluation:
             torch.zeros(1, device=device), torch.full((1,), float(source), device=device), source, target
         )
         return whole[:, start : start + self.size]
+
+
+@dataclass(frozen=True)
+class Straight:
+    """The whole image as a square, as the released code of linear SVMs sees it: shorter side resized, then both sides
+    to the same size, without a crop; converted and normalised as another view has it."""
+
+    seen: Evaluation
+    """The view whose sizes, colour space and statistics are used."""
+
+    @property
+    def size(self) -> int:
+        """Side of the square, in pixels."""
+        return self.seen.size
+
+    @property
+    def statistics(self) -> Statistics:
+        """As the other view has it."""
+        return self.seen.statistics
+
+    @property
+    def space(self) -> ColourSpace:
+        """As the other view has it."""
+        return self.seen.space
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """As the other view has it."""
+        return self.seen.channels
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """As the other view has it."""
+        return self.seen.operations
+
+    def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
+        """One image of any size, resized twice as torchvision's antialiased uint8 resize gives it."""
+        smaller = functional.resize(image, [self.seen.resize], antialias=True)
+        return functional.resize(smaller, [self.size, self.size], antialias=True).contiguous()
+
+    def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
+        """The squares as normalised floats, on their device."""
+        return self.seen.finish(crops)

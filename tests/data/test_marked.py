@@ -1,0 +1,129 @@
+"""Images that show several classes: table files and folders of PASCAL VOC, as they are and as they are not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from vantage.data import Arrays, Marked, Subset, labels_of, marks_of, open_source
+from vantage.data.source import marks_in
+from vantage.errors import DataError
+from vantage.evaluate.evaluation import split
+from vantage.evaluate.labelled import Renumbered, with_labels
+
+
+def pictures(folder: Path, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9, 6), (20 * number, 80, 90)).save(folder / name)
+
+
+def table(folder: Path, text: str) -> Path:
+    pictures(folder, ["a.jpg", "in/b.jpg", "c.jpg"])
+    (folder / "shown.csv").write_text(text)
+    return folder / "shown.csv"
+
+
+def voc(folder: Path, lists: bool = True) -> Path:
+    """Three images of a set like VOC2007, with the lists of each class or without."""
+    root = folder / "VOC2007"
+    pictures(root / "JPEGImages", ["000001.jpg", "000002.jpg", "000003.jpg"])
+    main, boxes = root / "ImageSets" / "Main", root / "Annotations"
+    main.mkdir(parents=True)
+    boxes.mkdir()
+    (main / "trainval.txt").write_text("000001\n000002\n")
+    (main / "test.txt").write_text("000003\n")
+    if lists:
+        (main / "dog_trainval.txt").write_text("000001  1\n000002  0\n")
+        (main / "cat_trainval.txt").write_text("000001 -1\n000002  1\n")
+    shown = {"000001": [("dog", 0), ("dog", 1)], "000002": [("dog", 1), ("cat", 0)], "000003": [("cat", 1)]}
+    for name, objects in shown.items():
+        inside = "".join(f"<object><name>{n}</name><difficult>{d}</difficult></object>" for n, d in objects)
+        (boxes / f"{name}.xml").write_text(f"<annotation>{inside}</annotation>")
+    return root
+
+
+def test_a_table_marks_what_images_show(tmp_path: Path) -> None:
+    place = table(tmp_path, "image,classes\n\n# a remark\na.jpg,dog,person\nin/b.jpg, cat?,dog?,dog\nc.jpg\n")
+    source = open_source(place)
+    assert isinstance(source, Marked) and source.classes == ("cat", "dog", "person")
+    assert marks_of(source).tolist() == [[-1, 1, 1], [0, 1, -1], [-1, -1, -1]]
+    assert (source.name(1), source.label(1), tuple(source.image(1).shape)) == ("in/b.jpg", None, (3, 6, 9))
+    assert labels_of(source).tolist() == [-1, -1, -1]
+
+
+def test_the_fingerprint_follows_the_marks(tmp_path: Path) -> None:
+    one = open_source(table(tmp_path / "1", "a.jpg,dog\nc.jpg,cat")).fingerprint()
+    same = open_source(table(tmp_path / "2", "a.jpg,dog\nc.jpg,cat\n")).fingerprint()
+    other = open_source(table(tmp_path / "3", "a.jpg,dog\nc.jpg,cat?")).fingerprint()
+    assert one == same != other
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("a.jpg,dog\nb,cat\n", "1 bad lines: line 2: 'b,cat'"),
+        ("image\n", "names no images"),
+        ("a.jpg\nc.jpg\n", "names no class"),
+        ("a.jpg,dog\na.jpg,cat\n", "names 1 images twice"),
+    ],
+)
+def test_a_table_that_is_none(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        open_source(table(tmp_path, text))
+
+
+def test_voc_is_read_from_its_lists_or_its_boxes(tmp_path: Path) -> None:
+    for lists in (True, False):
+        source = open_source(f"{voc(tmp_path / str(lists), lists)}#trainval")
+        assert isinstance(source, Marked) and source.classes == ("cat", "dog")
+        assert marks_of(source).tolist() == [[-1, 1], [1, 0]]
+        assert source.name(0) == "JPEGImages/000001.jpg" and source.image(0).shape == (3, 6, 9)
+
+
+def test_voc_wants_a_split(tmp_path: Path) -> None:
+    root = voc(tmp_path)
+    for part in ("", "#train"):
+        with pytest.raises(DataError, match=r"PASCAL VOC: name a split after # \(test, trainval\)"):
+            open_source(f"{root}{part}")
+    assert len(open_source(f"{root}#JPEGImages")) == 3
+    (root / "ImageSets" / "Main" / "dog_trainval.txt").write_text("000001 1\n")
+    with pytest.raises(DataError, match="does not say 1, 0 or -1 of 1 images of the split, such as 000002"):
+        open_source(f"{root}#trainval")
+    with pytest.raises(DataError, match="names no class"):
+        (root / "ImageSets" / "Main" / "empty.txt").write_text("\n")
+        (root / "Annotations" / "000003.xml").write_text("<annotation/>")
+        open_source(f"{root}#test", at_least=1)
+
+
+def test_marks_go_through_subsets_and_other_orders_of_classes(tmp_path: Path) -> None:
+    source = open_source(table(tmp_path, "a.jpg,dog\nin/b.jpg,cat?\nc.jpg,dog,cat\n"))
+    part = Subset(source, [2, 1])
+    assert marks_of(part).tolist() == [[1, 1], [0, -1]]
+    other = Renumbered(part, ("bird", "dog"))
+    assert other.classes == ("bird", "dog", "cat") and marks_of(other).tolist() == [[-1, 1, 1], [-1, -1, 0]]
+    assert marks_of(Subset(other, [1])).tolist() == [[-1, -1, 0]]
+
+
+def test_one_class_an_image_is_marked_by_its_label() -> None:
+    arrays = Arrays(np.zeros((4, 8, 8, 3), np.uint8), np.array([2, 0, 1, 2]), "four")
+    assert marks_in(arrays) is None and marks_in(Subset(arrays, [1])) is None
+    assert marks_in(Renumbered(arrays, arrays.classes)) is None
+    assert marks_of(Subset(arrays, [3, 1])).tolist() == [[-1, -1, 1], [1, -1, -1]]
+
+
+def test_what_needs_one_class_an_image_says_so(tmp_path: Path) -> None:
+    source = open_source(table(tmp_path, "a.jpg,dog\nin/b.jpg,cat?\nc.jpg,dog,cat\n"))
+    with pytest.raises(ValueError, match="needs one class an image, but these images are marked with several"):
+        with_labels(source)
+
+
+def test_a_share_of_marked_images_is_held_out(tmp_path: Path) -> None:
+    pictures(tmp_path, [f"{n}.jpg" for n in range(20)])
+    (tmp_path / "t.csv").write_text("".join(f"{n}.jpg,dog\n" for n in range(20)))
+    train, test = split(open_source(tmp_path / "t.csv"))
+    assert (len(train), len(test)) == (16, 4)
+    names = {part.name(n) for part in (train, test) for n in range(len(part))}
+    assert len(names) == 20 and torch.equal(marks_of(test), torch.ones(4, 1, dtype=torch.int8))

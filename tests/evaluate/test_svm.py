@@ -1,0 +1,244 @@
+"""Linear SVMs: features, choice of C and average precision against plain computations, and what is refused."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.svm import LinearSVC
+from test_average_precision import by_loop
+from tiny import ALLOW, images, kept_run, tiny_run, work
+
+from vantage import linear_svm
+from vantage.data import Arrays, Subset
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.errors import UserError
+from vantage.evaluate import COSTS, SVM, deepest, evaluate, marked
+from vantage.evaluate import svm as module
+from vantage.linear_svm import Solver, in_parallel, processes_for
+from vantage.trained import Trained, random_encoder, raw_pixels
+from vantage.views import Evaluation, Straight
+from vantage.views.statistics import IMAGENET
+
+FEW = (0.01, 1.0, 10.0)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+class Several(Arrays):
+    """Images whose marks are given."""
+
+    def __init__(self, pixels: np.ndarray, mark: torch.Tensor) -> None:
+        super().__init__(pixels, np.zeros(len(pixels), int), "several")
+        self.pixels, self.mark, self.classes = pixels, mark, tuple(f"class {n}" for n in range(mark.shape[1]))  # pyright: ignore
+
+    def marks(self) -> torch.Tensor:
+        return self.mark
+
+    def fingerprint(self) -> str:
+        return f"{super().fingerprint()} {self.mark.tolist()}"
+
+
+def several(count: int, seed: int) -> Several:
+    """Squares whose channels tell three classes, each image any of them; some difficult."""
+    chance = np.random.default_rng(seed)
+    shown = chance.random((count, 3)) < 0.4
+    colour = 70 + 90 * shown + chance.normal(0, 50, (count, 3))
+    pixels = colour[:, None, None, :] + chance.normal(0, 20, (count, 32, 32, 3))
+    mark = torch.from_numpy(np.where(shown, 1, -1).astype(np.int8))
+    mark[torch.from_numpy(chance.random((count, 3)) < 0.1) & (mark == 1)] = 0
+    return Several(pixels.clip(0, 255).astype(np.uint8), mark)
+
+
+def resnet_run() -> Trained:
+    run = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
+    return random_encoder(run)
+
+
+def test_the_lists_of_c_are_those_of_the_papers() -> None:
+    ours = COSTS["interclr"]
+    assert len(ours) == 19 and set(ours) == {1.0, 10.0, 100.0} | {2.0**-n for n in range(4, 20)}
+    assert COSTS["vissl"] == (0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0)
+    assert all(list(costs) == sorted(costs) for costs in COSTS.values())
+
+
+@pytest.mark.parametrize("size", [64, 32])
+def test_the_deepest_map_is_pooled_to_two_by_two(size: int) -> None:
+    trained = dataclasses.replace(resnet_run(), view=Evaluation(size, size, IMAGENET))
+    before = trained.digest()
+    seen, words = deepest(trained)
+    assert seen.width == 2048 and words == "deepest map at 2 x 2 places: 2048 numbers" and trained.digest() == before
+    assert seen.view == Straight(trained.view) and deepest(seen)[0].view == seen.view  # pyright: ignore
+    pixels = torch.randn(2, 3, size, size)
+    pooled = seen.backbone(pixels).view(2, 512, 4).mean(2)  # quarters of the map, averaged again, are the features
+    torch.testing.assert_close(pooled, trained.backbone(pixels))
+
+
+def test_resnet_50_gives_8192_numbers_by_the_windows_of_the_release() -> None:
+    backbone = ResNet(50).build().eval()
+    trained = dataclasses.replace(resnet_run(), backbone=backbone, view=Evaluation(224, 256, IMAGENET))
+    seen, _ = deepest(trained)
+    assert seen.width == 8192 and "AvgPool2d(kernel_size=6, stride=1" in repr(seen.backbone)
+
+
+def test_a_backbone_without_maps_is_read_by_its_pooled_features() -> None:
+    for trained in (random_encoder(tiny_run()), raw_pixels(tiny_run())):
+        seen, words = deepest(trained)
+        assert seen.backbone is trained.backbone and words == f"pooled features: {trained.width} numbers"
+
+
+def test_features_are_of_the_whole_image_and_of_length_one(tmp_path: Path) -> None:
+    view = Straight(Evaluation(8, 10, IMAGENET))
+    wide = torch.arange(3 * 20 * 40, dtype=torch.uint8).view(3, 20, 40)
+    from torchvision.transforms.v2 import functional
+
+    expected = functional.resize(functional.resize(wide, [10, 20]), [8, 8])
+    assert torch.equal(view.crop(wide), expected)
+    found = marked(random_encoder(tiny_run()), images(12, 0), work(tmp_path))
+    assert torch.linalg.vector_norm(found.vector, dim=1) == pytest.approx(torch.ones(12), abs=1e-3)
+
+
+def plain(x: np.ndarray, mark: np.ndarray, costs: tuple[float, ...]) -> float:
+    """C by three folds, step by step."""
+    best, found = -1.0, 0.0
+    for cost in costs:
+        scores = []
+        for rest, own in StratifiedKFold(3).split(x, mark):
+            machine = LinearSVC(C=cost, dual=True, class_weight={1: 2, -1: 1}, max_iter=2000, random_state=0)
+            machine.fit(x[rest], mark[rest])
+            scores.append(average_precision_score(mark[own], machine.decision_function(x[own])))
+        if np.mean(scores) > best:
+            best, found = float(np.mean(scores)), cost
+    return found
+
+
+def test_the_protocol_is_a_plain_loop(tmp_path: Path) -> None:
+    trained, train, test = random_encoder(tiny_run()), several(150, 0), several(80, 1)
+    found = SVM(costs=FEW)(trained, train, test, work(tmp_path))
+    seen, _ = deepest(trained)
+    x, y = marked(seen, train, work(tmp_path)), marked(seen, test, work(tmp_path))
+    precision = []
+    for c in range(3):
+        mark = np.where(x.mark[:, c].numpy() == 1, 1, -1)
+        cost = plain(x.vector.numpy(), mark, FEW)
+        assert found.chosen["cost"][c] == cost  # pyright: ignore[reportArgumentType, reportIndexIssue]
+        machine = LinearSVC(C=cost, dual=True, class_weight={1: 2, -1: 1}, max_iter=2000, random_state=0)
+        score = machine.fit(x.vector.numpy(), mark).decision_function(y.vector.numpy())
+        counted = y.mark[:, c].numpy() != 0
+        precision.append(100 * by_loop(score[counted].tolist(), (y.mark[:, c].numpy()[counted] == 1).tolist()))
+    told = found.details["average_precision"]
+    assert list(told) == ["class 0", "class 1", "class 2"] and list(told.values()) == pytest.approx(precision)
+    assert found.measures == {"mAP": pytest.approx(np.mean(precision))} and found.measures["mAP"] > 60
+    assert (found.train_images, found.test_images) == (150, 80)
+
+
+def test_folds_are_those_of_cross_val_score() -> None:
+    chance = np.random.default_rng(0)
+    x, mark = chance.normal(size=(60, 5)).astype(np.float32), np.where(chance.random(60) < 0.3, 1, -1).astype(np.int8)
+    x[:, 0] += mark
+    classifier = LinearSVC(C=0.5, dual=True, class_weight={1: 2, -1: 1}, max_iter=2000, random_state=0)
+    theirs = cross_val_score(classifier, x, mark, cv=3, scoring="average_precision").mean()
+    assert Solver(2.0, 1e-4, 2000, 0).held_out(x, mark, 0.5, 3) == (pytest.approx(theirs), 0)
+
+
+def test_difficult_images_count_as_is_asked(tmp_path: Path) -> None:
+    trained, train, test = random_encoder(tiny_run()), several(150, 0), several(80, 1)
+    judged = {
+        (a, b): SVM(costs=(1.0,), difficult_train=a, difficult_test=b)(trained, train, test, work(tmp_path))
+        for a, b in ((-1, 0), (1, 0), (0, 0), (-1, 1), (-1, -1))
+    }
+    assert len({outcome.measures["mAP"] for outcome in judged.values()}) == 5
+    as_negative = Several(train.pixels, torch.where(train.mark == 0, -1, train.mark).to(torch.int8))
+    assert SVM(costs=(1.0,))(trained, as_negative, test, work(tmp_path)).measures == judged[-1, 0].measures
+
+
+def test_one_class_an_image_will_do(tmp_path: Path) -> None:
+    found = SVM(costs=FEW)(random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30), work(tmp_path))
+    assert found.measures["mAP"] > 90 and len(found.details["average_precision"]) == 3
+
+
+def test_a_stopped_choice_goes_on_after_the_last_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, train, test = random_encoder(tiny_run()), several(90, 0), several(60, 1)
+    whole = SVM(costs=FEW)(trained, train, test, work(tmp_path / "whole"))
+    monkeypatch.setattr(module, "in_parallel", lambda tasks, n: _stopping(in_parallel(tasks, n), 4))
+    with pytest.raises(KeyboardInterrupt):
+        SVM(costs=FEW)(trained, train, test, work(tmp_path / "cut"))
+    (kept,) = (tmp_path / "cut" / "cache" / "svm").iterdir()
+    assert len(json.loads(kept.read_text())) == 1
+    asked: list[float] = []
+    monkeypatch.setattr(module, "in_parallel", lambda tasks, n: in_parallel(_noted(tasks, asked), n))
+    assert SVM(costs=FEW)(trained, train, test, work(tmp_path / "cut")) == whole
+    assert len(asked) == 2 * len(FEW) + 3  # two classes to choose for, three to fit
+
+
+def _stopping(results, after):  # type: ignore[no-untyped-def]
+    for number, result in enumerate(results):
+        if number == after:
+            raise KeyboardInterrupt
+        yield result
+
+
+def _noted(tasks, asked):  # type: ignore[no-untyped-def]
+    for task in tasks:
+        asked.append(task)
+        yield task
+
+
+def test_processes_give_what_one_gives() -> None:
+    chance = np.random.default_rng(0)
+    x, mark = chance.normal(size=(80, 6)).astype(np.float32), np.where(chance.random(80) < 0.4, 1, -1).astype(np.int8)
+    tasks = [(Solver(2.0, 1e-4, 50, 0).held_out, x, mark, cost, 3) for cost in (0.1, 1.0, 1000.0)]
+    assert list(in_parallel(tasks, 1)) == list(in_parallel(tasks, 2))
+    assert processes_for(480, 9) == 1 and processes_for(2**22, 100) >= 1
+    assert any(failed for _, failed in in_parallel(tasks, 1))  # told, not warned of
+
+
+def test_memory_bounds_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_svm.joblib, "cpu_count", lambda: 64)
+    monkeypatch.setattr(linear_svm.os, "sysconf", lambda name: 4096 if "SIZE" in name else 2**20)  # 4 GiB free
+    assert processes_for(5011 * 8192, 380) == 2 and processes_for(2**24, 3) == 3
+
+
+def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
+    trained, there = random_encoder(tiny_run()), work(tmp_path)
+    train, test = several(60, 0), several(40, 1)
+
+    def refused(told: str, train: Arrays = train, test: Arrays = test) -> None:
+        with pytest.raises(UserError, match=told):
+            SVM(costs=FEW)(trained, train, test, there)
+
+    lacking = train.mark.clone()
+    lacking[:, 1] = -1
+    refused("but there are 0 with class 1: give more images", Several(train.pixels, lacking))
+    full = train.mark.clone()
+    full[:, 2] = 1
+    refused("but there are 0 without class 2", Several(train.pixels, full))
+    nowhere = test.mark.clone()
+    nowhere[:, 0] = -1
+    refused("no test image shows class 0", test=Several(test.pixels, nowhere))
+    blank = Several(train.pixels, torch.full((60, 3), -1, dtype=torch.int8))
+    refused("none of the 60 images is known to show a class", blank)
+    refused("show classes that no training image knows", images(60, 0), images(40, 1, classes=4))
+    one = images(30, 0, classes=1)
+    refused("0 without", one, Subset(one, range(20)))  # pyright: ignore[reportArgumentType]
+
+
+def test_settings_without_sense_are_refused() -> None:
+    for settings in ({"costs": ()}, {"costs": (0.0, 1.0)}, {"folds": 1}, {"difficult_train": 2}, {"tolerance": 0.0}):
+        with pytest.raises(UserError):
+            SVM(**settings)
+
+
+def test_the_record_holds_the_list(tmp_path: Path) -> None:
+    kept_run(tmp_path / "run", tiny_run())
+    found = evaluate(
+        tmp_path / "run", SVM(costs="vissl"), several(60, 0), several(40, 1), allow=ALLOW, work=work(tmp_path)
+    )
+    (file,) = (tmp_path / "run" / "evaluations").iterdir()
+    record = json.loads(file.read_text())
+    assert record["outcomes"]["moco_v2"]["chosen"]["costs"] == list(COSTS["vissl"])
+    assert record["settings"]["difficult_train"] == -1 and "scikit-learn" in record["libraries"]
+    assert found.lines()[0].startswith("moco_v2: mAP ")
