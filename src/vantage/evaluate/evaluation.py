@@ -17,7 +17,7 @@ from vantage.evaluate.labelled import Renumbered, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.trained import Trained, load, random_encoder, raw_pixels
 
-__all__ = ["Result", "evaluate", "split"]
+__all__ = ["Result", "evaluate", "keep", "result_of", "split"]
 
 _TEST_SHARE = 0.2
 _LIBRARIES = ("torch", "torchvision", "scikit-learn", "vantage-ssl")
@@ -96,7 +96,11 @@ def evaluate(
     if baselines:
         encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
     outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
-    result = _result(protocol, trained, train, test, kind, outcomes, work)
+    return keep(result_of(protocol, trained, train, test, kind, outcomes, work), run_folder, out)
+
+
+def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
+    """Write a result as JSON, to `out` or under `run_folder`/evaluations; the same evaluation replaces its file."""
     target = out or run_folder / "evaluations" / _file_name(result)
     try:
         with written_whole(target) as file:
@@ -117,7 +121,7 @@ def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[So
     return Subset(source, (~held).nonzero().squeeze(1)), Subset(source, held.nonzero().squeeze(1))
 
 
-def _result(
+def result_of(
     protocol: EvaluationProtocol,
     trained: Trained,
     train: Source,
@@ -126,6 +130,7 @@ def _result(
     outcomes: dict[str, Outcome],
     work: Work,
 ) -> Result:
+    """What came out, with all that is needed to obtain it again."""
     return Result(
         protocol=protocol.name,
         version=protocol.version,
