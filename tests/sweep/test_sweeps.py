@@ -87,10 +87,10 @@ def test_jitter_of_simclr_is_its_own_strength() -> None:
 
 def test_distances_make_patches_with_the_normalisation_of_the_run() -> None:
     base = vantage.simclr(64)
-    points = PatchDistance((0, 24), size=20).points(base)
+    points = PatchDistance((0, 24), patch=20).points(base)
     last = [part for part in parts_of(base.views) if isinstance(part, Normalise)][-1]
     assert [point.run.views for point in points] == [Patches(20, 0, (last,)), Patches(20, 24, (last,))]
-    assert "20 px" in PatchDistance(size=20).axis
+    assert "20 px" in PatchDistance(patch=20).axis
 
 
 def test_blur_changes_its_width_alone() -> None:

@@ -10,6 +10,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
 from vantage.cli.suggestions import did_you_mean
+from vantage.cli.sweeping import views
 from vantage.errors import UserError
 
 __all__ = ["analyse"]
@@ -54,6 +55,7 @@ def analyse(words: list[str], voice: Voice) -> int:
     """Table and picture of what runs have learned: vantage analyse similarity RUN [RUN …] --data PATH.
 
     Kinds: KINDS. Toys, whose truth is known, need neither runs nor images: vantage analyse TOY. Toys: TOYS.
+    What a parameter of the views does, in runs of its own: vantage analyse views SWEEP --data PATH --out FOLDER.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
@@ -62,12 +64,14 @@ def analyse(words: list[str], voice: Voice) -> int:
             voice.result("\nvantage analyse KIND --help tells the fields of one.")
             return 0
         raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")
+    if words[0] == "views":
+        return views(words[1:], voice)
     kinds, toys = _kinds(), _toys()
     if words[0] in toys:
         return _experiment(toys[words[0]], words[1:], voice)
     if words[0] not in kinds:
-        near = did_you_mean(words[0], [*kinds, *toys])
-        raise UserError(f"there is no analysis {words[0]!r}{near} (kinds: {', '.join([*kinds, *toys])})")
+        every = [*kinds, *toys, "views"]
+        raise UserError(f"there is no analysis {words[0]!r}{did_you_mean(words[0], every)} (kinds: {', '.join(every)})")
     kind = kinds[words[0]]
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {words[0]}", kind.__doc__ or "", {})

@@ -2,7 +2,10 @@
 
 from vantage.sweep.field import Field, field_of
 from vantage.sweep.named import SPACES, ColourSpaces, Ladder, Operations
+from vantage.sweep.rows import SweepRow
+from vantage.sweep.study import Study, study
 from vantage.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Point, Sweep, changed, points_of
+from vantage.sweep.swept import Swept
 
 __all__ = [
     "SPACES",
@@ -15,8 +18,12 @@ __all__ = [
     "Operations",
     "PatchDistance",
     "Point",
+    "Study",
     "Sweep",
+    "SweepRow",
+    "Swept",
     "changed",
     "field_of",
     "points_of",
+    "study",
 ]

@@ -125,27 +125,27 @@ class PatchDistance:
     """The distance d between two patches of an image, which take the place of the run's views (InfoMin, arXiv
     2005.10243, Fig. 3: patches of 64 pixels, d from 64 to 384, sweet spot at 128).
 
-    Nothing else is done to the patches but the run's own normalisation. Images must have `size` + d pixels.
+    Nothing else is done to the patches but the run's own normalisation. Images must have `patch` + d pixels.
     """
 
     name: ClassVar[str] = "distance"
     recipe: ClassVar[str] = "simclr"
 
     values: tuple[int, ...] = (0, 8, 16, 24, 32, 48)
-    """Distances d to the right and down, in pixels; below `size` the patches overlap."""
+    """Distances d to the right and down, in pixels; below `patch` they overlap."""
 
-    size: int = 16
+    patch: int = 16
     """Side of a patch, in pixels."""
 
     @property
     def axis(self) -> str:
         """In words."""
-        return f"distance d of patches of {self.size} px (px)"
+        return f"distance d of patches of {self.patch} px (px)"
 
     def points(self, base: Run) -> tuple[Point, ...]:
         """A run for each d."""
         last = _normalise(base.views, self.name)
-        return points_of(self, self.values, lambda d: replace(base, views=Patches(self.size, d, (last,))))
+        return points_of(self, self.values, lambda d: replace(base, views=Patches(self.patch, d, (last,))))
 
 
 @dataclass(frozen=True)
