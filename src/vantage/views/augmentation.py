@@ -14,9 +14,11 @@ from vantage.errors import UserError
 from vantage.views.geometry import RandomResizedCrop
 from vantage.views.operation import Operation, rows
 
-PIECE = 1 << 20
-"""Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in a core's own cache:
-one image of 224 pixels, which is then either changed or not, and never copied to be put in its place."""
+PIECE = 1 << 21
+"""Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in a core's own cache.
+
+An image of an eighth of that is worked on alone: it is either changed or not, and never copied to be put in its place.
+"""
 
 
 @runtime_checkable
@@ -114,13 +116,18 @@ def perform(
     """
     count = len(images)
     drawn = [operation.draw(count, generator) for operation in operations]
-    piece = count if images.device.type != "cpu" else max(1, PIECE // (4 * images[:1].numel() or 1))
+    piece = count if images.device.type != "cpu" else _piece(4 * images[:1].numel())
     # Mixed precision is for networks: under it these small matrix products would round pixels to 8 bits or fewer.
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         pieces = [
             _run(images, operations, drawn, start, start + piece) for start in range(0, max(count, 1), max(piece, 1))
         ]
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+
+
+def _piece(size: int) -> int:
+    """How many images of `size` bytes are worked on at once on a CPU."""
+    return 1 if 8 * size >= PIECE else PIECE // max(size, 1)
 
 
 def _run(

@@ -143,30 +143,25 @@ def grey(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1 h w"]:
     return mixed.add_(images[:, 1:2], alpha=green).add_(images[:, 2:3], alpha=blue)
 
 
-def turn_hue(
-    images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"], out: Float[Tensor, "b 3 h w"] | None = None
-) -> Float[Tensor, "b 3 h w"]:
-    """Images in [0, 1] with their hue turned exactly, value and saturation kept; `out` may be the images themselves.
+def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
+    """Images in [0, 1] with their hue turned exactly, value and saturation kept.
 
-    In units of a sixth of a turn, let H from -3 to 3 be the hue (0 red, 2 green, -2 blue), V the largest and C the
-    range of the channels. |H| C = (V - red) + |green - blue| + 2 min(C - |green - blue|, V - red), with the sign of
-    green - blue, and back red = V - C cut(|H| - 1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|),
-    where cut holds to [0, 1]. So no pixel needs a case distinction: masks and remainders are what makes HSV slow on a
-    CPU.
+    In units of a sixth of a turn, let H from -3 to 3 be the hue (0 red, 2 green, -2 blue), V and v the largest and the
+    least of the channels, C = V - v, and u = red - v. Then |H| C = 3 C - w with w = 2 u + | u - |green - blue| |, and H
+    has the sign of green - blue, so that up to whole turns H = 3 - (w / C with that sign). Back, red = V - C cut(|H| -
+    1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|), where cut holds to [0, 1]. So no pixel needs a
+    case distinction: masks and remainders are what makes HSV slow on a CPU.
     """
     red, green, blue = images.unbind(1)
     value = torch.maximum(torch.maximum(red, green), blue)
-    chroma = value - torch.minimum(torch.minimum(red, green), blue)
-    side = green - blue
-    spread = side.abs()
-    below = value - red
-    hue = torch.minimum(chroma - spread, below).mul_(2).add_(below).add_(spread).copysign_(side)
-    six = chroma * 6
-    hue.div_(six.clamp_min(1e-12)).add_(turn.view(-1, 1, 1))
+    least = torch.minimum(torch.minimum(red, green), blue)
+    six = (value - least).mul_(6)
+    side, over = green - blue, red - least
+    hue = (over - side.abs()).abs_().add_(over, alpha=2).copysign_(side).div_(six.clamp_min(1e-12))
+    hue = torch.sub(turn.view(-1, 1, 1) + 0.5, hue, out=hue)
     hue.sub_(hue.round())  # from here on in turns, from -1/2 to 1/2
-    out = torch.empty_like(images) if out is None else out
-    low = torch.add(value, chroma, alpha=-2)
-    torch.addcmul(value.add_(chroma), six, hue.abs().clamp_(1 / 6, 1 / 3), value=-1, out=out[:, 0])
+    out, low = torch.empty_like(images), torch.add(value, six, alpha=-1 / 3)
+    torch.addcmul(value.add_(six, alpha=1 / 6), six, hue.abs().clamp_(1 / 6, 1 / 3), value=-1, out=out[:, 0])
     torch.addcmul(low, six, hue.add(1 / 6).abs_().clamp_(1 / 6, 1 / 3), out=out[:, 1])
     torch.addcmul(low, six, hue.sub_(1 / 6).abs_().clamp_(1 / 6, 1 / 3), out=out[:, 2])
     return out

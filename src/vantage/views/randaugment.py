@@ -26,7 +26,7 @@ from vantage.views.changes import (
     SolarizeAdd,
     Strength,
 )
-from vantage.views.operation import check_probability, coin
+from vantage.views.operation import check_probability, coin, put_back, taken
 from vantage.views.warps import Rotate, Shear, Translate
 
 __all__ = ["CHANGES", "SHAPE_CHANGES", "RandAugment", "RandDraw"]
@@ -118,6 +118,5 @@ class RandAugment:
                 rows = (made == number).nonzero()[:, 0]
                 strength = Strength(drawn.level[rows, column], drawn.sign[rows, column], drawn.cubic[rows, column])
                 where = rows.to(images.device, non_blocking=True)
-                changed = self.changes[number](images.index_select(0, where), strength)
-                images = images.index_copy(0, where, changed)
+                images = put_back(images, where, self.changes[number](taken(images, where), strength))
         return images

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from vantage.errors import UserError
 from vantage.views.changes import Strength
+from vantage.views.operation import put_back, taken
 
 __all__ = ["Rotate", "Shear", "Translate"]
 
@@ -104,16 +105,16 @@ def _warped(
     height, width = images.shape[-2:]
     rows = rows.to(images, non_blocking=True)
     down, across = (torch.arange(side, device=images.device, dtype=images.dtype) + 0.5 for side in (height, width))
-    place = torch.stack((*torch.meshgrid(across, down, indexing="xy"), torch.ones_like(images[0, 0])), -1)
-    source = (place.view(-1, 3) @ rows.mT).view(-1, height, width, 2)
-    sides = images.new_tensor((width, height))
-    outside = ((source < 0) | (source >= sides)).any(-1)
-    grid = 2 * source / sides - 1
-    made = torch.empty_like(images)
+    x, y = ((row[:, 0:1] * across)[:, None] + (row[:, 1:2] * down + row[:, 2:3])[..., None] for row in rows.unbind(1))
+    outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
+    grid = torch.stack((x.mul_(2 / width).sub_(1), y.mul_(2 / height).sub_(1)), -1)
+    made = images
     for cubic, mode in ((False, "bilinear"), (True, "bicubic")):
-        which = (strength.cubic == cubic).nonzero()[:, 0].to(images.device)
+        which = (strength.cubic == cubic).nonzero()[:, 0].to(images.device, non_blocking=True)
         if len(which):
-            taken = functional.grid_sample(images[which], grid[which], mode, "border", align_corners=False)
-            made[which] = taken.clamp(0, 1)
-    colour = images.new_tensor(fill)[: images.shape[1], None, None] / 255
-    return torch.where(outside[:, None], colour, made)
+            place = taken(grid, which)
+            found = functional.grid_sample(taken(images, which), place, mode, "border", align_corners=False)
+            made = put_back(made, which, found)
+    for channel, shade in zip(made.unbind(1), fill, strict=False):
+        channel.masked_fill_(outside, shade / 255)
+    return made.clamp_(0, 1)
