@@ -28,12 +28,13 @@ class Stretches(Protocol):
 def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
     """A composition of parts and tuples with every part in it changed, those inside first."""
     if isinstance(value, tuple):
-        return tuple(everywhere(part, change) for part in value)
+        parts = tuple(everywhere(part, change) for part in value)
+        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
     if not is_dataclass(value) or isinstance(value, type):
         return value
     inside = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
     made = {name: everywhere(part, change) for name, part in inside.items()}
-    moved = {name: part for name, part in made.items() if part != inside[name]}
+    moved = {name: part for name, part in made.items() if part is not inside[name]}
     return change(replace(value, **moved) if moved else value)
 
 

@@ -203,7 +203,7 @@ def _at_least(least: int, part: str, **values: int | float) -> None:
 def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
     """Where two values of dataclasses and tuples differ: (path, before, after) for each leaf."""
     if type(before) is type(after) and is_dataclass(before):
-        names = [f.name for f in fields(before)]
+        names = [f.name for f in fields(before) if f.compare]  # where a file lies may differ, what is in it not
         pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
     elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]

@@ -22,6 +22,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 
 from rich.pretty import pretty_repr
 
+from vantage import beside
 from vantage.data.cache import written_whole
 from vantage.errors import UserError
 from vantage.run import Run
@@ -52,7 +53,8 @@ def allowing(*modules: str) -> Iterator[None]:
 
 
 def write(run: Run, folder: Path) -> Path:
-    """Write `settings.json` and its Python form into `folder`, each whole or not at all; returns the first.
+    """Write `settings.json` and its Python form into `folder`, each whole or not at all; returns the first. Files that
+    parts need are copied there too.
 
     Raises `UserError` where a part could not be read back (it is local to a function, or holds what is not plain data),
     or where the folder cannot be written to.
@@ -62,6 +64,7 @@ def write(run: Run, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _replace(folder / PYTHON_FORM, python)
+        beside.keep(run, folder)
         _replace(folder / FILE, text + "\n")
     except OSError as problem:
         raise UserError(f"the settings could not be written to {folder}: {problem.strerror or problem}") from problem
@@ -88,9 +91,10 @@ def read(folder: Path, allow: tuple[str, ...] = ()) -> Run:
             f"{path}: expected settings of schema {SCHEMA}, found {found!r}; read it with the version that wrote it"
         )
     try:
-        return decode(content.get("run"), Run, allow)
+        run = decode(content.get("run"), Run, allow)
     except UserError as problem:
         raise UserError(f"{path}: {problem}") from problem
+    return beside.beside(run, folder)
 
 
 def encode(value: Any, path: str = "run") -> Any:

@@ -13,6 +13,7 @@ from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import suited
+from vantage.cli.view_learning import in_learned_views, learn_views
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Options:
     seed: int = 0
     """What the views are drawn from."""
 
+    learned: str = ""
+    """Folder that `vantage views learn` wrote, or a file in it: the channels are then the learned ones."""
+
     on_bad_image: Literal["skip", "stop"] = "skip"
     """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
 
@@ -53,14 +57,17 @@ class Options:
 def views(words: list[str], voice: Voice) -> int:
     """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
 
-    Every field of the views may be given, to see what it does.
+    Every field of the views may be given, to see what it does. Views are learned by: vantage views learn METHOD --data
+    PATH --out FOLDER.
     """
+    if words[:1] == ["learn"]:
+        return learn_views(words[1:], voice)
     if wants_help(words) and (len(words) < 3 or words[0] != "show"):
         voice.result(inspect.cleandoc(views.__doc__ or ""))
-        voice.result("\nvantage views show RECIPE --help tells the fields of one.")
+        voice.result("\nvantage views show RECIPE --help and vantage views learn METHOD --help tell the fields of one.")
         return 0
     if words and words[0] != "show":
-        raise UserError(f"views cannot {words[0]!r}{did_you_mean(words[0], ['show'])} (it can: show)")
+        raise UserError(f"views cannot {words[0]!r}{did_you_mean(words[0], ['show', 'learn'])} (it can: show, learn)")
     if len(words) < 2 or words[1].startswith("-"):
         raise UserError("views needs a recipe: vantage views show RECIPE --data PATH (vantage recipes)")
     return _show(find_recipe(words[1], voice), words[2:], voice)
@@ -68,6 +75,7 @@ def views(words: list[str], voice: Voice) -> int:
 
 def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int:
     name = f"vantage views show {recipe.__name__}"
+    recipe = in_learned_views(recipe, words)
     if wants_help(words):
         parse(_command(name, recipe(224)), (*options(Options), *_fields(recipe(224))), words)
     flags = {flag for size in (224, 64, 32) for leaf in _fields(recipe(size)) for flag in flags_of(leaf)}

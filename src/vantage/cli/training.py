@@ -12,6 +12,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe, first_line
+from vantage.cli.view_learning import in_learned_views
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class Options:
     size: int = 0
     """Side of a view in pixels; 0 chooses 32, 64 or 224 by the short side of the images."""
 
+    learned: str = ""
+    """Folder that `vantage views learn` wrote, or a file in it, for recipes that contrast channels, such as cmc: their
+    colours are then the learned ones."""
+
 
 def pretrain(words: list[str], voice: Voice) -> int:
     """Train an encoder on images without labels: vantage pretrain RECIPE --data PATH --out RUN.
@@ -53,7 +58,7 @@ def pretrain(words: list[str], voice: Voice) -> int:
         raise UserError(
             "pretrain needs a recipe first: vantage pretrain RECIPE --data PATH --out RUN (vantage recipes)"
         )
-    recipe, words = find_recipe(words[0], voice), words[1:]
+    recipe, words = in_learned_views(find_recipe(words[0], voice), words[1:]), words[1:]
     own = options(Options)
     if wants_help(words):
         run = recipe(_size_in(words))

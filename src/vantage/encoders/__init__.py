@@ -1,6 +1,7 @@
 """Who encodes the views: backbones, heads, the reach of BatchNorm, and the roles of networks."""
 
 from vantage.encoders.backbones import Backbone, ResNet, Timm
+from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalisedMLP
 from vantage.encoders.normalisation import BatchNorm, Normalisation, SplitBatchNorm, SyncBatchNorm
@@ -10,6 +11,7 @@ __all__ = [
     "MLP",
     "Backbone",
     "BatchNorm",
+    "Convolutions",
     "Encoder",
     "EncoderNetwork",
     "Head",

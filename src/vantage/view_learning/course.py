@@ -81,7 +81,8 @@ def learn(learning: ViewLearning, folder: Path | str, teller: Teller | None = No
     found = checkpoint.latest(folder)
     if found:
         course.restore(found)
-        teller.line(f"continuing at step {course.step:,} of {course.total:,}")
+        done = "all steps are taken already" if course.step == course.total else "continuing"
+        teller.line(f"{done}: at step {course.step:,} of {course.total:,}")
     else:
         course.save()  # so that there is a finite state whatever comes
     with Signals() as stopping:

@@ -3,20 +3,22 @@
 b: images   h, w: size of an image in pixels   s: side of a view in pixels
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.augmentation import Augmentation
-from vantage.views.colour import ColourJitter
+from vantage.fitting import everywhere, parts_of
+from vantage.views.augmentation import Augmentation, ViewMaker
+from vantage.views.colour import ColourJitter, Normalise
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.operation import Operation
 from vantage.views.spaces import ColourSpace, InSpace, Lab
 
-__all__ = ["Channels", "cmc", "pycontrast_c"]
+__all__ = ["Channels", "cmc", "in_space", "pycontrast_c"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,32 @@ def cmc(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08
 def pycontrast_c(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08) -> Channels:
     """Views "C" of the PyContrast code: `cmc` with colour jitter before the colours are converted."""
     return _dealt(size, space, smallest_area, (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.1)))
+
+
+def in_space(views: ViewMaker, space: ColourSpace) -> Any:
+    """The same views in another colour space, normalised by its statistics: what learned views are used by.
+
+    Raises `UserError` where the views are in no colour space of their own.
+    """
+    if not any(isinstance(part, InSpace) for part in parts_of(views)):
+        raise UserError(
+            f"{type(views).__name__} convert to no colour space, so there is none to replace: take a method that"
+            " contrasts channels, such as cmc"
+        )
+    return everywhere(views, lambda part: _moved(part, space) if isinstance(part, Augmentation) else part)
+
+
+def _moved(view: Augmentation, space: ColourSpace) -> Augmentation:
+    """A view whose conversion, and the first normalisation after it, are those of another space."""
+    operations: list[Operation] = []
+    waiting = False
+    for operation in view.operations:
+        if isinstance(operation, InSpace):
+            operation, waiting = InSpace(space), True
+        elif isinstance(operation, Normalise) and waiting:
+            operation, waiting = space.statistics.normalise(), False
+        operations.append(operation)
+    return replace(view, operations=tuple(operations))
 
 
 def _dealt(size: int, space: ColourSpace, smallest_area: float, operations: tuple[Operation, ...]) -> Channels:

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,10 +48,8 @@ class Learned:
     file: str = field(compare=False)
     """The file, as `vantage views learn` wrote it."""
 
-    @property
-    def statistics(self) -> Statistics:
-        """Mean and standard deviation of the learned channels, over the images that the flow was trained on."""
-        return _opened(self.file, self.digest, "cpu", torch.float32).statistics
+    statistics: Statistics
+    """Mean and standard deviation of the learned channels, over images that the flow was trained on."""
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as the learned channels, without a gradient."""
@@ -76,7 +74,7 @@ class Learned:
     def beside(self, folder: Path) -> "Learned":
         """The same channels, read from the copy in this folder where there is one."""
         place = self._place(folder)
-        return Learned(self.digest, str(place.absolute())) if place.is_file() else self
+        return replace(self, file=str(place.absolute())) if place.is_file() else self
 
     def _place(self, folder: Path) -> Path:
         return folder / f"views-{self.digest[:16]}.safetensors"
@@ -98,9 +96,8 @@ def learned_views(place: Path | str) -> Learned:
         place = found
     if not place.is_file():
         raise UserError(f"{place} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
-    learned = Learned(_digest(place), str(place.absolute()))
-    _opened(learned.file, learned.digest, "cpu", torch.float32)
-    return learned
+    file, digest = str(place.absolute()), _digest(place)
+    return Learned(digest, file, _opened(file, digest, "cpu", torch.float32).statistics)
 
 
 def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColourSpace, statistics: Statistics) -> Learned:
@@ -125,7 +122,7 @@ def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColourSpa
         file.chmod(0o644)
     except OSError as problem:
         raise UserError(f"the learned views could not be written to {file}: {problem}") from problem
-    return Learned(hashlib.sha256(content).hexdigest(), str(file.absolute()))
+    return Learned(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
 
 
 class _Opened(NamedTuple):
