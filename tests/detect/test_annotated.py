@@ -1,0 +1,224 @@
+"""Annotated images: what is read from COCO and VOC files, what is made of them, and what is refused."""
+
+import copy
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from annotated import coco_content, small_coco, write_coco, write_voc
+
+from vantage.detect import (
+    VOC_CLASSES,
+    Annotated,
+    Chosen,
+    CocoImages,
+    OfClasses,
+    VocImages,
+    mask_of,
+    open_annotated,
+    run_lengths,
+    split_annotated,
+)
+from vantage.errors import DataError, UserError
+
+
+def test_a_coco_file_is_read_by_ids_and_finds_its_images(tmp_path: Path) -> None:
+    content, pictures = coco_content()
+    source = open_annotated(write_coco(tmp_path, content, pictures))
+    assert isinstance(source, Annotated) and source.classes == ("box", "person") and len(source) == 6
+    assert list(source.keypoints) == ["person"] and source.has_masks
+    by_id = sorted(content["images"], key=lambda image: image["id"])
+    for number, image in enumerate(by_id):
+        assert source.name(number) == image["file_name"] and source.size(number) == (64, 72)
+        pixels = torch.from_numpy(pictures[int(Path(image["file_name"]).stem)]).permute(2, 0, 1)
+        assert torch.equal(source.image(number), pixels)
+        own = [one for one in content["annotations"] if one["image_id"] == image["id"]]
+        found = source.instances(number)
+        assert len(found) == len(own) and source.label(number) is None
+        for row, one in enumerate(own):
+            left, top, across, down = one["bbox"]
+            assert found.box[row].tolist() == [left, top, left + across, top + down]
+            assert source.classes[int(found.label[row])] == ("person" if one["category_id"] == 7 else "box")
+            mask = mask_of(source.masks(number)[row])
+            painted = (pixels[0].int() - pixels[1].int()).abs() > 100
+            assert torch.equal(mask, painted) and float(found.area[row]) == mask.sum()
+            assert found.points is not None and bool((found.points[row, :, 2] == 2).all()) == (one["category_id"] == 7)
+
+
+def test_run_lengths_go_there_and_back() -> None:
+    mask = torch.rand(13, 7) < 0.4
+    assert torch.equal(mask_of(run_lengths(mask)), mask)
+
+
+def test_uncompressed_runs_count_columns(tmp_path: Path) -> None:
+    content, pictures = coco_content(1)
+    runs = [64 * 3, 5, 64 * 72 - 64 * 3 - 5]
+    content["annotations"][0]["segmentation"] = {"size": [64, 72], "counts": runs}
+    mask = mask_of(open_annotated(write_coco(tmp_path, content, pictures)).masks(0)[0])
+    assert mask.nonzero().tolist() == [[row, 3] for row in range(5)]
+
+
+def test_boxes_are_clipped_and_empty_ones_left_out(tmp_path: Path) -> None:
+    content, pictures = coco_content(1)
+    one = content["annotations"][0]
+    one["bbox"] = [-5, 50, 200, 40]
+    content["annotations"].append({**one, "id": 2, "bbox": [3, 3, 0, 9]})
+    found = open_annotated(write_coco(tmp_path, content, pictures)).instances(0)
+    assert found.box.tolist() == [[0, 50, 72, 64]]
+
+
+def test_voc_round_trip(tmp_path: Path) -> None:
+    boxes = {
+        "000005": [("chair", (1, 1, 1, 1), 0), ("dog", (3, 5, 50, 40), 1)],
+        "000007": [],
+    }
+    write_voc(tmp_path / "VOC2007", boxes, "trainval")
+    source = open_annotated(f"{tmp_path}/VOC2007#trainval")
+    assert isinstance(source, VocImages) and source.classes == VOC_CLASSES and len(source) == 2
+    found = source.instances(0)
+    assert found.box.tolist() == [[0, 0, 1, 1], [2, 4, 50, 40]] and found.difficult.tolist() == [False, True]
+    assert [source.classes[label] for label in found.label] == ["chair", "dog"] and found.area.tolist() == [1, 48 * 36]
+    assert source.image(0).shape == (3, 40, 50) and len(source.instances(1)) == 0
+    again = [
+        (source.classes[label], (int(box[0]) + 1, int(box[1]) + 1, int(box[2]), int(box[3])), int(difficult))
+        for box, label, difficult in zip(found.box, found.label, found.difficult, strict=True)
+    ]
+    assert again == boxes["000005"]
+    write_voc(tmp_path / "VOC2012", {"1": boxes["000005"]}, "trainval")
+    both = open_annotated(f"{tmp_path}/VOC2007#trainval,{tmp_path}/VOC2012#trainval")
+    assert len(both) == 3 and both.name(2) == "JPEGImages/1.jpg" and len(both.instances(2)) == 2
+    with pytest.raises(DataError, match="tells boxes, not the pixels"):
+        source.masks(0)
+    with pytest.raises(DataError, match=r"name a split after # \(trainval\)"):
+        open_annotated(tmp_path / "VOC2007")
+
+
+def test_parts_and_other_classes(tmp_path: Path) -> None:
+    source = open_annotated(small_coco(tmp_path))
+    train, test = split_annotated(source, 0.34)
+    names = {part.name(number) for part in (train, test) for number in range(len(part))}
+    assert (len(train), len(test)) == (4, 2) and names == {source.name(number) for number in range(6)}
+    assert train.fingerprint() != test.fingerprint() != source.fingerprint()
+    turned = OfClasses(source, ["person", "other", "box"])
+    for number in range(6):
+        assert turned.instances(number).label.tolist() == [
+            {0: 2, 1: 0}[x] for x in source.instances(number).label.tolist()
+        ]
+    with pytest.raises(UserError, match=r"1 classes that the training images do not name \(box\)"):
+        OfClasses(source, ["person"])
+    people = OfClasses(source, ["person"], leave_out=True)
+    counts = [len(people.instances(number)) for number in range(6)]
+    assert sum(counts) == 3 and counts == [len(people.masks(number)) for number in range(6)]
+    with pytest.raises(UserError, match="too few to hold out"):
+        split_annotated(Chosen(source, [0]))
+
+
+def test_what_is_read_tells_sets_apart(tmp_path: Path) -> None:
+    content, pictures = coco_content()
+    first = CocoImages(write_coco(tmp_path / "a", content, pictures)).fingerprint()
+    assert CocoImages(write_coco(tmp_path / "b", content, pictures)).fingerprint() == first
+    content["annotations"][0]["bbox"][0] += 1
+    assert CocoImages(write_coco(tmp_path / "c", content, pictures)).fingerprint() != first
+
+
+def _bad(change: str) -> tuple[dict, str]:
+    content, _ = coco_content(3)
+    content = copy.deepcopy(content)
+    one = content["annotations"][0]
+    message = "mend or remove"
+    match change:
+        case "no list":
+            del content["categories"]
+            message = "has no list of categories"
+        case "nothing":
+            content["annotations"] = []
+            message = "annotates nothing"
+        case "other image":
+            one["image_id"] = 5
+            message = "is of image 5, which the file lacks"
+        case "other category":
+            one["category_id"] = 5
+            message = "is of category 5, which it lacks"
+        case "twice":
+            content["categories"][0]["name"] = "box"
+            message = "two categories alike"
+        case "size":
+            one["segmentation"] = {"size": [72, 64], "counts": [72 * 64]}
+            message = "belongs to another image"
+        case "runs":
+            one["segmentation"] = {"size": [64, 72], "counts": [5, 5]}
+            message = "cover 10 pixels of 4608"
+        case "corners":
+            one["segmentation"] = [[1, 1, 2, 2]]
+            message = "three corners"
+        case "outside":
+            one["segmentation"] = [[900, 900, 905, 905, 900, 905]]
+            message = "lies outside its box"
+        case "field":
+            del content["images"][0]["height"]
+            message = "has no height"
+    return content, message
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["no list", "nothing", "other image", "other category", "twice", "size", "runs", "corners", "outside", "field"],
+)
+def test_a_wrong_coco_file_is_refused(tmp_path: Path, change: str) -> None:
+    _, pictures = coco_content(3)
+    content, message = _bad(change)
+    with pytest.raises(DataError, match=message):
+        open_annotated(write_coco(tmp_path, content, pictures))
+
+
+def test_places_that_cannot_be_read(tmp_path: Path) -> None:
+    file = small_coco(tmp_path)
+    with pytest.raises(DataError, match="does not exist"):
+        open_annotated(tmp_path / "nothing.json")
+    with pytest.raises(DataError, match="Name one of its files: annotations/instances_train.json"):
+        open_annotated(tmp_path)
+    (tmp_path / "list.txt").write_text("1.png")
+    with pytest.raises(DataError, match="detection needs boxes"):
+        open_annotated(tmp_path / "list.txt")
+    (tmp_path / "train" / "2.png").unlink()
+    with pytest.raises(DataError, match="1 of the 6 images .* such as 2.png"):
+        open_annotated(file)
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(DataError, match="is no JSON"):
+        open_annotated(tmp_path / "broken.json")
+
+
+def test_a_picture_of_another_size_is_refused(tmp_path: Path) -> None:
+    content, pictures = coco_content(1)
+    content["images"][0]["height"] = 63
+    content["annotations"][0]["segmentation"] = []
+    with pytest.raises(DataError, match="has 72 x 64 pixels, but .* says 72 x 63"):
+        open_annotated(write_coco(tmp_path, content, pictures)).image(0)
+
+
+def test_images_may_lie_elsewhere(tmp_path: Path) -> None:
+    content, pictures = coco_content(2)
+    file = write_coco(tmp_path, content, pictures)
+    (tmp_path / "train").rename(tmp_path / "pictures")
+    with pytest.raises(DataError, match="name their folder behind #"):
+        open_annotated(file)
+    assert len(open_annotated(f"{file}#../pictures")) == 2
+
+
+def test_real_files(tmp_path: Path, shared_data: Path) -> None:
+    with tarfile.open(shared_data / "tiny-coco-100.tar.gz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    source = open_annotated(tmp_path / "tiny-coco/annotations/instances_train2017.json")
+    found = [source.instances(number) for number in range(len(source))]
+    assert (len(source), len(source.classes), sum(map(len, found))) == (50, 80, 470)
+    assert sum(int(one.crowd.sum()) for one in found) == 5
+    content = json.loads((tmp_path / "tiny-coco/annotations/instances_train2017.json").read_text())
+    area = {one["id"]: one["area"] for one in content["annotations"] if not one["iscrowd"]}
+    ours = [
+        float(mask_of(mask).sum()) for n, one in enumerate(found)
+        for mask, crowd in zip(source.masks(n), one.crowd, strict=True) if not crowd
+    ]  # fmt: skip
+    assert len(ours) == len(area) and abs(np.sum(ours) / sum(area.values()) - 1) < 0.01
