@@ -118,6 +118,10 @@ def evaluate(words: list[str], voice: Voice) -> int:
             voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
             return 0
         raise UserError("evaluate needs a protocol first, such as: vantage evaluate knn RUN --data PATH")
+    if words[0] == "retrieval":
+        from vantage.cli.retrieving import retrieval
+
+        return retrieval(words[1:], voice)
     from vantage.evaluate import evaluate as judge
 
     kinds = protocols()

@@ -11,11 +11,14 @@ from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
 from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.evaluate.retrieval import Neighbours, Retrieval, neighbours
+from vantage.evaluate.retrieval_picture import retrieval_picture
 from vantage.evaluate.svm import COSTS, SVM
 
 PROTOCOLS = (
     KNN,
     NearestNeighbour,
+    Retrieval,
     LinearMoCo,
     LinearPyContrast,
     LinearCMC,
@@ -43,8 +46,10 @@ __all__ = [
     "Logistic",
     "MarkedFeatures",
     "NearestNeighbour",
+    "Neighbours",
     "Outcome",
     "Result",
+    "Retrieval",
     "accuracy",
     "average_precision",
     "deepest",
@@ -52,5 +57,7 @@ __all__ = [
     "fit_logistic",
     "held_out",
     "marked",
+    "neighbours",
+    "retrieval_picture",
     "split",
 ]

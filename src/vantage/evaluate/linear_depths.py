@@ -34,7 +34,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class LinearRing:
-    """Linear classification as Ring reports it (Wu et al., Conditional Negative Sampling, §5): on the deepest map
+    """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest map
     before the pooling, flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
 
     SGD with momentum .9, no weight decay, rate .01 that never falls; pixels are normalised by mean and standard

@@ -22,7 +22,7 @@ from vantage.views.frequencies import Frequencies
 from vantage.views.jigsaw import WithJigsaw
 from vantage.views.patches import Patches
 
-__all__ = ["Column", "columns", "picture"]
+__all__ = ["Column", "columns", "fitted", "picture"]
 
 _EDGE, _HEADER = 4, 18  # pixels between views, and of the words above them
 
@@ -72,12 +72,12 @@ def picture(
     """
     if not images or times < 1:
         raise UserError(f"{len(images)} images, {times} times: there is nothing to show; give at least one of each")
-    shown = [Column("image", torch.stack([_fitted(image[None] / 255, side)[0] for image in images]))]
+    shown = [Column("image", torch.stack([fitted(image[None] / 255, side)[0] for image in images]))]
     generator = torch.Generator().manual_seed(seed)
     for _ in range(times):
         crops = [maker.crop(image, generator) for image in images]
         made = maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator)
-        shown += [Column(words, _fitted(pixels, side)) for words, pixels in columns(maker, made)]
+        shown += [Column(words, fitted(pixels, side)) for words, pixels in columns(maker, made)]
     return _drawn(shown, side)
 
 
@@ -117,7 +117,7 @@ def _grid(patches: Float[Tensor, "b n 3 p p"]) -> Float[Tensor, "b 3 _ _"]:
     return padded.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
 
 
-def _fitted(images: Float[Tensor, "b 3 h w"], side: int) -> Float[Tensor, "b 3 {side} {side}"]:
+def fitted(images: Float[Tensor, "b 3 h w"], side: int) -> Float[Tensor, "b 3 {side} {side}"]:
     """Images of any shape in a square, the rest white; small ones enlarged without smoothing."""
     longer = max(images.shape[-2:])
     high, wide = (max(1, round(length * side / longer)) for length in images.shape[-2:])

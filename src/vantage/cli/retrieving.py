@@ -1,0 +1,84 @@
+"""`vantage evaluate retrieval`: nearest neighbours as numbers and as a picture."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vantage.cli.after import Images
+from vantage.cli.arguments import Command, parse
+from vantage.cli.console import Voice
+from vantage.cli.fields import options
+from vantage.cli.images import opened, work_of
+from vantage.errors import UserError
+
+__all__ = ["retrieval"]
+
+
+@dataclass(frozen=True)
+class Options(Images):
+    """What `evaluate retrieval` is told."""
+
+    test: str = ""
+    """Images to look up, named as --data is; without, a fifth of the data (of each class, where it has labels)."""
+
+    k: int = 10
+    """Neighbours of each image: counted, and shown."""
+
+    out: str = ""
+    """Picture to write, ending with .png; an older one is replaced. Without, RUN/evaluations/retrieval.png."""
+
+    rows: int = 8
+    """Images shown with their neighbours, spread evenly over those looked up."""
+
+    side: int = 96
+    """Width of an image in the picture, in pixels."""
+
+    baselines: bool = False
+    """Whether raw pixels and a random encoder are judged as well; the picture shows the run's."""
+
+
+def retrieval(words: list[str], voice: Voice) -> int:
+    """Look images up among others: their nearest neighbours as a picture, and precision at k where there are labels.
+
+    Precision at k is the share of an image's k nearest neighbours, by the cosine of their features, that are of its
+    class; the mean over all images looked up. It is kept in RUN/evaluations. Images without labels have a picture only.
+    """
+    asked = parse(
+        Command("vantage evaluate retrieval", retrieval.__doc__ or "", {}), options(Options, ("run",)), words
+    ).values
+    from vantage.data.source import labels_of
+    from vantage.evaluate import Retrieval, evaluate
+    from vantage.evaluate.labelled import Renumbered, with_labels
+    from vantage.evaluate.retrieval import neighbours, queries
+    from vantage.evaluate.retrieval_picture import retrieval_picture, rows_of
+    from vantage.trained import load
+
+    protocol, run = Retrieval(asked["k"]), Path(asked["run"])
+    trained = load(run, asked["network"])
+    out = Path(asked["out"]) if asked["out"] else run / "evaluations" / "retrieval.png"
+    if out.suffix != ".png":
+        raise UserError(f"--out {out}: the picture is a .png file; end the name so")
+    if asked["out"] and not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    data, work = opened(asked["data"], asked, voice), work_of(asked, voice)
+    given = opened(asked["test"], asked, voice) if asked["test"] else None
+    train, test = (data, Renumbered(given, data.classes)) if given is not None else queries(data)
+    if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
+        (train, _), (test, _) = with_labels(train), with_labels(test)  # as the protocol has it
+    rows = rows_of(test, asked["rows"])
+    found = neighbours(trained, train, test, asked["k"], work)
+    if found.right is not None:
+        result = evaluate(run, protocol, data, given, baselines=asked["baselines"], network=asked["network"], work=work)
+        voice.note(f"{result.protocol} version {result.version}; images looked up: {result.test_split}")
+        for line in result.lines():
+            voice.result(line)
+        title = f"{result.lines()[0]}, among {len(train):,}"
+    else:
+        voice.note("without labels in both sets there is no precision, and the picture has no frames")
+        title = f"{trained.name}: {len(test):,} images looked up among {len(train):,}"
+    out.parent.mkdir(exist_ok=True)
+    try:
+        retrieval_picture(found, train, test, rows, title, asked["side"]).save(out)
+    except OSError as problem:
+        raise UserError(f"--out {out}: the picture could not be written: {problem.strerror or problem}") from problem
+    voice.result(str(out))
+    return 0

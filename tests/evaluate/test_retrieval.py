@@ -1,0 +1,137 @@
+"""Retrieval: against a full sort of all cosines, and a picture in which right and wrong are told without colours."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tiny import images, tiny_run, work
+
+from vantage.data.arrays import Arrays
+from vantage.data.source import Subset
+from vantage.embedding import embed
+from vantage.errors import UserError
+from vantage.evaluate import EvaluationProtocol, Retrieval, neighbours, retrieval_picture
+from vantage.evaluate.retrieval import Neighbours, queries
+from vantage.evaluate.retrieval_picture import rows_of
+from vantage.trained import random_encoder
+
+
+def unlabelled(count: int, seed: int) -> Arrays:
+    pixels = np.random.default_rng(seed).integers(0, 255, (count, 32, 32, 3), dtype=np.uint8)
+    return Arrays(pixels, None, f"unlabelled {seed}")
+
+
+def test_neighbours_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> None:
+    trained, train, test = random_encoder(tiny_run()), images(70, 0), images(31, 1)
+    bank = embed(trained, train, work(tmp_path)).vector.double().numpy()
+    query = embed(trained, test, work(tmp_path)).vector.double().numpy()
+    found = neighbours(trained, train, test, 7, work(tmp_path))
+    each = []
+    for row in range(31):
+        cosine = [
+            float(query[row] @ bank[other] / np.linalg.norm(query[row]) / np.linalg.norm(bank[other]))
+            for other in range(70)
+        ]
+        order = sorted(range(70), key=lambda other: -cosine[other])[:7]
+        assert found.number[row].tolist() == order
+        assert found.cosine[row].tolist() == pytest.approx([cosine[other] for other in order], abs=1e-5)
+        each.append([other % 3 == row % 3 for other in order])
+    assert found.right is not None and found.right.tolist() == each
+    outcome = Retrieval(7)(trained, train, test, work(tmp_path))
+    share = np.array(each)
+    assert outcome.measures == pytest.approx(
+        {"precision at 7": 100 * share.mean(), "precision at 1": 100 * share[:, 0].mean()}
+    )
+    by_class = outcome.details["precision at 7 by class"]
+    assert by_class == pytest.approx({name: 100 * share[number::3].mean() for number, name in enumerate(by_class)})
+    assert (outcome.train_images, outcome.test_images) == (70, 31)
+    assert isinstance(Retrieval(), EvaluationProtocol)
+
+
+def test_one_neighbour_is_quoted_once(tmp_path: Path) -> None:
+    outcome = Retrieval(1)(random_encoder(tiny_run()), images(20, 0), images(9, 1), work(tmp_path))
+    assert list(outcome.measures) == ["precision at 1"]
+
+
+def test_images_without_labels_are_looked_up_but_not_judged(tmp_path: Path) -> None:
+    trained = random_encoder(tiny_run())
+    bank, asked = queries(unlabelled(40, 0))
+    assert (len(bank), len(asked)) == (32, 8)
+    assert {bank.name(n) for n in range(32)} | {asked.name(n) for n in range(8)} == {
+        unlabelled(40, 0).name(n) for n in range(40)
+    }
+    assert neighbours(trained, bank, asked, 3, work(tmp_path)).right is None
+    assert neighbours(trained, images(12, 0), asked, 3, work(tmp_path)).right is None
+    with pytest.raises(UserError, match="needs labels"):
+        Retrieval(3)(trained, bank, asked, work(tmp_path))
+
+
+def test_labelled_images_are_parted_as_in_every_evaluation() -> None:
+    bank, asked = queries(images(30, 0))
+    assert sorted(asked.label(number) for number in range(len(asked))) == [0, 0, 1, 1, 2, 2] and len(bank) == 24
+
+
+def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
+    trained = random_encoder(tiny_run())
+    with pytest.raises(UserError, match="10 neighbours were asked for \\(--k\\) among 6 images"):
+        neighbours(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
+    with pytest.raises(UserError, match="no image to look up"):
+        neighbours(trained, images(6, 0), Subset(images(6, 1), []), 2, work(tmp_path))
+    with pytest.raises(UserError, match="k is 0"):
+        Retrieval(0)
+    with pytest.raises(UserError, match="give --rows 1 or more"):
+        rows_of(images(6, 0), 0)
+    with pytest.raises(UserError, match="cannot be looked up among others"):
+        queries(unlabelled(1, 0))
+    with pytest.raises(UserError, match="of one class"):
+        Retrieval(2)(trained, images(6, 0, classes=1), images(6, 1), work(tmp_path))
+    shown = Neighbours(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
+    with pytest.raises(UserError, match="take 16 to 1024"):
+        retrieval_picture(shown, images(6, 0), images(6, 1), [0], side=8)
+
+
+def cells(picture: Image.Image, side: int, row: int, column: int) -> np.ndarray:
+    """An image with its frame, where the layout has it."""
+    step, high = side + 10 + 12, side + 10 + 30 + 12
+    left, top = 12 + column * step + (12 if column else 0), 19 + 12 + row * high
+    return np.asarray(picture)[top : top + side + 10, left : left + side + 10]
+
+
+def test_right_and_wrong_differ_in_colour_frame_and_sign() -> None:
+    grey = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), np.arange(6) % 3, "grey")
+    right = torch.tensor([[True, False]] * 6)
+    found = Neighbours(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
+    picture = retrieval_picture(found, grey, grey, [0, 3], side=64)
+    for row in (0, 1):
+        asked, good, bad = (cells(picture, 64, row, column).astype(int) for column in range(3))
+        assert (asked[5:-5, 5:-5] == 128).all() and (asked[0] == 255).all()
+        assert (good[0] == [0, 128, 60]).all()  # unbroken
+        assert (bad[0] == [200, 30, 45]).all(1).any() and (bad[0] == 255).all(1).any()  # broken
+        luminance = [cell.sum(2) > 600 for cell in (good, bad)]
+        inside = [sign[5:23, -23:-5] for sign in luminance]  # what is white in the corner
+        assert inside[0].any() and inside[1].any() and (inside[0] != inside[1]).mean() > 0.05
+        assert (good[30:-5, 5:-25] == 128).all() and (bad[30:-5, 5:-25] == 128).all()  # images stay as they are
+
+
+def test_without_labels_nothing_is_framed() -> None:
+    grey = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), None, "grey")
+    found = Neighbours(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
+    picture = retrieval_picture(found, grey, grey, [0], side=64)
+    for column in range(3):
+        cell = cells(picture, 64, 0, column)
+        assert (cell[5:-5, 5:-5] == 128).all() and (cell[:5] == 255).all()
+
+
+def test_images_shown_are_spread_over_the_set() -> None:
+    assert rows_of(images(30, 0), 4) == [0, 7, 15, 22]
+    assert rows_of(images(3, 0), 8) == [0, 1, 2]
+
+
+def test_long_names_and_a_title_fit(tmp_path: Path) -> None:
+    long = images(6, 0)
+    found = Neighbours(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
+    wide, plain = (retrieval_picture(found, long, long, [0], title) for title in ("a title " * 99, ""))
+    assert wide.width == plain.width and wide.height == plain.height + 19
+    assert (np.asarray(wide)[:25, -12:] == 255).all()
