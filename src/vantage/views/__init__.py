@@ -1,13 +1,15 @@
 """How views are made: batched operations on the device, with parameters per image, and the recipes of the papers."""
 
 from vantage.views.augmentation import Augmentation, ViewMaker, Views
-from vantage.views.channels import Channels, cmc, pycontrast_c
+from vantage.views.channels import Channels, cmc, in_space, pycontrast_c
 from vantage.views.colour import ColourJitter, Grayscale, Normalise
 from vantage.views.evaluation import Evaluation, Straight
 from vantage.views.filters import GaussianBlur
+from vantage.views.flows import Flow, RealNVP, TwoSided, VolumePreserving
 from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
+from vantage.views.learned import Learned, learned_views
 from vantage.views.lighting import Lighting
 from vantage.views.operation import Operation
 from vantage.views.patches import Patches
@@ -33,6 +35,7 @@ __all__ = [
     "ColourSpace",
     "Evaluation",
     "Flip",
+    "Flow",
     "Frequencies",
     "GaussianBlur",
     "Grayscale",
@@ -40,25 +43,30 @@ __all__ = [
     "Jigsaw",
     "Lab",
     "Lighting",
+    "Learned",
     "Normalise",
     "Operation",
     "Patches",
     "Pick",
     "RandAugment",
     "RandomResizedCrop",
+    "RealNVP",
     "Statistics",
+    "Straight",
+    "TwoSided",
     "ViewMaker",
     "Views",
+    "VolumePreserving",
     "WithJigsaw",
     "YCbCr",
     "YDbDr",
-    "Straight",
-    "TwoSided",
     "cmc",
     "evaluation",
     "frequencies",
+    "in_space",
     "infomin",
     "interclr",
+    "learned_views",
     "linear_training",
     "moco_v2",
     "npid",
