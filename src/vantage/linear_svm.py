@@ -2,18 +2,18 @@
 
 Nothing here needs torch: worker processes import this module, and should not wait for it.
 
-n: images   k: images that are not left out   d: width of the features
+n: images   k: images that are not left out   r: images chosen   d: width of the features
 """
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import joblib
 import numpy as np
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int, Int8
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold
@@ -91,6 +91,30 @@ class Solver:
             precision.append(average_precision_score(mark[own], machine.score(vector[own])))
             failed += not machine.converged
         return float(np.mean(precision)), failed
+
+    def machines(
+        self,
+        vector: Float[np.ndarray, "n d"],
+        rows: Int[np.ndarray, "r"],
+        mark: Int8[np.ndarray, "r"],
+        costs: Sequence[float],
+    ) -> list[Machine]:
+        """The machine of each C on some of the images."""
+        some = vector[rows]
+        return [self.fit(some, mark, cost) for cost in costs]
+
+    def chosen(
+        self,
+        vector: Float[np.ndarray, "n d"],
+        rows: Int[np.ndarray, "r"],
+        mark: Int8[np.ndarray, "r"],
+        costs: Sequence[float],
+        folds: int,
+    ) -> list[Machine]:
+        """The one machine on some of the images whose C is best on folds of them; of equal ones the first."""
+        some = vector[rows]
+        found = [self.held_out(some, mark, cost, folds)[0] for cost in costs] if len(costs) > 1 else [0.0]
+        return [self.fit(some, mark, costs[int(np.argmax(found))])]
 
 
 def _without_zeros(

@@ -12,6 +12,8 @@ from vantage.cli.analyse import analyse
 from vantage.cli.console import Voice
 from vantage.cli.listing import recipes
 from vantage.cli.looking import views
+from vantage.cli.reproducing import reproduce
+from vantage.cli.shots import shots
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import pretrain, resume
 from vantage.errors import UserError
@@ -24,6 +26,7 @@ VERBS: tuple[Callable[[list[str], Voice], int], ...] = (
     resume,
     embed,
     evaluate,
+    shots,
     analyse,
     views,
     export,

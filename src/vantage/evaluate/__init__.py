@@ -10,6 +10,7 @@ from vantage.evaluate.labelled import held_out
 from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
 from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
+from vantage.evaluate.lowshot import LowShot, LowShotChosen, few_images
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.retrieval import Neighbours, Retrieval, neighbours
 from vantage.evaluate.retrieval_picture import retrieval_picture
@@ -26,6 +27,8 @@ PROTOCOLS = (
     LinearMulti,
     LinearCached,
     SVM,
+    LowShot,
+    LowShotChosen,
 )
 """Every protocol that `vantage evaluate` and `vantage compare` know."""
 
@@ -44,6 +47,8 @@ __all__ = [
     "LinearPyContrast",
     "LinearRing",
     "Logistic",
+    "LowShot",
+    "LowShotChosen",
     "MarkedFeatures",
     "NearestNeighbour",
     "Neighbours",

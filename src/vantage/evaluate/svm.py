@@ -113,7 +113,8 @@ class SVM:
         return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(wanted), chosen, details)
 
     @property
-    def _solver(self) -> Solver:
+    def solver(self) -> Solver:
+        """What fits the machines."""
         return Solver(self.positive_weight, self.tolerance, self.iterations, self.seed)
 
     def _choose(
@@ -128,7 +129,7 @@ class SVM:
         before, total = len(done) * len(costs), len(known.classes) * len(costs)
         vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
         left = [(number, cost) for number in range(len(done), len(known.classes)) for cost in costs]
-        tasks = ((self._solver.held_out, vector, column[number], cost, self.folds) for number, cost in left)
+        tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in left)
         row: list[Any] = []
         work.teller.start("SVMs on folds", total, before)
         processes = processes_for(vector.size, len(left) * self.folds)
@@ -147,7 +148,7 @@ class SVM:
     ) -> list[Machine]:
         """The machine of each class."""
         vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
-        tasks = ((self._solver.fit, vector, one, cost) for one, cost in zip(column, costs, strict=True))
+        tasks = ((self.solver.fit, vector, one, cost) for one, cost in zip(column, costs, strict=True))
         machines: list[Machine] = []
         work.teller.start("SVMs", len(costs))
         for machine in in_parallel(tasks, processes_for(vector.size, len(costs))):

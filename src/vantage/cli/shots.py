@@ -1,0 +1,44 @@
+"""The verb `shots`: runs that were judged on few images of each class, in one table and one picture."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vantage.cli.arguments import Command, parse
+from vantage.cli.console import Voice
+from vantage.cli.fields import options
+from vantage.errors import UserError
+
+__all__ = ["shots"]
+
+_ENDINGS = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What `shots` is told."""
+
+    results: tuple[str, ...]
+    """Folders of runs, or files that `vantage evaluate lowshot` wrote."""
+
+    out: str = "shots.png"
+    """Picture to write, ending with .png, .svg or .pdf; an older one is replaced."""
+
+
+def shots(words: list[str], voice: Voice) -> int:
+    """Low-shot results of several runs in one table and one picture: vantage shots RUN [RUN …] --out shots.png."""
+    asked = parse(Command("vantage shots", shots.__doc__ or "", {}), options(Drawing, ("results",)), words).values
+    out = Path(asked["out"])
+    if not asked["results"]:
+        raise UserError("shots needs folders of runs, or files of results: vantage shots RUN --out shots.png")
+    if out.suffix not in _ENDINGS:
+        raise UserError(f"--out {out}: the picture ends with {', '.join(_ENDINGS)}; end the name so")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    from vantage.evaluate.shots import read_shots
+
+    found = read_shots([Path(place) for place in asked["results"]])
+    for line in found.lines():
+        voice.result(line)
+    found.figure().savefig(out)
+    voice.note(f"kept in {out}")
+    return 0

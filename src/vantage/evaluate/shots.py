@@ -1,0 +1,129 @@
+"""How well few images of each class do, run by run: table and picture of low-shot results (InterCLR, figure 5)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from vantage.analyse.pictures import colour, panels, titled
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Shots", "read_shots"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One encoder."""
+
+    name: str
+    """What it is called."""
+
+    samples: Mapping[int, Sequence[float]]
+    """For every number of images of each class the measure of every sample, in per cent."""
+
+
+@dataclass(frozen=True)
+class Shots:
+    """Encoders that were judged by one low-shot protocol."""
+
+    measure: str
+    """What was measured, such as "oracle-C mAP"."""
+
+    curves: tuple[Curve, ...]
+    """The encoders."""
+
+    def lines(self) -> list[str]:
+        """The table: a line for each encoder, a column for each number of images; mean ± standard deviation."""
+        shots = sorted({k for curve in self.curves for k in curve.samples})
+        head = [f"{self.measure}, %", *(f"k={k}" for k in shots), "mean"]
+        rows = [[curve.name, *(_cell(curve.samples.get(k, ())) for k in shots), _mean(curve)] for curve in self.curves]
+        wide = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+        return ["  ".join(word.ljust(width) for word, width in zip(row, wide, strict=True)) for row in [head, *rows]]
+
+    def figure(self) -> "Figure":
+        """A line for each encoder over the images of each class, with bars of one standard deviation over samples.
+
+        Raises `UserError` where matplotlib is missing.
+        """
+        figure, axes = panels(1, 1)
+        panel = axes[0, 0]
+        for number, curve in enumerate(self.curves):
+            shots = sorted(curve.samples)
+            mean = [fmean(curve.samples[k]) for k in shots]
+            spread = [_spread(curve.samples[k]) for k in shots]
+            panel.errorbar(
+                shots, mean, spread, color=colour(number), marker="o", markersize=3.5, linewidth=1.4, capsize=2,
+                label=curve.name,
+            )  # fmt: skip
+        shots = sorted({k for curve in self.curves for k in curve.samples})
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(shots, [str(k) for k in shots])
+        panel.minorticks_off()
+        titled(panel, "linear SVMs on few images", "images of each class", f"{self.measure} (%)")
+        panel.legend(fontsize=8, frameon=False)
+        return figure
+
+
+def read_shots(files: Sequence[Path]) -> Shots:
+    """The low-shot results that files of `vantage evaluate lowshot` hold; of a folder (a run's) those in its
+    `evaluations`.
+
+    Encoders that are judged in several files alike, such as baselines, are taken once; different ones of the same name
+    are told apart by their files. Raises `UserError` where there is none, or where protocols differ.
+    """
+    found: dict[str, Curve] = {}
+    protocols: set[str] = set()
+    measures: list[str] = []
+    for file, record in _records(files):
+        protocols.add(f"{record['protocol']} version {record['version']}")
+        for name, outcome in record["outcomes"].items():
+            samples = {int(k): tuple(values) for k, values in outcome["details"]["shots"].items()}
+            measures.append(next(iter(outcome["measures"])))
+            if name in found and found[name].samples != samples:
+                place = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
+                name = f"{name}, {place}" if f"{name}, {place}" not in found else f"{name}, {file}"
+            found[name] = Curve(name, samples)
+    if not found:
+        raise UserError(
+            f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make them first, such as vantage"
+            " evaluate lowshot RUN --data PATH --test PATH"
+        )
+    if len(protocols) > 1:
+        raise UserError(f"results of different protocols cannot be compared: {', '.join(sorted(protocols))}")
+    return Shots(measures[0], tuple(found.values()))
+
+
+def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
+    records = []
+    for place in files:
+        inside = sorted((place / "evaluations").glob("lowshot*.json")) if place.is_dir() else [place]
+        for file in inside:
+            try:
+                record = json.loads(file.read_bytes())
+                outcomes = record["outcomes"].values()
+                if all("shots" in outcome["details"] for outcome in outcomes):
+                    records.append((file, record))
+            except OSError as problem:
+                raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
+            except (ValueError, KeyError, TypeError, AttributeError) as problem:
+                raise UserError(f"{file} is not a result of vantage evaluate: {problem!r}") from problem
+    return records
+
+
+def _cell(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{fmean(values):.1f} ± {_spread(values):.1f}" if len(values) > 1 else f"{fmean(values):.1f}"
+
+
+def _mean(curve: Curve) -> str:
+    return f"{fmean(fmean(values) for values in curve.samples.values()):.1f}"
+
+
+def _spread(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0

@@ -1,0 +1,222 @@
+"""Few images of each class: what is drawn, both choices of C against plain loops, the table and the picture."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from several import Several, several
+from sklearn.model_selection import StratifiedKFold
+from test_average_precision import by_loop
+from tiny import ALLOW, images, kept_run, tiny_run, work
+
+from vantage import draws
+from vantage.cli import main
+from vantage.errors import UserError
+from vantage.evaluate import LowShot, LowShotChosen, Outcome, deepest, evaluate, few_images, lowshot, marked
+from vantage.evaluate.shots import Curve, Shots, read_shots
+from vantage.linear_svm import Solver, in_parallel
+from vantage.trained import random_encoder
+
+FEW = (0.01, 1.0, 10.0)
+SOLVER = Solver(2.0, 1e-4, 2000, 0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 8])
+def test_exactly_so_many_are_drawn_without_repeats(k: int) -> None:
+    mark = several(400, 0).mark[:, 0]
+    rows = few_images(mark, k, 19, seed=5)
+    assert len(rows) == 20 * k == len(rows.unique())
+    assert (mark[rows[:k]] == 1).all() and (mark[rows[k:]] == -1).all()
+    assert torch.equal(rows, few_images(mark, k, 19, seed=5)) and not torch.equal(rows, few_images(mark, k, 19, seed=6))
+
+
+def test_every_image_is_drawn_as_often() -> None:
+    mark = torch.cat([torch.ones(4), -torch.ones(8)]).to(torch.int8)
+    count = torch.zeros(12)
+    for seed in range(2000):
+        count[few_images(mark, 1, 2, seed)] += 1
+    assert (count[:4] / 2000 - 1 / 4).abs().max() < 0.04 and (count[4:] / 2000 - 2 / 8).abs().max() < 0.04
+
+
+def test_the_published_protocol_is_the_default() -> None:
+    for protocol in (LowShot(), LowShotChosen()):
+        assert protocol.shots == (1, 2, 4, 8, 16, 32, 64, 96)
+        assert (protocol.samples, protocol.negatives, protocol.costs) == (5, 19, "interclr")
+
+
+def parts(tmp_path: Path) -> tuple[Any, Several, Several, Any, Any]:
+    trained, train, test = random_encoder(tiny_run()), several(150, 0), several(70, 1)
+    seen, _ = deepest(trained)
+    return trained, train, test, marked(seen, train, work(tmp_path)), marked(seen, test, work(tmp_path))
+
+
+def drawn(known: Any, k: int, sample: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    rows = few_images(known.mark[:, number], k, 3, draws.mix(0, 0x10E5, k, sample, number))
+    return known.vector[rows].numpy(), known.mark[rows, number].numpy()
+
+
+def precision(machine: Any, asked: Any, number: int) -> float:
+    mark = asked.mark[:, number].numpy()
+    score = machine.score(asked.vector.numpy())[mark != 0]
+    return 100 * by_loop(score.tolist(), (mark[mark != 0] == 1).tolist())
+
+
+def test_the_oracle_is_a_plain_loop(tmp_path: Path) -> None:
+    trained, train, test, known, asked = parts(tmp_path)
+    found = LowShot(shots=(1, 4), samples=2, negatives=3, costs=FEW)(trained, train, test, work(tmp_path))
+    best = []
+    for place, k in enumerate((1, 4)):
+        table = np.zeros((2, 3, 3))
+        for sample, number, cost in np.ndindex(2, 3, 3):
+            machine = SOLVER.fit(*drawn(known, k, sample, number), FEW[cost])
+            table[sample, number, cost] = precision(machine, asked, number)
+        by_cost = table.mean((0, 1))
+        assert found.chosen["cost"][place] == FEW[int(by_cost.argmax())]  # pyright: ignore
+        assert found.details["shots"][str(k)] == pytest.approx(table[:, :, by_cost.argmax()].mean(1))
+        best.append(by_cost.max())
+    assert found.measures == pytest.approx({"oracle-C mAP": np.mean(best), "k=1": best[0], "k=4": best[1]})
+    assert next(iter(found.measures)) == "oracle-C mAP" and "TEST" in str(found.chosen["by"])
+
+
+def test_the_honest_choice_is_a_plain_loop(tmp_path: Path) -> None:
+    trained, train, test, known, asked = parts(tmp_path)
+    protocol = LowShotChosen(shots=(1, 2, 6), samples=1, negatives=3, costs=FEW, cost_of_one=0.5)
+    found = protocol(trained, train, test, work(tmp_path))
+    for k in (1, 2, 6):
+        values = []
+        for number in range(3):
+            x, mark = drawn(known, k, 0, number)
+            score = [0.0] * 3
+            for place, cost in enumerate(FEW if k > 1 else ()):
+                for rest, own in StratifiedKFold(min(3, k)).split(x, mark):
+                    fold = SOLVER.fit(x[rest], mark[rest], cost)
+                    order = np.argsort(-fold.score(x[own]), kind="stable")
+                    hit = mark[own][order] == 1
+                    score[place] += float((np.cumsum(hit) / np.arange(1, len(hit) + 1))[hit].mean()) / min(3, k)
+            cost = FEW[int(np.argmax(score))] if k > 1 else 0.5
+            values.append(precision(SOLVER.fit(x, mark, cost), asked, number))
+        assert found.details["shots"][str(k)] == pytest.approx([np.mean(values)]), k
+    assert next(iter(found.measures)) == "mAP"
+
+
+def test_test_labels_do_not_choose_honestly_but_do_for_the_oracle(tmp_path: Path) -> None:
+    trained, train, test, _, _ = parts(tmp_path)
+    turned = Several(test.pixels, -test.mark)
+    chance = {"shots": (4,), "samples": 2, "negatives": 3}
+    honest = LowShotChosen(**chance, costs=FEW)(trained, train, test, work(tmp_path))
+    single = [
+        LowShot(**chance, costs=(cost,))(trained, train, test, work(tmp_path)).measures["oracle-C mAP"] for cost in FEW
+    ]
+    oracle = LowShot(**chance, costs=FEW)(trained, train, test, work(tmp_path)).measures["oracle-C mAP"]
+    assert oracle == pytest.approx(max(single)) and oracle >= honest.measures["mAP"] - 5
+    assert LowShotChosen(**chance, costs=FEW)(trained, train, turned, work(tmp_path)).chosen == honest.chosen
+
+
+def test_more_images_do_better(tmp_path: Path) -> None:
+    trained, train, test, _, _ = parts(tmp_path)
+    found = LowShot((1, 16), samples=3, negatives=3, costs=(1.0,))(trained, train, test, work(tmp_path))
+    assert found.measures["k=16"] > found.measures["k=1"] + 5
+
+
+def test_a_stopped_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, train, test, _, _ = parts(tmp_path)
+    protocol = LowShot((1, 2), samples=2, negatives=3, costs=FEW)
+    whole = protocol(trained, train, test, work(tmp_path / "whole"))
+
+    def stopping(tasks: Any, processes: int) -> Iterator[Any]:
+        for number, result in enumerate(in_parallel(tasks, processes)):
+            if number == 7:
+                raise KeyboardInterrupt
+            yield result
+
+    monkeypatch.setattr(lowshot, "in_parallel", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        protocol(trained, train, test, work(tmp_path / "cut"))
+    (kept,) = (tmp_path / "cut" / "cache" / "lowshot").iterdir()
+    assert sorted(json.loads(kept.read_text())) == ["1/0", "1/1"]
+    assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # the six machines that are left
+    assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # none is left
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    trained, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
+    told = r"of 0 there are 20 with and 40 without it: ask for --shots 1 2, or for fewer --negatives"
+    with pytest.raises(UserError, match=told):
+        LowShot(costs=FEW)(trained, train, test, work(tmp_path))
+    with pytest.raises(UserError, match="give more images"):
+        LowShot(shots=(30,), negatives=1, costs=FEW)(trained, train, test, work(tmp_path))
+    with pytest.raises(UserError, match="2 images with a class were asked for, but there are 1"):
+        few_images(torch.tensor([1, -1, -1, 0], dtype=torch.int8), 2, 1, 0)
+    for settings in ({"shots": ()}, {"shots": (1, 1)}, {"samples": 0}, {"negatives": 0}, {"costs": (-1.0,)}):
+        with pytest.raises(UserError):
+            LowShot(**settings)
+    with pytest.raises(UserError, match="at least 2 folds"):
+        LowShotChosen(folds=1)
+
+
+# The table and the picture
+
+
+def two_runs(tmp_path: Path) -> list[Path]:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for seed, folder in enumerate(folders):
+        kept_run(folder, tiny_run(), seed)
+        protocol = LowShot((1, 4), samples=2, negatives=2, costs=(1.0,))
+        evaluate(folder, protocol, images(60, 0), images(30, 1), baselines=True, allow=ALLOW, work=work(tmp_path))
+    return folders
+
+
+def test_runs_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = two_runs(tmp_path)
+    found = read_shots(folders)
+    assert [curve.name for curve in found.curves] == ["moco_v2", "raw pixels", "random encoder", "moco_v2, two"]
+    for ending in ("png", "svg"):
+        picture = tmp_path / f"shots.{ending}"
+        assert main(["shots", *map(str, folders), "--out", str(picture), "--quiet"]) == 0
+        assert picture.stat().st_size > 4000
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].split() == ["oracle-C", "mAP,", "%", "k=1", "k=4", "mean"] and len(told) == 10
+    panel = found.figure().axes[0]
+    assert [text.get_text() for text in panel.get_legend().get_texts()] == [curve.name for curve in found.curves]
+
+
+def test_the_table_tells_mean_and_spread() -> None:
+    table = Shots("mAP", (Curve("a", {1: (10.0, 14.0), 2: (20.0,)}), Curve("b", {1: (5.0,)}))).lines()
+    assert table == [
+        "mAP, %  k=1         k=2   mean",
+        "a       12.0 ± 2.8  20.0  16.0",
+        "b       5.0         –     5.0 ",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("shots", "needs folders of runs"),
+        ("shots RUN --out shots.bmp", "ends with .png, .svg, .pdf"),
+        ("shots RUN --out NOWHERE/shots.png", "there is no folder"),
+        ("shots RUN/missing.json", "cannot read"),
+        ("shots RUN", "no low-shot results in"),
+        ("shots RUN/not.json", "is not a result of vantage evaluate"),
+    ],
+)
+def test_what_cannot_be_drawn_side_by_side(
+    words: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "not.json").write_text("[1]")
+    words = words.replace("RUN", str(tmp_path)).replace("NOWHERE", str(tmp_path / "nowhere"))
+    assert main(words.split()) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_different_protocols_are_not_compared(tmp_path: Path) -> None:
+    outcome = Outcome({"mAP": 1.0}, 1, 1, {}, {"shots": {"1": [1.0]}})
+    for name in ("lowshot", "lowshot-cv"):
+        record = {"protocol": name, "version": 1, "outcomes": {name: vars(outcome)}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+    with pytest.raises(UserError, match="results of different protocols cannot be compared: lowshot version 1, lowsh"):
+        read_shots([tmp_path / "lowshot.json", tmp_path / "lowshot-cv.json"])
