@@ -18,7 +18,7 @@ from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, 
 from vantage.positives import NearMates
 from vantage.run import Run
 from vantage.schedules import Constant, Linear
-from vantage.views import Channels, WithJigsaw
+from vantage.views import Channels, Views, WithJigsaw
 
 IMAGES = 24
 """Images of the tiny data set."""
@@ -167,6 +167,8 @@ def shapes(run: Run) -> Shapes:
     """The shape of an image in each view that the branches of a run ask for."""
     whole, views = (3, SIDE, SIDE), run.views
     made = (whole,) * views.count
+    if isinstance(views, Views):
+        made = tuple(whole if view.crop.size == views.views[0].crop.size else (3, 4, 4) for view in views.views)
     if isinstance(views, WithJigsaw):
         made = (*made[:-1], (views.jigsaw.cells**2, 3, 4, 4))
     if isinstance(views, Channels):

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         local_aggregation,
         moco_v1,
         moco_v2,
+        moco_v2_multi_crop,
         pirl,
         ring_cmc,
         ring_cmc_clusters,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
         ring_ir_clusters,
         ring_moco,
         simclr,
+        with_small_crops,
     )
     from vantage.records import Keys, Scores
     from vantage.remember import EachKey, MeanKey, UnitMeanKey
@@ -113,8 +115,8 @@ _HOMES = {
     "vantage.recipes": """
         RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin instance_discrimination
         instance_discrimination_full instance_discrimination_nce interclr interclr_moco interclr_ring jcl
-        jcl_interclr jcl_ring jcl_vanilla local_aggregation moco_v1 moco_v2 pirl ring_cmc ring_cmc_clusters
-        ring_ir ring_ir_clusters ring_moco simclr
+        jcl_interclr jcl_ring jcl_vanilla local_aggregation moco_v1 moco_v2 moco_v2_multi_crop pirl ring_cmc
+        ring_cmc_clusters ring_ir ring_ir_clusters ring_moco simclr with_small_crops
     """,
     "vantage.records": "Keys Scores",
     "vantage.remember": "EachKey MeanKey UnitMeanKey",
@@ -198,6 +200,7 @@ __all__ = [
     "log_partition",
     "moco_v1",
     "moco_v2",
+    "moco_v2_multi_crop",
     "open_source",
     "pirl",
     "random_encoder",
@@ -210,6 +213,7 @@ __all__ = [
     "ring_moco",
     "simclr",
     "train",
+    "with_small_crops",
 ]
 
 

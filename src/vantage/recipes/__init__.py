@@ -16,6 +16,7 @@ from vantage.recipes.interclr import interclr, interclr_moco
 from vantage.recipes.jcl import jcl, jcl_ring, jcl_vanilla
 from vantage.recipes.local_aggregation import local_aggregation
 from vantage.recipes.moco import moco_v1, moco_v2
+from vantage.recipes.multi_crop import moco_v2_multi_crop, with_small_crops
 from vantage.recipes.pirl import pirl
 from vantage.recipes.ring import (
     ball_cmc,
@@ -55,6 +56,7 @@ __all__ = [
     "local_aggregation",
     "moco_v1",
     "moco_v2",
+    "moco_v2_multi_crop",
     "pirl",
     "ring_cmc",
     "ring_cmc_clusters",
@@ -62,12 +64,14 @@ __all__ = [
     "ring_ir_clusters",
     "ring_moco",
     "simclr",
+    "with_small_crops",
 ]
 
 RECIPES = (
     simclr,
     moco_v1,
     moco_v2,
+    moco_v2_multi_crop,
     instance_discrimination,
     instance_discrimination_nce,
     instance_discrimination_full,

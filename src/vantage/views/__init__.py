@@ -11,6 +11,7 @@ from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.learned import Learned, learned_views
 from vantage.views.lighting import Lighting
+from vantage.views.multi_crop import multi_crop
 from vantage.views.operation import Operation
 from vantage.views.patches import Patches
 from vantage.views.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
@@ -69,6 +70,7 @@ __all__ = [
     "learned_views",
     "linear_training",
     "moco_v2",
+    "multi_crop",
     "npid",
     "pirl",
     "pycontrast_a",

@@ -1,0 +1,62 @@
+"""Multi-crop: small views of each image ask for the keys of its whole views (SwAV, arXiv 2006.09882)."""
+
+from dataclasses import replace
+
+from vantage.branch import Branch, owners
+from vantage.errors import UserError
+from vantage.memory import StoreOf
+from vantage.recipes.backbones import SMALL
+from vantage.recipes.moco import moco_v2
+from vantage.run import Run
+from vantage.schedules import Constant
+from vantage.views import Views, multi_crop
+
+__all__ = ["moco_v2_multi_crop", "with_small_crops"]
+
+
+def moco_v2_multi_crop(size: int = 224) -> Run:
+    """`moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image ask as well, for
+    the same keys among the same queue, so that an image is asked about seven times while one whole view answers.
+
+    Small views have 96 pixels of 224 and show .05 to .14 of the image; up to 96 pixels 3/7 of the side, and .1 to .3 of
+    the image, since a twentieth of it would be 7 pixels of 32.
+    """
+    scale = (0.1, 0.3) if size <= SMALL else (0.05, 0.14)
+    run = with_small_crops(moco_v2(size), 6, max(1, round(size * 3 / 7)), scale)
+    return replace(run, recipe="moco_v2_multi_crop")
+
+
+def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[float, float] = (0.05, 0.14)) -> Run:
+    """A run whose branches are asked by `count` small views of `size` pixels as well, made like its first view of
+    `scale` (least and largest) of the image's area: multi-crop (arXiv 2006.09882) for any method on whole images.
+
+    >>> import vantage
+    >>> run = vantage.with_small_crops(vantage.simclr(32), count=4, size=14, scale=(0.1, 0.3))
+    >>> run.views.count, len(run.branches)
+    (6, 10)
+
+    Each branch stays, and `count` more read its store and ask for its keys by a small view; small views never answer
+    and are never remembered. A branch's weight is shared equally among it and its copies, so that the loss is the mean
+    over whole and small queries. Raises `UserError` for views that are not whole images (channels, patches, jigsaws),
+    and for weights that change during a run.
+    """
+    if not isinstance(run.views, Views):
+        raise UserError(
+            f"multi-crop adds small views to whole ones, but {run.recipe} makes {type(run.views).__name__}: take a"
+            " recipe whose views are vantage.views.Views, such as moco_v2 or simclr"
+        )
+    owner, whole = owners(run.branches), run.views.count
+    shared = tuple(replace(branch, weight=_share(branch, 1 + count)) for branch in run.branches)
+    asking = tuple(
+        replace(branch, memory=StoreOf(owner[number]), query=whole + small)
+        for number, branch in enumerate(shared)
+        for small in range(count)
+    )
+    return replace(run, views=multi_crop(run.views, count, size, scale), branches=(*shared, *asking))
+
+
+def _share(branch: Branch, parts: int) -> Constant:
+    """One part of a branch's weight."""
+    if not isinstance(branch.weight, Constant):
+        raise UserError(f"multi-crop shares a branch's weight equally, but it is {branch.weight}: give a Constant")
+    return Constant(branch.weight.value / parts)
