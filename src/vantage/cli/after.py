@@ -9,6 +9,7 @@ from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
+from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
@@ -115,6 +116,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
         if wants_help(words):
             voice.result(inspect.cleandoc(evaluate.__doc__ or ""))
             voice.result("\n" + "\n".join(f"{name:<19}{_first_line(kind)}" for name, kind in protocols().items()))
+            voice.result("\n".join(f"{name:<19}{_first_line(verb)}" for name, verb in _OTHER_IMAGES.items()))
             voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
             return 0
         raise UserError("evaluate needs a protocol first, such as: vantage evaluate knn RUN --data PATH")
@@ -122,12 +124,15 @@ def evaluate(words: list[str], voice: Voice) -> int:
         from vantage.cli.retrieving import retrieval
 
         return retrieval(words[1:], voice)
+    if words[0] in _OTHER_IMAGES:
+        return _OTHER_IMAGES[words[0]](words[1:], voice)
     from vantage.evaluate import evaluate as judge
 
     kinds = protocols()
     if words[0] not in kinds:
+        every = (*kinds, *_OTHER_IMAGES)
         raise UserError(
-            f"there is no protocol {words[0]!r}{did_you_mean(words[0], kinds)} (protocols: {', '.join(kinds)})"
+            f"there is no protocol {words[0]!r}{did_you_mean(words[0], every)} (protocols: {', '.join(every)})"
         )
     protocol: Any = kinds[words[0]]()
     fields = tuple(leaves(protocol))
@@ -158,6 +163,10 @@ def evaluate(words: list[str], voice: Voice) -> int:
     return 0
 
 
+_OTHER_IMAGES = {"segmentation": evaluate_segmentation}
+"""Protocols whose images are not one labelled set, by name."""
+
+
 def protocols() -> dict[str, type]:
     """Every protocol by the name it has on the command line; linear is short for linear-moco."""
     from vantage.evaluate import PROTOCOLS, LinearMoCo
@@ -165,7 +174,7 @@ def protocols() -> dict[str, type]:
     return {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
 
 
-def _first_line(kind: type) -> str:
+def _first_line(kind: object) -> str:
     """What a protocol is, in a line."""
     words = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
     return words if len(words) < 100 else words[:97].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,96 @@
+"""`vantage evaluate segmentation`: how well the pixels of images are told apart on a frozen backbone."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vantage.cli.arguments import Command, parse
+from vantage.cli.console import Voice
+from vantage.cli.fields import headings, leaves, options
+from vantage.errors import UserError
+
+__all__ = ["evaluate_segmentation"]
+
+
+@dataclass(frozen=True)
+class Segmenting:
+    """What `evaluate segmentation` is told beside the protocol's own fields."""
+
+    run: str
+    """Folder of the run."""
+
+    data: str
+    """Two folders, IMAGES#MASKS: masks are PNGs of class indices with the paths of their images; 255 counts nowhere."""
+
+    test: str = ""
+    """Test images, named as --data is; without, a fifth of the images is held out."""
+
+    classes: str = ""
+    """File with the name of a class on each line, from index 0 on; without, classes are numbered up to the largest
+    index in the masks."""
+
+    baselines: bool = False
+    """Whether raw pixels and a random encoder are judged as well."""
+
+    out: str = ""
+    """File for the result, as JSON; without, it is kept in RUN/evaluations."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+    network: int | None = None
+    """Which of the trained networks, for runs that have one per view."""
+
+
+def evaluate_segmentation(words: list[str], voice: Voice) -> int:
+    """Train a decoder on the maps of a frozen backbone, and measure the mean intersection over union."""
+    from vantage.cli.images import work_of
+    from vantage.evaluate.masked_evaluation import evaluate_masked
+    from vantage.evaluate.segmentation import Segmentation
+
+    fields = tuple(leaves(Segmentation()))
+    command = Command("vantage evaluate segmentation", Segmentation.__doc__ or "", dict(headings(Segmentation())))
+    asked = parse(command, (*options(Segmenting, ("run",)), *fields), words).values
+    protocol = Segmentation(**{leaf.path: asked[leaf.path] for leaf in fields})
+    from vantage.data.masked import open_masked
+    from vantage.trained import load
+
+    load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
+    if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
+        raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
+    train = open_masked(asked["data"], _names(asked["classes"]))
+    voice.note(f"{len(train):,} images with masks, {len(train.classes)} classes")
+    result = evaluate_masked(
+        Path(asked["run"]),
+        protocol,
+        train,
+        open_masked(asked["test"], train.classes) if asked["test"] else None,
+        baselines=asked["baselines"],
+        network=asked["network"],
+        work=work_of(asked, voice),
+        out=Path(asked["out"]) if asked["out"] else None,
+    )
+    voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
+    for line in result.lines():
+        voice.result(line)
+    each = next(iter(result.outcomes.values())).details["IoU"]
+    voice.notes("IoU of each class", [(name, "none" if it is None else f"{it:.1f} %") for name, it in each.items()])
+    return 0
+
+
+def _names(file: str) -> tuple[str, ...]:
+    """The lines of a file of class names."""
+    if not file:
+        return ()
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(
+            f"--classes {file} cannot be read ({problem}): name a text file, a class on each line"
+        ) from None
+    names = tuple(line.strip() for line in lines if line.strip())
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UserError(f"--classes {file} names {len(set(names))} different classes on {len(names)} lines: one a line")
+    return names

@@ -1,0 +1,50 @@
+"""Judge a run by a protocol that looks at every pixel of images with masks, and keep the result beside it."""
+
+from pathlib import Path
+
+from vantage.data.masked import MaskedImages, split_masked
+from vantage.embedding import Work
+from vantage.errors import UserError
+from vantage.evaluate.evaluation import Result, keep, result_of
+from vantage.evaluate.segmentation import Segmentation
+from vantage.trained import load, random_encoder, raw_pixels
+
+__all__ = ["evaluate_masked"]
+
+
+def evaluate_masked(
+    run_folder: Path,
+    protocol: Segmentation,
+    train: MaskedImages,
+    test: MaskedImages | None = None,
+    *,
+    baselines: bool = False,
+    network: int | None = None,
+    allow: tuple[str, ...] = (),
+    work: Work | None = None,
+    out: Path | None = None,
+) -> Result:
+    """Judge a run's newest checkpoint by images with masks; arguments and the file written as for `evaluate`.
+
+    Without `test`, a fifth of all images, drawn with seed 0, is the test set. Both count the classes of `train`; open
+    the test images with them. Raises `UserError` for a test set that is the training set or has other classes, and
+    what the protocol raises.
+    """
+    work = work or Work()
+    trained = load(run_folder, network, allow)
+    if test is None:
+        train, test = split_masked(train)
+        kind = f"a fifth of the same {len(train) + len(test)} images, drawn with seed 0"
+    else:
+        kind = "a set of its own"
+        if test.classes != train.classes:
+            raise UserError("the test masks count other classes than the training masks: open them with the same list")
+        if train.fingerprint() == test.fingerprint():
+            raise UserError(
+                "the test images are the training images: name another test set, or none to hold out a fifth"
+            )
+    encoders = [trained]
+    if baselines:
+        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
+    outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
+    return keep(result_of(protocol, trained, train, test, kind, outcomes, work), run_folder, out)

@@ -1,0 +1,191 @@
+"""Segmentation: the measures against a loop, what is trained, that the backbone stays, and masks that do not fit."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from references import segmentation as reference
+from tiny import kept_run, tiny_run, work
+
+from vantage.cli import main
+from vantage.data.masked import open_masked, split_masked
+from vantage.encoders.backbones import ResNet
+from vantage.encoders.encoder import Encoder
+from vantage.encoders.heads import Linear
+from vantage.encoders.roles import Shared
+from vantage.errors import DataError, UserError
+from vantage.evaluate.confusion import Confusion
+from vantage.evaluate.decoder import Decoder, pixel_loss
+from vantage.evaluate.masked_evaluation import evaluate_masked
+from vantage.evaluate.segmentation import Segmentation
+from vantage.trained import load, random_encoder, raw_pixels
+
+RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
+QUICK = Segmentation(size=16, width=8, epochs=2, batch=4)
+
+
+def write_scenes(folder: Path, count: int, size: int = 24, seed: int = 0, classes: int = 3) -> str:
+    """Rectangles on a background, whose colour tells their class; the border is ignored."""
+    chance = np.random.default_rng(seed)
+    colours = np.array([[60, 60, 60], [200, 60, 60], [60, 200, 60], [60, 60, 220]])
+    for kind in ("images", "masks"):
+        (folder / kind / "a").mkdir(parents=True)
+    for number in range(count):
+        mask = np.zeros((size, size + 4), np.uint8)
+        top, left = chance.integers(2, size // 2, 2)
+        mask[top : top + size // 2, left : left + size // 2] = 1 + number % (classes - 1)
+        picture = (colours[mask] + chance.normal(0, 20, (*mask.shape, 3))).clip(0, 255).astype(np.uint8)
+        mask[0] = 255
+        Image.fromarray(picture).save(folder / "images" / "a" / f"{number}.jpg", quality=95)
+        Image.fromarray(mask).save(folder / "masks" / "a" / f"{number}.png")
+    return f"{folder / 'images'}#{folder / 'masks'}"
+
+
+def test_measures_are_those_of_a_loop() -> None:
+    chance = np.random.default_rng(0)
+    truths = chance.choice([0, 1, 2, 4, 255], (3, 7, 5))
+    guesses = np.where(
+        chance.random((3, 7, 5)) < 0.5, np.where(truths == 255, 0, truths), chance.integers(0, 5, (3, 7, 5))
+    )
+    guesses[guesses == 3] = 0  # class 3 is nowhere
+    confusion = Confusion.empty(5)
+    for truth, guess in zip(truths, guesses, strict=True):
+        confusion = confusion.plus(torch.from_numpy(truth).flatten(), torch.from_numpy(guess).flatten())
+    wanted = reference.measures(truths.tolist(), guesses.tolist(), 5)
+    assert confusion.measures() == pytest.approx({name: wanted[name] for name in confusion.measures()})
+    found = confusion.intersection_over_union()
+    assert found.tolist() == pytest.approx(wanted["IoU"], nan_ok=True) and math.isnan(found[3])
+    assert int(confusion.count.sum()) == int((truths != 255).sum())
+    assert confusion.present().tolist() == [True, True, True, False, True]
+
+
+def test_a_class_that_is_guessed_but_nowhere_counts_as_nothing_right() -> None:
+    confusion = Confusion.empty(3).plus(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 2, 1, 1]))
+    assert confusion.measures() == pytest.approx({"mIoU": 50.0, "pixel accuracy": 75.0, "mean accuracy": 75.0})
+
+
+def test_the_loss_is_the_mean_over_pixels_with_a_class() -> None:
+    score, mask = torch.randn(2, 3, 4, 5, dtype=torch.float64), torch.randint(0, 3, (2, 4, 5))
+    mask[0, :2] = 255
+    chance = score.log_softmax(1)
+    wanted = [
+        -chance[b, mask[b, y, x], y, x] for b in range(2) for y in range(4) for x in range(5) if mask[b, y, x] < 3
+    ]
+    torch.testing.assert_close(pixel_loss(score, mask, 255), torch.stack(wanted).mean())
+    assert float(pixel_loss(score, torch.full_like(mask, 255), 255)) == 0.0
+
+
+def test_the_decoder_has_four_convolutions() -> None:
+    decoder = Decoder(6, 8, 3, 16)
+    found = [module for module in decoder.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert [(layer.in_channels, layer.out_channels) for layer in found] == [(6, 8), (8, 8), (8, 8), (8, 3)]
+    assert decoder(torch.randn(2, 6, 2, 3)).shape == (2, 3, 16, 16)
+    assert decoder(torch.randn(2, 6, 1, 1)).shape == (2, 3, 8, 8)
+    assert decoder(torch.randn(2, 6, 20, 20)).shape == (2, 3, 20, 20)
+
+
+def test_colours_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
+    place = write_scenes(tmp_path, 24)
+    train, test = split_masked(open_masked(place))
+    assert (len(train), len(test), train.classes) == (19, 5, ("0", "1", "2"))
+    trained = random_encoder(RUN)
+    before = trained.digest()
+    found = Segmentation(size=16, depth=1, width=16, epochs=15, batch=8)(trained, train, test, work(tmp_path))
+    assert trained.digest() == before and not trained.backbone.training
+    assert found.measures["mIoU"] > 60 and list(found.measures)[0] == "mIoU"
+    assert set(found.details["IoU"]) == {"0", "1", "2"} and (found.train_images, found.test_images) == (19, 5)
+    assert QUICK(raw_pixels(RUN), train, test, work(tmp_path)).measures["pixel accuracy"] > 0
+
+
+def test_kept_maps_and_maps_made_anew_train_the_same_decoder(tmp_path: Path) -> None:
+    train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
+    trained, there = random_encoder(RUN), work(tmp_path)
+    assert QUICK(trained, train, test, there) == QUICK(trained, train, test, replace(there, resident_bytes=0))
+
+
+def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept_run(tmp_path / "run", RUN)
+    place, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)
+    (tmp_path / "names.txt").write_text("ground\nred\ngreen\n")
+    quick = ["--size", "16", "--width", "8", "--epochs", "2", "--batch", "4", "--classes", str(tmp_path / "names.txt")]
+    words = ["evaluate", "segmentation", str(tmp_path / "run"), "--data", place, "--test", test, *quick, "--baselines"]
+    assert main(words) == 0, capsys.readouterr().err
+    heard = capsys.readouterr()
+    assert heard.out.count("mIoU ") == 3 and "red: " in heard.err
+    (file,) = (tmp_path / "run" / "evaluations").iterdir()
+    record = json.loads(file.read_text())
+    assert record["settings"] == {
+        "size": 16, "depth": -1, "width": 8, "epochs": 2, "batch": 4,
+        "rate": 0.001, "weight_decay": 0.0001, "flip": 0.5, "seed": 0,
+    }  # fmt: skip
+    assert set(record["outcomes"]["moco_v2"]["details"]["IoU"]) == {"ground", "red", "green"}
+    assert main([*words, "--depth", "9"]) == 2 and "depth 9" in capsys.readouterr().err
+    assert main([*words[:4], str(tmp_path), *words[5:]]) == 2 and "two folders with #" in capsys.readouterr().err
+
+
+def test_a_test_set_of_its_own_is_no_training_set(tmp_path: Path) -> None:
+    kept_run(tmp_path / "run", RUN)
+    train = open_masked(write_scenes(tmp_path / "one", 6))
+    with pytest.raises(UserError, match="test images are the training images"):
+        evaluate_masked(tmp_path / "run", QUICK, train, train, work=work(tmp_path))
+    with pytest.raises(UserError, match="other classes"):
+        evaluate_masked(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=work(tmp_path))
+    assert load(tmp_path / "run").digest()
+
+
+def test_masks_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    place = write_scenes(tmp_path, 6)
+    masks = tmp_path / "masks" / "a"
+    trained, there = random_encoder(RUN), work(tmp_path)
+    Image.fromarray(np.zeros((5, 5), np.uint8)).save(masks / "2.png")
+    with pytest.raises(DataError, match=r"mask of a/2.jpg is 5 x 5 pixels, but the image is 28 x 24"):
+        QUICK(trained, *split_masked(open_masked(place)), there)
+    Image.fromarray(np.zeros((24, 28, 3), np.uint8)).save(masks / "2.png")
+    with pytest.raises(DataError, match="this PNG holds RGB"):
+        open_masked(place)
+    Image.fromarray(np.full((24, 28), 7, np.uint8)).save(masks / "2.png")
+    with pytest.raises(DataError, match="has the index 7, but there are 3 classes"):
+        QUICK(trained, *split_masked(open_masked(place, ("a", "b", "c"))), there)
+    (masks / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    with pytest.raises(DataError, match="no whole PNG"):
+        open_masked(place)
+    (masks / "2.png").rename(masks / "other.png")
+    with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
+        open_masked(place)
+    (tmp_path / "images" / "a" / "2.jpg").unlink()
+    with pytest.raises(DataError, match=r"1 masks have no image \(a/other.png\)"):
+        open_masked(place)
+
+
+def test_one_class_is_none(tmp_path: Path) -> None:
+    place = write_scenes(tmp_path, 6)
+    for file in (tmp_path / "masks" / "a").iterdir():
+        Image.fromarray(np.zeros((24, 28), np.uint8)).save(file)
+    with pytest.raises(DataError, match=r"show one class only \(0\)"):
+        QUICK(random_encoder(RUN), *split_masked(open_masked(place)), work(tmp_path))
+    for file in (tmp_path / "masks" / "a").iterdir():
+        Image.fromarray(np.full((24, 28), 255, np.uint8)).save(file)
+    with pytest.raises(DataError, match="no mask names a class"):
+        open_masked(place)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> None:
+    place = write_scenes(tmp_path, 2)
+    wanted = np.random.default_rng(0).integers(0, 2**bits, (24, 28)).astype(np.uint8)
+    coloured = Image.new("P", (28, 24))
+    coloured.putdata(wanted.flatten().tolist())
+    coloured.putpalette([value for number in range(256) for value in (number, 0, 0)])
+    coloured.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
+    assert np.array_equal(open_masked(place, tuple("0123456789abcdef")).mask(0).numpy(), wanted)
+
+
+@pytest.mark.parametrize("change", [{"epochs": 0}, {"batch": 1}, {"rate": 0.0}, {"flip": 2.0}, {"size": -1}])
+def test_settings_that_cannot_be(change: dict[str, float]) -> None:
+    with pytest.raises(UserError, match="segmentation: "):
+        Segmentation(**change)  # pyright: ignore[reportArgumentType]

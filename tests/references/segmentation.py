@@ -1,0 +1,31 @@
+"""Measures of segmentation, pixel by pixel over plain lists, from their definitions."""
+
+import math
+
+
+def measures(truths: list[list[list[int]]], guesses: list[list[list[int]]], classes: int) -> dict[str, object]:
+    """IoU of each class (not a number where neither truth nor guess has it), and the three means, in per cent."""
+    both = [0] * classes
+    either = [0] * classes
+    own = [0] * classes
+    right = counted = 0
+    for truth, guess in zip(truths, guesses, strict=True):
+        for true_row, guess_row in zip(truth, guess, strict=True):
+            for true, guessed in zip(true_row, guess_row, strict=True):
+                if true == 255:
+                    continue
+                counted += 1
+                right += true == guessed
+                own[true] += 1
+                for number in range(classes):
+                    both[number] += true == number and guessed == number
+                    either[number] += true == number or guessed == number
+    iou = [both[number] / either[number] if either[number] else math.nan for number in range(classes)]
+    seen = [value for value in iou if not math.isnan(value)]
+    recalls = [both[number] / own[number] for number in range(classes) if own[number]]
+    return {
+        "IoU": iou,
+        "mIoU": 100 * sum(seen) / len(seen),
+        "pixel accuracy": 100 * right / counted,
+        "mean accuracy": 100 * sum(recalls) / len(recalls),
+    }
