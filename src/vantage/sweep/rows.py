@@ -71,7 +71,7 @@ def of_run(found: Sequence[BranchInformation]) -> dict[str, Any]:
     return {
         "i_nce": mean.nats,
         "i_nce_deviation": mean.deviation,
-        "branches": tuple(asdict(branch) for branch in found),
+        "branches": tuple({**asdict(branch), "estimates": list(branch.estimates)} for branch in found),
         "bound": mean.bound,
     }
 

@@ -1,0 +1,286 @@
+"""Sweeps as they are made: what is kept, skipped, gone on with and refused; tables and pictures hold the rows."""
+
+import csv
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+from small_runs import IMAGES, SIZE, small_run, write_images
+from tiny import images
+
+from vantage import loop
+from vantage.analyse import HeldOutInformation, learned
+from vantage.data import Source, open_source
+from vantage.data.arrays import Arrays
+from vantage.embedding import Work
+from vantage.errors import UserError
+from vantage.evaluate import KNN, LinearCached
+from vantage.progress import QuietTeller
+from vantage.settings import allowing
+from vantage.sweep import ColourSpaces, CropBound, PatchDistance, Study, Sweep, Swept, study
+from vantage.sweep.overall import Within
+from vantage.sweep.rows import RANDOM, RAW, SweepRow, digest
+from vantage.trained import random_encoder, raw_pixels
+
+STEPS = IMAGES // 8  # of an epoch
+
+
+@pytest.fixture(autouse=True)
+def allowed() -> Iterator[None]:
+    """Runs of the tests' own backbone may be read."""
+    with allowing("tiny"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file of training images."""
+    return write_images(tmp_path_factory.mktemp("images") / "images.npz")
+
+
+TEST = images(24, seed=3, size=SIZE)
+
+
+CROPS = CropBound((0.2, 0.6))
+
+
+def asked(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int = 1) -> Study:
+    """A small study."""
+    run = small_run(recipe, place, epochs)
+    run = replace(run, monitoring=replace(run.monitoring, checkpoint_minutes=10.0))
+    information = HeldOutInformation(negatives=5, draws=2)
+    protocols = (LinearCached(l2=(1e-2,), iterations=20), KNN(k=3))
+    return Study(sweep, run, (0, 1), information, protocols)
+
+
+def made(what: Study, folder: Path, test: Source = TEST) -> Swept:
+    """The study made on the CPU, without a cache of its neighbours."""
+    work = Work("cpu", workers=1, cache=folder.parent / "cache")
+    return study(what, open_source(what.base.data.place), test, folder, work)
+
+
+@pytest.fixture(scope="module")
+def whole(place: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Swept, Path]:
+    """A finished study, and its folder."""
+    folder = tmp_path_factory.mktemp("whole") / "sweep"
+    with allowing("tiny"):
+        return made(asked(place), folder), folder
+
+
+def test_every_value_and_seed_has_a_row(whole: tuple[Swept, Path]) -> None:
+    found, folder = whole
+    assert found.finished
+    assert [(row.label, row.number, row.seed) for row in found.rows] == [
+        ("0.2", 0.2, 0), ("0.2", 0.2, 1), ("0.6", 0.6, 0), ("0.6", 0.6, 1),
+    ]  # fmt: skip
+    assert len({row.key for row in found.rows}) == 4
+    for row in found.rows:
+        assert list(row.accuracy) == ["linear-cached", "knn"]
+        assert row.i_nce is not None and row.bound == pytest.approx(np.log(6)) and row.i_nce < row.bound
+        assert row.encoder == "moco_v2" and row.loss is not None and row.seconds is not None
+    assert len({row.i_nce for row in found.rows}) == 4
+    kept = json.loads((folder / "sweep.json").read_text())
+    assert kept["sweep"] == "crop" and kept["settings"] == {}
+    assert kept["test"] == {"images": 24, "fingerprint": TEST.fingerprint()}
+    told = {row["key"]: row for row in kept["rows"]}
+    for row in (*found.rows, *found.baselines):
+        assert told[row.key]["accuracy"] == dict(row.accuracy) and told[row.key]["i_nce"] == row.i_nce
+
+
+def test_a_row_is_what_its_run_measures(whole: tuple[Swept, Path], place: str) -> None:
+    found, folder = whole
+    for row in found.rows:
+        (run,) = (folder / "runs").glob(f"{row.label}-seed-{row.seed}-*")
+        one = learned(run)
+        assert one.run.seed == row.seed and one.run.views.views[0].crop.scale[0] == row.number  # pyright: ignore
+        (shared,) = HeldOutInformation(negatives=5, draws=2)(one, TEST, Work("cpu", workers=1))
+        assert (row.i_nce, row.i_nce_deviation) == pytest.approx((shared.nats, shared.deviation), abs=1e-6)
+        assert row.branches[0]["pairs"] == "view 0 with view 1 of the same draw"
+
+
+def test_baselines_are_judged_as_the_runs_are(whole: tuple[Swept, Path], place: str) -> None:
+    found, folder = whole
+    assert [(row.encoder, row.seed) for row in found.baselines] == [(RAW, 0), (RANDOM, 0), (RANDOM, 1)]
+    run, train = asked(place).base, open_source(place)
+    work = Work("cpu", workers=1, cache=folder.parent / "other")
+    for trained, row in zip(
+        (raw_pixels(run), random_encoder(run, 0), random_encoder(run, 1)), found.baselines, strict=True
+    ):
+        assert row.accuracy["knn"] == KNN(k=3)(trained, train, TEST, work).accuracy.top1
+        assert row.i_nce is None
+
+
+def test_tables_hold_the_means_of_the_rows(whole: tuple[Swept, Path]) -> None:
+    found, _ = whole
+    first = found.table()[0]
+    mine = [row for row in found.rows if row.label == "0.2"]
+    assert first["I_NCE (nats)"] == pytest.approx(fmean(row.i_nce or 0.0 for row in mine))
+    assert first["I_NCE (nats) ±"] == pytest.approx(stdev(row.i_nce or 0.0 for row in mine))
+    assert first["knn (%)"] == pytest.approx(fmean(row.accuracy["knn"] for row in mine))
+    assert [row["value"] for row in found.table()] == ["0.2", "0.6", RAW, RANDOM]
+    cell = f"{first['I_NCE (nats)']:.3f} ± {first['I_NCE (nats) ±']:.3f}"
+    assert f"| 0.2 | 2 | {cell} |" in found.markdown()
+    assert any(cell in line for line in found.lines())
+    assert "K = 5 negatives is at most log(K + 1) = 1.79 nats" in found.markdown()
+    rows = list(csv.DictReader(found.csv().splitlines()))
+    assert [float(row["i_nce"]) for row in rows[:4]] == [row.i_nce for row in found.rows]
+    assert [float(row["knn (%)"]) for row in rows] == [row.accuracy["knn"] for row in (*found.rows, *found.baselines)]
+
+
+def test_pictures_show_the_rows(whole: tuple[Swept, Path], tmp_path: Path) -> None:
+    found, _ = whole
+    axes = found.figure().axes
+    assert [panel.get_title() for panel in axes] == ["accuracy", "what the views share", "one against the other"]
+    labels = [found.accuracy(label, "linear-cached").mean for label in ("0.2", "0.6")]
+    shared = [found.i_nce(label).mean for label in ("0.2", "0.6")]
+    assert [list(line.get_ydata()) for line in axes[0].containers[0].lines[:1]] == [labels]  # pyright: ignore
+    assert [list(line.get_ydata()) for line in axes[1].containers[0].lines[:1]] == [shared]  # pyright: ignore
+    points = [(bars.lines[0].get_xdata()[0], bars.lines[0].get_ydata()[0]) for bars in axes[2].containers]  # pyright: ignore
+    assert points == list(zip(shared, labels, strict=True))
+    assert [text.get_text() for text in axes[2].texts] == ["0.2", "0.6"]
+    assert any("K = 5: at most 1.79 nats" in text.get_text() for text in axes[1].texts)
+    small = [point for line in axes[2].lines for point in np.asarray(line.get_xydata()).tolist()]
+    assert all([row.i_nce, row.accuracy["linear-cached"]] in small for row in found.rows)
+    written = found.write(tmp_path)
+    assert [path.name for path in written] == ["crop.md", "crop.csv", "crop.png", "crop.svg"]
+    assert (tmp_path / "crop.png").read_bytes()[:4] == b"\x89PNG"
+    before = (tmp_path / "crop.svg").read_bytes()
+    assert b"<svg" in before and b"<dc:date>" not in before
+
+
+def test_what_is_done_is_skipped(whole: tuple[Swept, Path], place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, folder = whole
+    for name in ("train", "resume"):
+        monkeypatch.setattr(loop, name, lambda *_: pytest.fail("it was trained again"))
+    again = made(asked(place), folder)
+    assert (again.rows, again.baselines) == (found.rows, found.baselines)
+    fewer = made(replace(asked(place, CropBound((0.6,))), seeds=(1,)), folder)
+    assert fewer.rows == (found.rows[3],)
+    assert [(row.encoder, row.seed, row.label) for row in fewer.baselines] == [(RAW, 0, "0.6"), (RANDOM, 1, "0.6")]
+
+
+def test_values_and_seeds_may_become_more(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(asked(place, CropBound((0.2,))), seeds=(0,), baselines=False)
+    first = made(few, tmp_path / "sweep")
+    trained, train = [], loop.train
+    monkeypatch.setattr(loop, "train", lambda run, *rest: trained.append(run.seed) or train(run, *rest))
+    more = made(replace(few, sweep=CropBound((0.5, 0.2)), seeds=(0, 1), discard=True), tmp_path / "sweep")
+    assert trained == [0, 1, 1]
+    assert [(row.label, row.seed) for row in more.rows] == [("0.5", 0), ("0.5", 1), ("0.2", 0), ("0.2", 1)]
+    assert more.rows[2] == first.rows[0]
+    assert more.baselines == ()
+    assert len(list((tmp_path / "sweep" / "runs").iterdir())) == 1  # of the first call; later ones were discarded
+
+
+class Signalling(QuietTeller):
+    """Asks the process to stop when so many steps are done."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.told = at, []
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Once."""
+        self.told.append(done)
+        if done == self.at:
+            self.at = -1
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_an_interrupted_training_goes_on(place: str, whole: tuple[Swept, Path], tmp_path: Path) -> None:
+    what, work = replace(asked(place), baselines=False), Work("cpu", workers=1, cache=tmp_path / "cache")
+    train, teller = open_source(place), Signalling(at=STEPS + 3)
+    stopped = study(what, train, TEST, tmp_path / "sweep", work, teller)
+    assert not stopped.finished
+    assert [(row.label, row.seed) for row in stopped.rows] == [("0.2", 0)]
+    (half,) = (tmp_path / "sweep" / "runs").glob("0.6-seed-0-*")
+    assert 0 < learned(half).step < STEPS
+    told = Signalling(at=-1)
+    found = study(what, train, TEST, tmp_path / "sweep", work, told)
+    assert found.finished
+    assert told.told[0] > STEPS and told.told == sorted(told.told) and told.told[-1] == 4 * STEPS
+    for row, same in zip(found.rows, whole[0].rows, strict=True):
+        assert (row.key, row.i_nce, row.accuracy) == (same.key, same.i_nce, same.accuracy)
+
+
+def test_spaces_have_baselines_of_their_own(place: str, tmp_path: Path) -> None:
+    what = asked(place, ColourSpaces(("Lab", "RGB")), "cmc_softmax")
+    found = made(replace(what, seeds=(0,)), tmp_path / "sweep")
+    assert [(row.encoder, row.label) for row in found.baselines] == [
+        (RAW, "Lab"), (RANDOM, "Lab"), (RAW, "RGB"), (RANDOM, "RGB"),
+    ]  # fmt: skip
+    assert not found.one_view
+    assert [row["value"] for row in found.table()][2:] == [
+        f"{n}, as {v}" for n in (RAW, RANDOM) for v in ("Lab", "RGB")
+    ]
+    assert len(found.rows[0].branches) == 2
+    found.figure()
+
+
+def test_a_folder_of_another_sweep_is_refused(whole: tuple[Swept, Path], place: str, tmp_path: Path) -> None:
+    _, folder = whole
+    with pytest.raises(UserError, match=r"holds another sweep: sweep is 'crop' there, 'distance' was asked"):
+        made(asked(place, PatchDistance((2,), patch=8)), folder)
+    with pytest.raises(UserError, match=r"base.epochs is 1 there, 2 was asked"):
+        made(asked(place, epochs=2), folder)
+    with pytest.raises(UserError, match=r"information.negatives is 5 there, 6 was asked"):
+        made(replace(asked(place), information=HeldOutInformation(negatives=6, draws=2)), folder)
+    with pytest.raises(UserError, match=r"test.fingerprint is .*; name another folder"):
+        made(asked(place), folder, images(24, seed=4, size=SIZE))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").touch()
+    with pytest.raises(UserError, match="is no folder of a sweep and not empty"):
+        made(asked(place), tmp_path / "full")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "sweep.json").write_text('{"schema": 1, "rows": [{}')
+    with pytest.raises(UserError, match=r"sweep.json is damaged"):
+        made(asked(place), tmp_path / "torn")
+
+
+def test_what_does_not_fit_is_told_before_anything_is_trained(place: str, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    with pytest.raises(UserError, match="the value 12 does not fit: two patches of 8 px at a distance of 12 px"):
+        made(asked(place, PatchDistance((2, 12), patch=8), "simclr"), folder)
+    with pytest.raises(UserError, match="the test images are the training images"):
+        made(asked(place), folder, open_source(place))
+    unlabelled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
+    with pytest.raises(UserError, match="needs labels"):
+        made(asked(place), folder, unlabelled)
+    with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
+        made(replace(asked(place), information=HeldOutInformation(negatives=30)), folder)
+    with pytest.raises(UserError, match="give at least one, and each once"):
+        replace(asked(place), seeds=(1, 1))
+    assert not folder.exists()
+
+
+def test_a_training_that_fails_names_its_value(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def diverge(*_: object) -> None:
+        raise UserError("the loss became nan at step 3")
+
+    monkeypatch.setattr(loop, "train", diverge)
+    with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. What is done is kept"):
+        made(asked(place), tmp_path / "sweep")
+
+
+def test_keys_follow_settings_and_images_but_not_the_machine(place: str) -> None:
+    run = asked(place).base
+    assert digest(run) == digest(replace(run, data=replace(run.data, place="elsewhere", workers=7)))
+    assert digest(run) == digest(replace(run, monitoring=replace(run.monitoring, log_every=9)))
+    assert digest(run) != digest(replace(run, seed=1))
+    assert digest(run) != digest(replace(run, batch=16))
+    assert digest(run, "a") != digest(run, "b")
+
+
+def test_a_part_moves_the_bar_of_the_whole() -> None:
+    whole = Signalling(at=-1)
+    part = Within(whole, before=30, name="0.2, seed 0")
+    part.start("moco_v2", 10, done=4)
+    part.advance(7, "loss")
+    part.stop()
+    assert whole.told == [34, 37]
+    assert isinstance(SweepRow("k", RAW, "0.2", 0.2, 0, {}), SweepRow)

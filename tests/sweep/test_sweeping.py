@@ -1,0 +1,121 @@
+"""`vantage analyse views`, as it is typed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_runs import write_images
+from tiny import images
+
+from vantage.cli import main
+
+SMALL = ("--widths", "4", "6", "--batch", "8", "--seeds", "0", "--epochs", "1", "--information.negatives", "5")
+CPU = ("--hardware.accelerator", "cpu", "--hardware.precision", "32-true", "--workers", "1")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of other tests."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file of 48 labelled images of 16 pixels."""
+    return write_images(tmp_path_factory.mktemp("images") / "images.npz")
+
+
+def run_of(out: Path) -> dict:
+    """The settings of the only run of a sweep."""
+    (folder,) = (out / "runs").iterdir()
+    return json.loads((folder / "settings.json").read_text())["run"]
+
+
+def test_a_fifth_is_held_out_and_never_trained_on(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "sweep"
+    words = ("analyse", "views", "jitter", "--data", place, "--out", str(out), "--values", "0.5", *SMALL, *CPU)
+    assert main(words) == 0
+    told = capsys.readouterr()
+    run = run_of(out)
+    assert run["data"]["hold_out"] == 0.2
+    assert run["encoders"]["encoder"]["backbone"]["widths"] == [4, 6]
+    assert (run["epochs"], run["batch"], run["seed"], run["recipe"]) == (1, 8, 0, "moco_v2")
+    assert run["views"]["views"][0]["operations"][0]["hue"] == pytest.approx(0.1)
+    kept = json.loads((out / "sweep.json").read_text())
+    assert (kept["train"]["images"], kept["test"]["images"]) == (39, 9)
+    assert "strength x of colour jitter" in told.out and "0.5" in told.out and "raw pixels" in told.out
+    assert {path.name for path in out.iterdir()} == {
+        "sweep.json", "runs", "jitter.md", "jitter.csv", "jitter.png", "jitter.svg",
+    }  # fmt: skip
+    assert main(words) == 0
+    assert "1 of 1 runs are done already" in capsys.readouterr().err
+    assert main((*words, "--batch", "4")) == 2
+    assert "holds another sweep: base." in capsys.readouterr().err
+
+
+def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    test, out = images(12, seed=1, size=16), tmp_path / "sweep"
+    pixels = np.stack([test.image(n).permute(1, 2, 0).numpy() for n in range(12)])
+    np.savez(tmp_path / "test.npz", images=pixels, labels=[str(test.label(n)) for n in range(12)])
+    words = ("analyse", "views", "crop.scale.0=0.3", "--data", place, "--test", str(tmp_path / "test.npz"), "--out")
+    more = ("--images", "24", "--no-baselines", "--discard", "--branches.0.estimator.temperature", "0.4")
+    assert main((*words, str(out), *more, *SMALL, *CPU)) == 0
+    kept = json.loads((out / "sweep.json").read_text())
+    assert kept["settings"] == {"path": "crop.scale.0"}
+    assert (kept["train"]["images"], kept["test"]["images"]) == (24, 12)
+    assert kept["base"]["branches"][0]["estimator"]["temperature"] == 0.4
+    (row,) = kept["rows"]
+    assert (row["label"], row["number"]) == ("0.3", 0.3)
+    assert not list((out / "runs").iterdir())
+    assert "crop.scale.0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "analyse views needs a sweep first"),
+        (("crpo",), "there is no sweep 'crpo'; did you mean crop?"),
+        (("crop", "--out", "o"), "needs --data"),
+        (("crop", "--data", "DATA"), "needs --out"),
+        (("crop", "--data", "DATA", "--out", "o", "--vlaues", "0.1"), "no option --vlaues; did you mean --values?"),
+        (("crop", "--data", "DATA", "--out", "o", "--values", "a"), "--values"),
+        (("crop", "--data", "DATA", "--out", "o", "--values", "0"), "crop cannot be 0: a crop's scale"),
+        (("crop", "--data", "DATA", "--out", "o", "--recipe", "mocov2"), "no recipe 'mocov2'; did you mean moco_v2?"),
+        (("crop.scal=0.1", "--data", "DATA", "--out", "o"), "no field 'crop.scal'; did you mean"),
+        (("crop.scale=", "--data", "DATA", "--out", "o"), "names no field and values"),
+        (("colour", "--data", "DATA", "--out", "o", "--recipe", "simclr"), "are not channels of a colour space"),
+        (("distance", "--data", "DATA", "--out", "o", "--values", "2", "--patch", "16"), "the value 2 does not fit"),
+        (("jitter", "--data", "nowhere", "--out", "o"), "nowhere"),
+        (("jitter", "--data", "DATA", "--out", "o", "--images", "99"), "99 training images were asked for, but"),
+        (("jitter", "--data", "DATA", "--out", "o", "--information.negatives", "50"), "ask for fewer negatives"),
+        (("jitter", "--data", "DATA", "--test", "DATA", "--out", "o"), "the test images are the training images"),
+    ],
+)
+def test_mistakes_are_told(
+    words: tuple[str, ...],
+    told: str,
+    place: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(("--quiet", "analyse", "views", *(place if word == "DATA" else word for word in words))) == 2
+    assert told in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_names_sweeps_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(("analyse", "views", "--help")) == 0
+    assert "crop, jitter, distance, blur, colour, ladder, operations" in capsys.readouterr().out
+    assert main(("analyse", "views", "distance", "--help")) == 0
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for word in ("--patch", "--values", "--information.negatives", "--seeds", "--widths", "in pixels"):
+        assert word in told
+    assert main(("analyse", "--help")) == 0
+    assert "vantage analyse views SWEEP" in capsys.readouterr().out
