@@ -9,7 +9,7 @@ from PIL import Image
 from tiny import images, tiny_run, work
 
 from vantage.data.arrays import Arrays
-from vantage.data.source import Subset
+from vantage.data.source import Subset, labels_of
 from vantage.embedding import embed
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, Retrieval, neighbours, retrieval_picture
@@ -70,7 +70,7 @@ def test_images_without_labels_are_looked_up_but_not_judged(tmp_path: Path) -> N
 
 def test_labelled_images_are_parted_as_in_every_evaluation() -> None:
     bank, asked = queries(images(30, 0))
-    assert sorted(asked.label(number) for number in range(len(asked))) == [0, 0, 1, 1, 2, 2] and len(bank) == 24
+    assert labels_of(asked).sort().values.tolist() == [0, 0, 1, 1, 2, 2] and len(bank) == 24
 
 
 def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
