@@ -15,8 +15,10 @@ from vantage.settings import encode
 
 __all__ = ["RANDOM", "RAW", "SCHEMA", "Kept", "SweepRow", "digest", "of_run"]
 
-RAW, RANDOM = "raw pixels", "random encoder"
-"""Names of the baselines."""
+RAW = "raw pixels"
+"""Name of the baseline without an encoder."""
+RANDOM = "random encoder"
+"""Name of the baseline without training."""
 SCHEMA = 1
 """Form of the file; raised when an older reader would misread a newer file."""
 _FILE = "sweep.json"
