@@ -4,6 +4,7 @@ from vantage.evaluate.accuracy import Accuracy, accuracy
 from vantage.evaluate.average_precision import average_precision
 from vantage.evaluate.deepest import MarkedFeatures, deepest, marked
 from vantage.evaluate.evaluation import Result, evaluate, split
+from vantage.evaluate.finetune import FineTune
 from vantage.evaluate.heads import Heads
 from vantage.evaluate.knn import KNN, NearestNeighbour
 from vantage.evaluate.labelled import held_out
@@ -29,6 +30,7 @@ PROTOCOLS = (
     SVM,
     LowShot,
     LowShotChosen,
+    FineTune,
 )
 """Every protocol that `vantage evaluate` and `vantage compare` know."""
 
@@ -39,6 +41,7 @@ __all__ = [
     "SVM",
     "Accuracy",
     "EvaluationProtocol",
+    "FineTune",
     "Heads",
     "LinearCMC",
     "LinearCached",
@@ -59,6 +62,7 @@ __all__ = [
     "average_precision",
     "deepest",
     "evaluate",
+    "few_images",
     "fit_logistic",
     "held_out",
     "marked",

@@ -1,0 +1,202 @@
+"""How a copy of a backbone and a linear classifier are trained together.
+
+n: images   b: images of a batch   t: guesses an image   c: channels   s: side of a view in pixels
+"""
+
+import copy
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from vantage import draws
+from vantage.data.cache import written_whole
+from vantage.data.source import Source, cache_key, hash_of
+from vantage.embedding import Work, batches
+from vantage.encoders.normalisation import GroupedStatistics
+from vantage.errors import UserError
+from vantage.evaluate.accuracy import best_classes
+from vantage.evaluate.crops import epochs_of
+from vantage.evaluate.linear import training_view
+from vantage.trained import Trained
+
+__all__ = ["Course", "Tuned", "tune"]
+
+_MOMENTUM = 0.9
+_FALL = 0.2
+_SECONDS_BETWEEN_STATES = 60.0
+_START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
+
+
+@dataclass(frozen=True)
+class Course:
+    """A training."""
+
+    epochs: int
+    """Passes over the images; rates are multiplied with .2 after 60 % and 80 % of them."""
+
+    batch: int
+    """Most images of a step."""
+
+    rates: tuple[float, float]
+    """Learning rates of backbone and classifier."""
+
+    weight_decay: float
+    """L2 penalty of all parameters."""
+
+    smallest_area: float
+    """Least share of the image that a crop takes."""
+
+    seed: int
+    """Of order, crops, and the classifier's start."""
+
+    def factor(self, epoch: int) -> float:
+        """What the rates are multiplied with in an epoch."""
+        return _FALL ** sum(epoch >= round(share * self.epochs) for share in (0.6, 0.8))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came out of a training."""
+
+    backbone: nn.Module
+    """The copy, trained, in evaluation mode."""
+
+    head: nn.Linear
+    """The classifier."""
+
+    losses: list[float]
+    """Mean cross-entropy of each epoch."""
+
+    @torch.no_grad()
+    def predict(self, trained: Trained, source: Source, work: Work) -> Int[Tensor, "n t"]:
+        """The first five classes of each image (fewer where there are fewer), best first, through the view of
+        `trained`."""
+        seen = replace(trained, backbone=self.backbone, name=f"{trained.name}, fine-tuned")
+        head = self.head.cpu()
+        return torch.cat([best_classes(head(features)) for _, features in batches(seen, source, work)])
+
+
+def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n"], classes: int, work: Work) -> Tuned:
+    """Train a copy of a backbone and a linear classifier that starts at N(0, .01²), biases 0.
+
+    BatchNorm takes its statistics over the whole batch, whatever the pretraining did. What is drawn follows from seed,
+    epoch and step alone, and the state after an epoch is kept in the cache now and then, so that a stopped training
+    ends as one that was never stopped. Raises `UserError` where the loss is no longer a number.
+    """
+    device = work.place()
+    state = _State(course, trained, classes, device)
+    facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
+    kept = work.cache / "finetune" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
+    state.restore(kept)
+    size = ceil(len(source) / ceil(len(source) / course.batch))
+    images = epochs_of(source, training_view(trained, course.smallest_area), size, course.seed, work)
+    label, told = label.to(device), time.monotonic()
+    work.teller.start(f"fine-tuning, {trained.name}", course.epochs, len(state.losses))
+    for epoch in range(len(state.losses), course.epochs):
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            loss = state.epoch(images(epoch), label, epoch)
+        if not loss < float("inf"):
+            work.teller.stop()
+            raise UserError(
+                f"fine-tuning {trained.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
+                " (--backbone-rate, --head-rate)"
+            )
+        work.teller.advance(epoch + 1, f"loss {loss:.3f}")
+        if time.monotonic() - told > _SECONDS_BETWEEN_STATES and epoch + 1 < course.epochs:
+            state.keep(kept)
+            told = time.monotonic()
+    work.teller.stop()
+    kept.unlink(missing_ok=True)
+    return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses)
+
+
+class _State:
+    """All that changes during a training."""
+
+    def __init__(self, course: Course, trained: Trained, classes: int, device: torch.device) -> None:
+        self.course, self.losses = course, list[float]()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draws.mix(course.seed, _START))
+            self.head = nn.Linear(trained.width, classes)
+            nn.init.normal_(self.head.weight, std=0.01)
+            nn.init.zeros_(self.head.bias)
+        self.backbone = copy.deepcopy(trained.backbone).requires_grad_(True).train()
+        for layer in self.backbone.modules():
+            if isinstance(layer, GroupedStatistics):
+                layer.groups = 1
+        self.head.to(device)
+        self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        parts = [list(part.parameters()) for part in (self.backbone, self.head)]
+        groups = [{"params": part, "lr": rate} for part, rate in zip(parts, course.rates, strict=True) if part]
+        self.optimizer = torch.optim.SGD(groups, momentum=_MOMENTUM, weight_decay=course.weight_decay)
+        self.rates = [group["lr"] for group in groups]
+
+    def epoch(
+        self, images: Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]], label: Int[Tensor, "n"], epoch: int
+    ) -> float:
+        """Train for one pass over the images; the mean loss. A rest of one image is left out, since BatchNorm needs
+        two."""
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate * self.course.factor(epoch)
+        total, count = torch.zeros((), dtype=torch.float64), 0
+        for step, (rows, views) in enumerate(images):
+            if len(rows) < 2:
+                continue
+            torch.manual_seed(draws.mix(self.course.seed, _STEP, epoch, step))  # for dropout
+            features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
+            loss = F.cross_entropy(self.head(features), label[rows.to(label.device)])
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimizer.step()
+            total, count = total + loss.detach().double().cpu() * len(rows), count + len(rows)
+        self.losses.append(float(total / count))
+        return self.losses[-1]
+
+    def _tensors(self) -> dict[str, Tensor]:
+        networks = {"backbone": self.backbone, "head": self.head}
+        tensors = {
+            f"{name}.{key}": value for name, part in networks.items() for key, value in part.state_dict().items()
+        }
+        for number, weight in enumerate(self._weights()):
+            velocity = self.optimizer.state[weight].get("momentum_buffer")
+            if velocity is not None:  # a parameter that the features do not need has none
+                tensors[f"velocity.{number}"] = velocity
+        return tensors
+
+    def _weights(self) -> list[Tensor]:
+        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
+
+    def keep(self, file: Path) -> None:
+        """Write the state; a cache without room costs time later, but is no failure."""
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self._tensors().items()}
+        tensors["losses"] = torch.tensor(self.losses, dtype=torch.float64)
+        try:
+            with written_whole(file) as target:
+                target.write(save(tensors))
+        except OSError:
+            pass
+
+    def restore(self, file: Path) -> None:
+        """Take up a state that was kept, if there is one that is whole."""
+        try:
+            found = load_file(file)
+            losses = found.pop("losses").tolist()
+        except (OSError, SafetensorError, KeyError):
+            return
+        for name, part in (("backbone", self.backbone), ("head", self.head)):
+            own = {key.removeprefix(f"{name}."): value for key, value in found.items() if key.startswith(f"{name}.")}
+            part.load_state_dict(own)
+        for number, weight in enumerate(self._weights()):
+            if f"velocity.{number}" in found:
+                velocity = found[f"velocity.{number}"].to(weight.device)
+                self.optimizer.state[weight]["momentum_buffer"] = velocity
+        self.losses = losses

@@ -1,0 +1,209 @@
+"""Fine-tuning: against plain torch, what is drawn, that it learns, resumes, and leaves the run as it was."""
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run, work
+from torch import Tensor, nn
+
+from vantage import draws
+from vantage.data import Subset
+from vantage.embedding import batches
+from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.errors import UserError
+from vantage.evaluate import FineTune, accuracy, evaluate, tuning
+from vantage.evaluate.accuracy import best_classes
+from vantage.evaluate.crops import epochs_of
+from vantage.evaluate.finetune import named_in, share_of_each_class
+from vantage.evaluate.linear import training_view
+from vantage.evaluate.tuning import Course, tune
+from vantage.trained import load, random_encoder, raw_pixels
+
+
+def test_the_papers_values_are_the_default() -> None:
+    protocol = FineTune()
+    course = protocol._course(0.01, 0)
+    assert (course.epochs, course.batch, course.rates, course.weight_decay) == (20, 256, (0.01, 1.0), 5e-4)
+    assert protocol._course(0.1, 0).weight_decay == protocol._course(1.0, 0).weight_decay == 1e-4
+    assert FineTune(weight_decay=0.0)._course(0.01, 0).weight_decay == 0
+    factors = [course.factor(epoch) for epoch in range(20)]
+    assert factors == pytest.approx([1.0] * 12 + [0.2] * 4 + [0.04] * 4)
+
+
+def test_it_is_plain_torch(tmp_path: Path) -> None:
+    trained, source, there = random_encoder(tiny_run()), images(20, 0), work(tmp_path)
+    label = torch.tensor([source.label(number) or 0 for number in range(20)])
+    course = Course(5, 8, (0.05, 0.5), 0.01, 0.3, 3)
+    found = tune(course, trained, source, label, 3, there)
+
+    backbone = TinyBackbone().build()  # whose BatchNorm is torch's own
+    backbone.load_state_dict(trained.backbone.state_dict())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(draws.mix(3, 0x7E5A))
+        head = nn.Linear(trained.width, 3)
+        nn.init.normal_(head.weight, std=0.01)
+        nn.init.zeros_(head.bias)
+    views = epochs_of(source, training_view(trained, 0.3), 7, 3, there)  # 20 images in three steps
+    velocity: dict[Tensor, Tensor] = {}
+    for epoch, factor in enumerate((1.0, 1.0, 1.0, 0.2, 0.04)):
+        for rows, seen in views(epoch):
+            loss = F.cross_entropy(head(backbone(seen)), label[rows])
+            for part, rate in ((backbone, 0.05), (head, 0.5)):
+                weights = list(part.parameters())
+                for weight, gradient in zip(
+                    weights, torch.autograd.grad(loss, weights, retain_graph=True), strict=True
+                ):
+                    push = gradient + 0.01 * weight.detach()
+                    velocity[weight] = 0.9 * velocity[weight] + push if weight in velocity else push
+                    weight.grad = velocity[weight] * factor * rate
+            with torch.no_grad():
+                for weight in velocity:
+                    weight -= weight.grad  # pyright: ignore[reportOperatorIssue]
+    torch.testing.assert_close(found.backbone.state_dict(), backbone.state_dict(), rtol=2e-4, atol=2e-5)
+    torch.testing.assert_close(found.head.weight.detach(), head.weight.detach(), rtol=2e-4, atol=2e-5)
+
+
+def test_it_learns_and_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+    kept_run(tmp_path / "run", tiny_run())
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    train, test = images(90, 0, noise=110), images(45, 1, noise=110)
+    protocol = FineTune(fraction=1.0, epochs=5, batch=9, backbone_rate=0.05, head_rate=0.2)
+    found = evaluate(tmp_path / "run", protocol, train, test, baselines=True, allow=ALLOW, work=work(tmp_path))
+    outcome = found.outcomes["moco_v2"]
+    (losses,) = outcome.details["losses"]
+    assert losses[-1] < 0.5 * losses[0] and outcome.accuracy.top1 > 85 and outcome.train_images == 90
+    assert list(found.outcomes) == ["moco_v2", "raw pixels", "random encoder"]
+    assert found.outcomes["random encoder"].accuracy.top1 > 60  # supervised from scratch
+    after = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert all(after[path] == content for path, content in before.items()) and len(after) == len(before) + 1
+    record = json.loads(next((tmp_path / "run" / "evaluations").iterdir()).read_text())
+    assert record["encoder"] == load(tmp_path / "run", allow=ALLOW).digest()
+
+
+def test_the_backbone_given_is_not_the_one_trained(tmp_path: Path) -> None:
+    trained = random_encoder(tiny_run())
+    before = {name: value.clone() for name, value in trained.backbone.state_dict().items()}
+    label = torch.tensor([0, 1, 2] * 4)
+    found = tune(Course(1, 6, (0.1, 0.1), 0.0, 0.5, 0), trained, images(12, 0), label, 3, work(tmp_path))
+    assert not trained.backbone.training and not any(p.requires_grad for p in trained.backbone.parameters())
+    torch.testing.assert_close(trained.backbone.state_dict(), before, rtol=0, atol=0)
+    new, old = dict(found.backbone.named_parameters()), dict(trained.backbone.named_parameters())
+    assert all(not torch.equal(new[name], old[name]) for name in old)
+    assert not torch.equal(found.backbone.state_dict()["bn1.running_mean"], before["bn1.running_mean"])
+
+
+def test_batchnorm_in_groups_becomes_whole(tmp_path: Path) -> None:
+    whole = replace(random_encoder(tiny_run()), backbone=TinyBackbone().build().eval().requires_grad_(False))
+    split = replace(whole, backbone=SplitBatchNorm(2).convert(copy.deepcopy(whole.backbone)))
+    label = torch.tensor([0, 1, 2] * 3)  # nine images, which two groups do not divide
+    course = Course(2, 9, (0.1, 0.1), 0.0, 0.5, 0)
+    one, two = (tune(course, each, images(9, 0), label, 3, work(tmp_path)) for each in (whole, split))
+    torch.testing.assert_close(one.head.weight, two.head.weight)
+
+
+def test_a_stopped_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, source = random_encoder(tiny_run()), images(24, 0)
+    label, course = torch.tensor([0, 1, 2] * 8), Course(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
+    whole = tune(course, trained, source, label, 3, work(tmp_path / "whole"))
+    monkeypatch.setattr(tuning, "_SECONDS_BETWEEN_STATES", -1.0)
+    plain = tuning._State.epoch
+
+    def stopping(state: tuning._State, *rest: object) -> float:
+        if len(state.losses) == 2:
+            raise KeyboardInterrupt
+        return plain(state, *rest)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(tuning._State, "epoch", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        tune(course, trained, source, label, 3, work(tmp_path / "cut"))
+    (kept,) = (tmp_path / "cut" / "cache" / "finetune").iterdir()
+    monkeypatch.setattr(tuning._State, "epoch", plain)
+    again = tune(course, trained, source, label, 3, work(tmp_path / "cut"))
+    assert again.losses == whole.losses and torch.equal(again.head.weight, whole.head.weight)
+    torch.testing.assert_close(again.backbone.state_dict(), whole.backbone.state_dict(), rtol=0, atol=0)
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 1.0])
+def test_a_share_is_balanced(fraction: float) -> None:
+    label = torch.tensor([0] * 100 + [1] * 40 + [2] * 7)[torch.randperm(147)]
+    rows = share_of_each_class(label, fraction, 0)
+    assert label[rows].bincount().tolist() == [max(1, round(fraction * count)) for count in (100, 40, 7)]
+    assert len(rows.unique()) == len(rows) and torch.equal(rows, share_of_each_class(label, fraction, 0))
+    assert fraction == 1 or not torch.equal(rows, share_of_each_class(label, fraction, 1))
+
+
+def test_samples_tell_their_spread(tmp_path: Path) -> None:
+    protocol = FineTune(fraction=0.2, samples=3, epochs=2, batch=16, backbone_rate=0.05, head_rate=0.2)
+    found = protocol(random_encoder(tiny_run()), images(90, 0), images(45, 1), work(tmp_path))
+    each = torch.tensor([sample["top-1"] for sample in found.details["samples"]], dtype=torch.float64)
+    assert found.measures == pytest.approx({"top-1": float(each.mean()), "top-1 sd": float(each.std())})
+    assert len(each) == 3 and found.train_images == 18
+
+
+def test_names_in_a_file_are_trained_on(tmp_path: Path) -> None:
+    source = images(30, 0)
+    (tmp_path / "list.txt").write_text(f"{source.name(4)}\n\n{source.name(2)}\n{source.name(4)}\n{source.name(9)}\n")
+    assert named_in(source, tmp_path / "list.txt").tolist() == [2, 4, 9]
+    protocol = FineTune(names=str(tmp_path / "list.txt"), epochs=1, backbone_rate=0.01, head_rate=0.1)
+    found = protocol(random_encoder(tiny_run()), source, images(9, 1), work(tmp_path))
+    assert found.train_images == 3 and len(found.details["names"]) == 32
+
+
+class Named(Subset):
+    """Images in folders."""
+
+    def name(self, number: int) -> str:
+        return f"class {number % 2}/{number}.jpg" if number else "class 0/1.jpg"
+
+
+def test_names_may_be_last_parts_and_must_be_clear(tmp_path: Path) -> None:
+    source, file = Named(images(6, 0), range(6)), tmp_path / "list.txt"
+    file.write_text("5.jpg\nclass 0/1.jpg\n")
+    assert named_in(source, file).tolist() == [0, 5]
+    for text, told in (("1.jpg\n", "1 of the 1 names"), ("x.jpg\n5.jpg\n", "such as 'x.jpg'"), ("\n", "0 of the 0")):
+        file.write_text(text)
+        with pytest.raises(UserError, match=told):
+            named_in(source, file)
+    with pytest.raises(UserError, match="cannot read the names"):
+        named_in(source, tmp_path / "missing.txt")
+
+
+def test_a_baseline_of_pixels_and_a_lone_last_image_are_no_trouble(tmp_path: Path) -> None:
+    label = torch.tensor([0, 1, 0])
+    for trained in (raw_pixels(tiny_run()), random_encoder(tiny_run())):
+        found = tune(Course(1, 2, (0.1, 0.1), 0.0, 0.5, 0), trained, images(3, 0), label, 2, work(tmp_path))
+        assert len(found.losses) == 1
+
+
+def test_predictions_are_those_of_the_copy_through_the_view(tmp_path: Path) -> None:
+    trained, test = random_encoder(tiny_run()), images(12, 1)
+    label = torch.tensor([0, 1, 2] * 4)
+    found = tune(Course(1, 6, (0.1, 0.1), 0.0, 0.5, 0), trained, images(12, 0), label, 3, work(tmp_path))
+    vector = torch.cat([part for _, part in batches(replace(trained, backbone=found.backbone), test, work(tmp_path))])
+    assert torch.equal(found.predict(trained, test, work(tmp_path)), best_classes(found.head(vector)))
+    assert accuracy(found.predict(trained, test, work(tmp_path)), label, 3).top1 <= 100
+
+
+def test_what_cannot_be_tuned_is_refused(tmp_path: Path) -> None:
+    trained, there = random_encoder(tiny_run()), work(tmp_path)
+    with pytest.raises(UserError, match="one class"):
+        FineTune()(trained, images(12, 0, classes=1), images(6, 1, classes=1), there)
+    with pytest.raises(UserError, match=r"diverged in epoch \d: the loss is .* choose lower rates"):
+        rates = {"backbone_rate": 1e20, "head_rate": 1e20}
+        FineTune(fraction=1.0, epochs=3, batch=8, **rates)(trained, images(24, 0), images(6, 1), there)
+    (tmp_path / "one.txt").write_text(images(12, 0).name(3))
+    with pytest.raises(UserError, match="1 image is too few"):
+        FineTune(names=str(tmp_path / "one.txt"))(trained, images(12, 0), images(6, 1), there)
+    wrong = (
+        {"fraction": 0.0}, {"fraction": 1.5}, {"samples": 0}, {"epochs": 0}, {"batch": 1}, {"head_rate": -1.0},
+        {"weight_decay": -1.0}, {"samples": 2, "fraction": 1.0}, {"samples": 2, "names": "x"},
+    )  # fmt: skip
+    for settings in wrong:
+        with pytest.raises(UserError, match="finetune"):
+            FineTune(**settings)  # pyright: ignore[reportArgumentType]
