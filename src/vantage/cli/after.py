@@ -11,6 +11,7 @@ from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
 from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
+from vantage.cli.transferring import evaluate_transfer
 from vantage.errors import UserError
 
 __all__ = ["demo", "embed", "evaluate", "export"]
@@ -163,7 +164,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
     return 0
 
 
-_OTHER_IMAGES = {"segmentation": evaluate_segmentation}
+_OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_transfer}
 """Protocols whose images are not one labelled set, by name."""
 
 

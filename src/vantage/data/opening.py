@@ -5,6 +5,7 @@ from pathlib import Path
 
 from vantage.data.arrays import Arrays
 from vantage.data.cache import cache_folder
+from vantage.data.crops import BoxCrops
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.folder import Folder
 from vantage.data.marked import Marked, voc_splits
@@ -38,6 +39,7 @@ def open_source(
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
     * `torchvision:CIFAR10`: a set that torchvision can download
+    * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, each cut out; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
 
     A part of a place is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, wherever
@@ -53,6 +55,9 @@ def open_source(
     if written.startswith("torchvision:"):
         name, _, part = written.removeprefix("torchvision:").partition("#")
         source = open_torchvision(name, part, data_root or cache / "sets")
+    elif written.startswith("crops:"):
+        path, part = _split(written.removeprefix("crops:"))
+        source = BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
     elif written in ("photographs:train", "photographs:test"):
         source = Photographs("train" if written.endswith("train") else "test")
     else:

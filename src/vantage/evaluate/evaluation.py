@@ -17,7 +17,7 @@ from vantage.evaluate.labelled import Renumbered, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.trained import Trained, load, random_encoder, raw_pixels
 
-__all__ = ["Result", "evaluate", "keep", "result_of", "split"]
+__all__ = ["Result", "evaluate", "file_name", "keep", "result_of", "split"]
 
 _TEST_SHARE = 0.2
 _LIBRARIES = ("torch", "torchvision", "scikit-learn", "vantage-ssl")
@@ -101,7 +101,7 @@ def evaluate(
 
 def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
     """Write a result as JSON, to `out` or under `run_folder`/evaluations; the same evaluation replaces its file."""
-    target = out or run_folder / "evaluations" / _file_name(result)
+    target = out or run_folder / "evaluations" / file_name(result)
     try:
         with written_whole(target) as file:
             file.write(json.dumps(asdict(result), indent=1).encode())
@@ -158,7 +158,8 @@ def _version(library: str) -> str:
         return "not installed"
 
 
-def _file_name(result: Result) -> str:
+def file_name(result: Result) -> str:
+    """A name that depends on all that the result depends on, but not on what came out."""
     same = {key: value for key, value in asdict(result).items() if key not in ("outcomes", "libraries")}
     key = hash_of([json.dumps([same, sorted(result.outcomes)], sort_keys=True).encode()])
     return f"{result.protocol}-v{result.version}-{result.checkpoint}-{key[:8]}.json"

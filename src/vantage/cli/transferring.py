@@ -1,0 +1,154 @@
+"""`vantage evaluate transfer`: one run on many labelled sets, in one table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vantage.cli.arguments import Command, parse
+from vantage.cli.console import Voice
+from vantage.cli.fields import headings, leaves, options
+from vantage.cli.suggestions import did_you_mean
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.evaluate.transfer import TransferSet
+    from vantage.views.statistics import Statistics
+
+__all__ = ["evaluate_transfer"]
+
+
+@dataclass(frozen=True)
+class Transferring:
+    """What `evaluate transfer` is told beside the fields of the protocol that judges."""
+
+    run: str
+    """Folder of the run."""
+
+    by: str = "linear-cached"
+    """Protocol that judges each set, such as knn or linear-cached; its own fields may follow."""
+
+    sets: tuple[str, ...] = ()
+    """Sets, each NAME=PLACE or NAME=TRAINING,TEST, with places as --data has them; without TEST a fifth is held out.
+    crops:FILE.json is the boxes of a COCO file."""
+
+    suite: Literal["", "meta-dataset"] = ""
+    """Sets of a benchmark by name, beside those of --sets: the ones that are there are taken, the others are named."""
+
+    root: str = ""
+    """Folder with a folder for each set of the suite."""
+
+    download: bool = False
+    """Whether sets of the suite that torchvision knows are downloaded (up to some gigabytes)."""
+
+    mean: tuple[float, ...] = ()
+    """Mean of red, green and blue, from 0 to 1, that all images are normalised by; without, each set's own."""
+
+    std: tuple[float, ...] = ()
+    """Standard deviation of red, green and blue; given together with --mean."""
+
+    baselines: bool = False
+    """Whether raw pixels and a random encoder are judged as well."""
+
+    out: str = ""
+    """File for the table, ending with .md or .csv; without, RUN/evaluations/transfer.md and .csv."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+    network: int | None = None
+    """Which of the trained networks, for runs that have one per view."""
+
+
+def evaluate_transfer(words: list[str], voice: Voice) -> int:
+    """Judge a run on many labelled sets, each with its own mean and deviation, in one table."""
+    from vantage.cli.images import work_of
+    from vantage.evaluate import PROTOCOLS
+
+    kinds: dict[str, Any] = {kind.name: kind for kind in PROTOCOLS}
+    name = _judge_in(words)
+    if name not in kinds:
+        raise UserError(
+            f"--by {name}: there is no such protocol{did_you_mean(name, kinds)} (one of {', '.join(kinds)})"
+        )
+    protocol = kinds[name]()
+    fields = tuple(leaves(protocol))
+    command = Command("vantage evaluate transfer", evaluate_transfer.__doc__ or "", dict(headings(protocol)))
+    asked = parse(command, (*options(Transferring, ("run",)), *fields), words).values
+    protocol = kinds[name](**{leaf.path: asked[leaf.path] for leaf in fields})
+    from vantage.evaluate.transfer import META_DATASET, found_sets, transfer
+    from vantage.trained import load
+
+    load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
+    targets = _targets(asked)
+    sets = [_set_of(written, _given(asked)) for written in asked["sets"]]
+    absent: list[str] = []
+    if asked["suite"]:
+        here, absent = found_sets(META_DATASET, Path(asked["root"]) if asked["root"] else None, asked["download"])
+        sets += [replace(one, statistics=_given(asked)) for one in here]
+    for line in absent:
+        voice.note(f"not here: {line}")
+    if not sets:
+        raise UserError("no set is here: name some (--sets NAME=PLACE), or a suite and the folder of its sets (--root)")
+    table = transfer(
+        Path(asked["run"]),
+        sets,
+        protocol,
+        baselines=asked["baselines"],
+        network=asked["network"],
+        work=work_of(asked, voice),
+    )
+    text = table.markdown() + "".join(f"Not here: {line}\n" for line in absent)
+    for target in targets:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(table.comma_separated() if target.suffix == ".csv" else text, encoding="utf-8")
+    voice.result(text.rstrip())
+    voice.note(f"kept in {', '.join(map(str, targets))}")
+    return 0
+
+
+def _judge_in(words: list[str]) -> str:
+    """The protocol that the words name, whose fields must be known before all words can be read."""
+    for place, word in enumerate(words):
+        if word.startswith("--by="):
+            return word.removeprefix("--by=")
+        if word == "--by" and place + 1 < len(words):
+            return words[place + 1]
+    return Transferring("").by
+
+
+def _targets(asked: Mapping[str, Any]) -> list[Path]:
+    if not asked["out"]:
+        return [Path(asked["run"]) / "evaluations" / f"transfer.{ending}" for ending in ("md", "csv")]
+    out = Path(asked["out"])
+    if out.suffix not in (".md", ".csv"):
+        raise UserError(f"--out {out}: a table is Markdown or comma-separated; end the name with .md or .csv")
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    return [out]
+
+
+def _given(asked: Mapping[str, Any]) -> "Statistics | None":
+    if not asked["mean"] and not asked["std"]:
+        return None
+    from vantage.views.statistics import Statistics
+
+    if len(asked["mean"]) != 3 or len(asked["std"]) != 3 or min(asked["std"]) <= 0:
+        raise UserError(
+            f"--mean {asked['mean']} --std {asked['std']}: give both, three numbers each for red, green and blue,"
+            " deviations above 0; or neither, and each set's own are measured"
+        )
+    return Statistics(tuple(asked["mean"]), tuple(asked["std"]))
+
+
+def _set_of(written: str, statistics: "Statistics | None") -> "TransferSet":
+    from vantage.evaluate.transfer import TransferSet
+
+    name, mark, places = written.partition("=")
+    train, _, test = places.partition(",")
+    if not name or not mark or not train:
+        raise UserError(f"--sets {written}: write NAME=PLACE, or NAME=TRAINING,TEST, such as flowers=flowers/train")
+    return TransferSet(name, train, test, statistics)

@@ -1,0 +1,84 @@
+"""The table of a run on many sets, as Markdown, as comma-separated values, and in words."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Row", "TransferTable"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one encoder reaches on one set."""
+
+    name: str
+    """The set."""
+
+    encoder: str
+    """The recipe, "raw pixels" or "random encoder"."""
+
+    measure: str
+    """Which measure is quoted, such as top-1."""
+
+    value: float
+    """Its value, in per cent."""
+
+    train_images: int
+    """Labelled training images used."""
+
+    test_images: int
+    """Labelled test images used."""
+
+
+@dataclass(frozen=True)
+class TransferTable:
+    """Sets by encoders."""
+
+    protocol: str
+    """Name of the protocol."""
+
+    version: int
+    """Version of its meaning."""
+
+    settings: Mapping[str, Any]
+    """Every setting of it."""
+
+    rows: tuple[Row, ...]
+    """What was measured, set by set."""
+
+    left_out: Mapping[str, str]
+    """Sets that were not judged, and why."""
+
+    def cells(self) -> list[list[str]]:
+        """A head, a line for each set, and the mean over sets of each encoder, where it has all of them."""
+        encoders = list(dict.fromkeys(row.encoder for row in self.rows))
+        names = list(dict.fromkeys(row.name for row in self.rows))
+        value = {(row.name, row.encoder): row for row in self.rows}
+        lines = [["set", *encoders, "measure", "training images", "test images"]]
+        for name in names:
+            here = [value.get((name, encoder)) for encoder in encoders]
+            first = next(row for row in here if row is not None)
+            told = ["" if row is None else f"{row.value:.2f}" for row in here]
+            lines.append([name, *told, first.measure, str(first.train_images), str(first.test_images)])
+        means = []
+        for encoder in encoders:
+            every = [value[name, encoder].value for name in names if (name, encoder) in value]
+            means.append(f"{sum(every) / len(every):.2f}" if len(every) == len(names) else "")
+        return [*lines, ["mean", *means, "", "", ""]] if len(names) > 1 else lines
+
+    def markdown(self) -> str:
+        """A table, the protocol with its settings, and the sets that were left out."""
+        head, *lines = self.cells()
+        table = ["| " + " | ".join(line) + " |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]
+        below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in per cent."]
+        below += [f"Not judged: {name} ({why})" for name, why in self.left_out.items()]
+        return "\n".join([*table, "", *below]) + "\n"
+
+    def comma_separated(self) -> str:
+        """The lines alone."""
+        written = io.StringIO()
+        csv.writer(written, lineterminator="\n").writerows(self.cells())
+        return written.getvalue()

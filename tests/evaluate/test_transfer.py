@@ -1,0 +1,185 @@
+"""Transfer: one table of many sets, statistics of each, rows that were done before, and sets that are not here."""
+
+import csv
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny import ALLOW, images, kept_run, tiny_run, work
+
+from vantage.cli import main
+from vantage.encoders.backbones import ResNet
+from vantage.encoders.encoder import Encoder
+from vantage.encoders.heads import Linear
+from vantage.encoders.roles import Shared
+from vantage.errors import DataError, UserError
+from vantage.evaluate import KNN, LinearCached
+from vantage.evaluate.transfer import META_DATASET, TransferSet, found_sets, transfer
+from vantage.evaluate.transfer_table import Row, TransferTable
+from vantage.trained import load
+from vantage.views.statistics import Statistics
+
+
+def write_set(file: Path, count: int, seed: int, classes: int = 3) -> str:
+    """Coloured squares in an array file; returns its place."""
+    source = images(count, seed, classes)
+    pixels = torch.stack([source.image(number) for number in range(count)]).permute(0, 2, 3, 1).numpy()
+    np.savez(file, images=pixels, labels=np.arange(count) % classes)
+    return str(file)
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    kept_run(tmp_path / "run", tiny_run())
+    return tmp_path / "run"
+
+
+def two_sets(tmp_path: Path) -> tuple[TransferSet, TransferSet]:
+    first = TransferSet("squares", write_set(tmp_path / "a.npz", 60, 0), write_set(tmp_path / "b.npz", 30, 1))
+    return first, TransferSet("more", write_set(tmp_path / "c.npz", 50, 2))
+
+
+def test_one_table_of_many_sets(run_folder: Path, tmp_path: Path) -> None:
+    sets, there = two_sets(tmp_path), work(tmp_path)
+    table = transfer(run_folder, sets, KNN(5), baselines=True, allow=ALLOW, work=there)
+    cells = table.cells()
+    assert cells[0] == ["set", "moco_v2", "raw pixels", "random encoder", "measure", "training images", "test images"]
+    assert [line[0] for line in cells[1:]] == ["squares", "more", "mean"]
+    assert cells[1][-2:] == ["60", "30"] and cells[2][-2:] == ["41", "9"] and cells[1][4] == "top-1"
+    assert float(cells[3][1]) == pytest.approx((table.rows[0].value + table.rows[3].value) / 2, abs=0.01)
+    lines = table.markdown().splitlines()
+    assert lines[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: |" and '"k": 5' in lines[6]
+    assert list(csv.reader(table.comma_separated().splitlines())) == cells
+
+
+def test_each_set_is_normalised_by_its_own(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the mean and deviation of its training images, as a plain average over all pixels has them."""
+    sets = two_sets(tmp_path)
+    seen: list[Statistics] = []
+
+    def spy(self: KNN, trained: Any, *rest: Any) -> Any:
+        seen.append(trained.view.statistics)
+        return judged(self, trained, *rest)
+
+    judged = KNN.__call__
+    monkeypatch.setattr(KNN, "__call__", spy)
+    given = replace(sets[1], statistics=Statistics((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)))
+    transfer(run_folder, (sets[0], given), KNN(5), allow=ALLOW, work=work(tmp_path))
+    pixels = np.load(tmp_path / "a.npz")["images"].astype(np.float64) / 255
+    assert seen[0].mean == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-6)
+    assert seen[0].std == pytest.approx(pixels.std((0, 1, 2)), abs=1e-6)
+    assert seen[1] == given.statistics
+    # The value is that of the protocol on this view.
+    trained = load(run_folder, allow=ALLOW)
+    assert trained.view.statistics not in seen
+
+
+def test_what_is_done_is_not_done_again(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sets, there = two_sets(tmp_path), work(tmp_path)
+    calls: list[int] = []
+    judged = KNN.__call__
+
+    def counted(self: KNN, *rest: Any) -> Any:
+        calls.append(1)
+        return judged(self, *rest)
+
+    monkeypatch.setattr(KNN, "__call__", counted)
+    first = transfer(run_folder, sets[:1], KNN(5), allow=ALLOW, work=there)
+    both = transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    assert len(calls) == 2 and both.rows[0] == first.rows[0]
+    assert transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there) == both and len(calls) == 2
+    transfer(run_folder, sets, KNN(6), allow=ALLOW, work=there)
+    assert len(calls) == 4  # another protocol
+    write_set(tmp_path / "a.npz", 60, 5)
+    transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    assert len(calls) == 5  # other images
+    shutil.rmtree(run_folder / "evaluations")
+    transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    assert len(calls) == 7
+
+
+def test_a_set_that_cannot_be_judged_is_named(run_folder: Path, tmp_path: Path) -> None:
+    sets = two_sets(tmp_path)
+    table = transfer(run_folder, sets, KNN(45), allow=ALLOW, work=work(tmp_path))
+    assert [row.name for row in table.rows] == ["squares"] and "more" in table.left_out
+    assert "Not judged: more (" in table.markdown()
+    with pytest.raises(UserError, match="no set could be judged: squares"):
+        transfer(run_folder, sets[:1], KNN(500), allow=ALLOW, work=work(tmp_path))
+
+
+def test_mistakes_are_told_first(run_folder: Path, tmp_path: Path) -> None:
+    sets, there = two_sets(tmp_path), work(tmp_path)
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        transfer(run_folder, (*sets, TransferSet("x", str(tmp_path / "nowhere"))), KNN(5), allow=ALLOW, work=there)
+    with pytest.raises(UserError, match="a name of its own"):
+        transfer(run_folder, (sets[0], sets[0]), KNN(5), allow=ALLOW, work=there)
+    one_class = TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1))
+    with pytest.raises(DataError, match="all labelled images .* are of one class"):
+        transfer(run_folder, (one_class,), KNN(5), allow=ALLOW, work=there)
+    with pytest.raises(UserError, match="test images are the training images"):
+        transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), allow=ALLOW, work=there)
+    assert not (run_folder / "evaluations").exists()
+
+
+def test_a_suite_takes_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
+    for place in ("CUB/train/a", "CUB/val/a", "Fungi/a", "Fungi/b", "COCO/annotations", "MNIST/train", "MNIST/test"):
+        (tmp_path / place).mkdir(parents=True)
+    (tmp_path / "COCO" / "annotations" / "instances_train2017.json").touch()
+    (tmp_path / "COCO" / "annotations" / "instances_val2017.json").touch()
+    here, absent = found_sets(META_DATASET, tmp_path, download=False)
+    found = {one.name: (one.train, one.test) for one in here}
+    assert set(found) == {"CUB", "Fungi", "MNIST", "COCO"}
+    assert found["CUB"] == (str(tmp_path / "CUB" / "train"), str(tmp_path / "CUB" / "val"))
+    assert found["Fungi"] == (str(tmp_path / "Fungi"), "")
+    assert found["COCO"][0].startswith("crops:") and found["COCO"][1].endswith("instances_val2017.json")
+    assert [line.partition(":")[0] for line in absent] == [
+        "Aircraft", "DTD", "FashionMNIST", "GTSRB", "Flowers", "Places205"
+    ]  # fmt: skip
+    assert "--download" in absent[0] and "--download" not in absent[-1]
+    here, absent = found_sets(META_DATASET, None, download=True)
+    assert {one.name for one in here} == {"Aircraft", "DTD", "MNIST", "FashionMNIST", "GTSRB", "Flowers"}
+    assert [line.partition(":")[0] for line in absent] == ["CUB", "Fungi", "COCO", "Places205"]
+
+
+def test_a_mean_needs_every_set() -> None:
+    rows = (Row("a", "x", "top-1", 50.0, 3, 4), Row("a", "y", "top-1", 25.0, 3, 4), Row("b", "x", "top-1", 70.0, 3, 4))
+    assert TransferTable("knn", 1, {}, rows, {}).cells()[1:] == [
+        ["a", "50.00", "25.00", "top-1", "3", "4"],
+        ["b", "70.00", "", "top-1", "3", "4"],
+        ["mean", "60.00", "", "", "", ""],
+    ]
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8)))))
+    train, test = write_set(tmp_path / "a.npz", 24, 0), write_set(tmp_path / "b.npz", 12, 1)
+    start = ["evaluate", "transfer", str(tmp_path / "run")]
+    words = [*start, "--sets", f"one={train},{test}", f"two={test}", "--by", "knn", "--k", "3", "--quiet"]
+    assert main(words) == 0, capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "| one | " in told.out and "| mean | " in told.out
+    assert (tmp_path / "run" / "evaluations" / "transfer.md").read_text().startswith("| set | moco_v2 |")
+    assert (tmp_path / "run" / "evaluations" / "transfer.csv").read_text().startswith("set,moco_v2,measure")
+    (tmp_path / "root" / "MNIST").mkdir(parents=True)
+    shutil.copy(train, tmp_path / "root" / "MNIST" / "x.npz")
+    mistakes = {
+        ("--by", "knnn", "--sets", f"one={train}"): "no such protocol; did you mean knn?",
+        ("--sets", train): "write NAME=PLACE",
+        (): "no set is here",
+        ("--suite", "meta-dataset"): "Aircraft: no folder Aircraft",
+        ("--sets", f"one={train}", "--mean", "0.5", "0.5"): "give both, three numbers each",
+        ("--sets", f"one={train}", "--out", str(tmp_path / "x.txt")): "end the name with .md or .csv",
+        ("--sets", f"one={train}", "--kk", "3"): "no option --kk",
+    }
+    for wrong, wanted in mistakes.items():
+        assert main([*start, *wrong]) == 2
+        assert wanted in capsys.readouterr().err.replace("\n", " "), wrong
+
+
+def test_any_protocol_judges(run_folder: Path, tmp_path: Path) -> None:
+    table = transfer(run_folder, two_sets(tmp_path)[:1], LinearCached((1e-3,)), allow=ALLOW, work=work(tmp_path))
+    assert table.protocol == "linear-cached" and table.rows[0].value > 50
