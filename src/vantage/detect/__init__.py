@@ -2,23 +2,58 @@
 
 from vantage.detect.annotated import Annotated, Instances, RunLengths
 from vantage.detect.coco import CocoImages
+from vantage.detect.course import Course, find
+from vantage.detect.evaluation import DETECTORS, evaluate_detector
+from vantage.detect.examples import Example, example, mirror_order, mirrored
 from vantage.detect.masks import mask_of, run_lengths
+from vantage.detect.networks import Boxes, Detector, FourthStage, Keypoints, Masks, Pyramid
 from vantage.detect.opening import open_annotated, split_annotated
+from vantage.detect.protocols import Detection, DetectionC4, InstancesC4, InstanceSegmentation, KeypointDetection
+from vantage.detect.schedules import SCHEDULES, Schedule
+from vantage.detect.scoring import Found, Precision, precision_of
 from vantage.detect.selections import Chosen, Joined, OfClasses
+from vantage.detect.sizes import COCO_SIZES, VOC_SIZES, Sizes
 from vantage.detect.voc import VOC_CLASSES, VocImages
 
 __all__ = [
+    "COCO_SIZES",
+    "DETECTORS",
+    "SCHEDULES",
     "VOC_CLASSES",
+    "VOC_SIZES",
     "Annotated",
+    "Boxes",
     "Chosen",
     "CocoImages",
+    "Course",
+    "Detection",
+    "DetectionC4",
+    "Detector",
+    "Example",
+    "Found",
+    "FourthStage",
+    "InstanceSegmentation",
     "Instances",
+    "InstancesC4",
     "Joined",
+    "KeypointDetection",
+    "Keypoints",
+    "Masks",
     "OfClasses",
+    "Precision",
+    "Pyramid",
     "RunLengths",
+    "Schedule",
+    "Sizes",
     "VocImages",
+    "evaluate_detector",
+    "example",
+    "find",
     "mask_of",
+    "mirror_order",
+    "mirrored",
     "open_annotated",
+    "precision_of",
     "run_lengths",
     "split_annotated",
 ]

@@ -1,0 +1,112 @@
+"""`vantage evaluate detection`, `instances`, `keypoints`: detectors built on a run's backbone."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vantage.cli.arguments import Command, parse
+from vantage.cli.console import Voice
+from vantage.cli.fields import headings, leaves, options, replaced
+from vantage.errors import UserError
+
+__all__ = ["DETECTING"]
+
+
+@dataclass(frozen=True)
+class Detecting:
+    """What the detectors are told beside the protocol's own fields."""
+
+    run: str
+    """Folder of the run."""
+
+    data: str
+    """Annotated images to train on: a COCO file such as coco/annotations/instances_train2017.json (with #FOLDER where
+    its images lie elsewhere), or a folder of PASCAL VOC with its split, such as VOC2007#trainval; several with commas
+    between."""
+
+    test: str = ""
+    """Annotated test images, named as --data is; without, a fifth of the images is held out."""
+
+    baselines: bool = False
+    """Whether the same detector on a random encoder is trained and judged as well."""
+
+    out: str = ""
+    """File for the result, as JSON; without, it is kept in RUN/evaluations."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+    network: int | None = None
+    """Which of the trained networks, for runs that have one per view."""
+
+
+def _detect(name: str, words: list[str], voice: Voice) -> int:
+    from vantage.cli.images import work_of
+    from vantage.detect import DETECTORS, evaluate_detector, open_annotated
+    from vantage.trained import load
+
+    kind = next(kind for kind in DETECTORS if kind.name == name)
+    fields = tuple(leaves(kind()))
+    command = Command(f"vantage evaluate {name}", kind.__doc__ or "", dict(headings(kind())))
+    asked = parse(command, (*options(Detecting, ("run",)), *fields), words).values
+    protocol = replaced(kind(), {leaf.path: asked[leaf.path] for leaf in fields})
+    load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
+    if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
+        raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
+    train = open_annotated(asked["data"])
+    voice.note(f"{len(train):,} annotated images, {len(train.classes)} classes")
+    result = evaluate_detector(
+        Path(asked["run"]),
+        protocol,
+        train,
+        open_annotated(asked["test"]) if asked["test"] else None,
+        baselines=asked["baselines"],
+        network=asked["network"],
+        work=work_of(asked, voice),
+        out=Path(asked["out"]) if asked["out"] else None,
+    )
+    details = next(iter(result.outcomes.values())).details
+    voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
+    voice.note(
+        f"{details['steps']:,} steps; {details['training images left out']} training images have nothing to find"
+    )
+    for line in result.lines():
+        voice.result(line)
+    return 0
+
+
+def evaluate_detection(words: list[str], voice: Voice) -> int:
+    """Train Faster R-CNN on a feature pyramid of the backbone, and measure the average precision of boxes."""
+    return _detect("detection", words, voice)
+
+
+def evaluate_detection_c4(words: list[str], voice: Voice) -> int:
+    """Train Faster R-CNN on the backbone's fourth stage, the fifth as head."""
+    return _detect("detection-c4", words, voice)
+
+
+def evaluate_instances(words: list[str], voice: Voice) -> int:
+    """Train Mask R-CNN on a feature pyramid of the backbone, and measure the average precision of masks."""
+    return _detect("instances", words, voice)
+
+
+def evaluate_instances_c4(words: list[str], voice: Voice) -> int:
+    """Train Mask R-CNN on the backbone's fourth stage, the fifth as head."""
+    return _detect("instances-c4", words, voice)
+
+
+def evaluate_keypoints(words: list[str], voice: Voice) -> int:
+    """Train Keypoint R-CNN on a feature pyramid of the backbone, and measure the average precision of keypoints."""
+    return _detect("keypoints", words, voice)
+
+
+DETECTING = {
+    "detection": evaluate_detection,
+    "detection-c4": evaluate_detection_c4,
+    "instances": evaluate_instances,
+    "instances-c4": evaluate_instances_c4,
+    "keypoints": evaluate_keypoints,
+}
+"""The verbs behind `evaluate`, by protocol."""

@@ -1,0 +1,66 @@
+"""Judge a run by a detector built on it, and keep the result beside it."""
+
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from vantage.detect.annotated import Annotated
+from vantage.detect.masks import coco_tools
+from vantage.detect.opening import split_annotated
+from vantage.detect.protocols import Detection, DetectionC4, InstancesC4, InstanceSegmentation, KeypointDetection
+from vantage.embedding import Work
+from vantage.errors import UserError
+from vantage.evaluate.evaluation import Result, keep, result_of
+from vantage.trained import load, random_encoder
+
+__all__ = ["DETECTORS", "Protocol", "evaluate_detector"]
+
+Protocol = Detection | DetectionC4 | InstanceSegmentation | InstancesC4 | KeypointDetection
+"""A protocol whose images are annotated."""
+
+DETECTORS: Sequence[type[Protocol]] = (Detection, DetectionC4, InstanceSegmentation, InstancesC4, KeypointDetection)
+"""All of them; each has a `name`."""
+
+
+def evaluate_detector(
+    run_folder: Path,
+    protocol: Protocol,
+    train: Annotated,
+    test: Annotated | None = None,
+    *,
+    baselines: bool = False,
+    network: int | None = None,
+    allow: tuple[str, ...] = (),
+    work: Work | None = None,
+    out: Path | None = None,
+) -> Result:
+    """Train a detector on a run's newest checkpoint, and write the result as JSON: to `out`, or under
+    `run_folder`/evaluations.
+
+    Without `test`, a fifth of the images of `train`, drawn with seed 0, is for testing. With `baselines`, the same
+    detector on a random encoder of the same architecture, from the run's seed, is trained the same way; raw pixels have
+    no detector.
+
+    Raises `UserError` where the run has no usable checkpoint or is no ResNet of three channels, or where images,
+    classes or annotations do not serve; see the protocols.
+    """
+    work = work or Work()
+    coco_tools("cocoeval")
+    trained = load(run_folder, network, allow)
+    if test is None:
+        kind = f"a fifth of the same {len(train)} images, drawn with seed 0"
+        train, test = split_annotated(train)
+    else:
+        if train.fingerprint() == test.fingerprint():
+            raise UserError(
+                "the test images are the training images: name another test set, or none to hold out a fifth"
+            )
+        kind = "a set of its own"
+    encoders = [trained]
+    if baselines:
+        encoders.append(random_encoder(trained.run, trained.run.seed, network))
+    outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
+    result = result_of(protocol, trained, train, test, kind, outcomes, work)
+    tools = {"pycocotools": importlib.metadata.version("pycocotools")}
+    return keep(replace(result, libraries=result.libraries | tools), run_folder, out)

@@ -1,0 +1,273 @@
+"""Faster, Mask and Keypoint R-CNN on a trained ResNet: on a feature pyramid, or on its fourth stage (C4).
+
+The networks are torchvision's, with the numbers of Detectron2's configurations where these differ (proposals kept).
+
+Pyramid (Lin et al., arXiv 1612.03144): maps of stages 2 to 5, one anchor size a level, BatchNorm on the pyramid's
+convolutions where papers add it (MoCo, arXiv 1911.05722; JCL; InfoMin).
+C4 (He et al., arXiv 1911.05722, §4.2): regions are cut from the map of stage 4, stage 5 is the head on each region,
+with one more BatchNorm behind it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torchvision.models._utils import IntermediateLayerGetter
+from torchvision.models.detection import FasterRCNN, KeypointRCNN, MaskRCNN
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.backbone_utils import BackboneWithFPN
+from torchvision.models.detection.faster_rcnn import FastRCNNPredictor
+from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
+from torchvision.models.detection.mask_rcnn import MaskRCNNPredictor
+from torchvision.ops import MultiScaleRoIAlign
+
+from vantage.detect.sizes import Sizes
+from vantage.encoders.backbones import ResNet, ResNetFeatures
+from vantage.errors import UserError
+from vantage.trained import Trained
+
+__all__ = ["Boxes", "Detector", "FourthStage", "Keypoints", "Masks", "Output", "Pyramid"]
+
+_WIDTH = 256  # of the pyramid's maps, and of C4's mask head
+_STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes alone."""
+
+
+@dataclass(frozen=True)
+class Masks:
+    """Boxes and the pixels of each instance."""
+
+
+@dataclass(frozen=True)
+class Keypoints:
+    """Boxes and keypoints."""
+
+    points: int
+    """Keypoints of an instance."""
+
+
+Output = Boxes | Masks | Keypoints
+"""What a detector tells of each instance."""
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A network that finds instances, with what of it stays as it is."""
+
+    model: GeneralizedRCNN
+    """torchvision's network: images and targets to losses in training, images to detections in testing."""
+
+    still: tuple[nn.Module, ...]
+    """Parts that neither learn nor follow the statistics of batches."""
+
+    place: Mapping[str, str]
+    """Where each parameter and buffer of the backbone went: its name in the model by its name in the checkpoint."""
+
+    sizes: Sizes
+    """Sides that images are resized to."""
+
+    def learn(self) -> None:
+        """Training mode, less the parts that stay as they are."""
+        self.model.train()
+        self._resize_to(self.sizes.short_sides)
+        for part in self.still:
+            part.eval()
+
+    def judge(self) -> None:
+        """Evaluation mode."""
+        self.model.eval()
+        self._resize_to((self.sizes.test_side,))
+
+    def _resize_to(self, sides: tuple[int, ...]) -> None:
+        vars(self.model.transform)["min_size"] = sides
+
+    def check_copied(self, backbone: nn.Module) -> None:
+        """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit by bit."""
+        own = self.model.state_dict()
+        for name, value in backbone.state_dict().items():
+            if not torch.equal(own[self.place[name]].cpu(), value.cpu()):
+                raise RuntimeError(f"{name} of the backbone did not reach the detector")
+
+
+@dataclass(frozen=True)
+class Pyramid:
+    """Maps of four stages of the backbone on a feature pyramid."""
+
+    frozen_stages: int = 0
+    """Stages of the backbone that stay as they are, BatchNorm included: 0 (all learn), 1 (the stem) to 5 (all)."""
+    new_norm: bool = True
+    """Whether the pyramid's convolutions have BatchNorm, as where the backbone learns (MoCo, JCL, InfoMin); not where
+    it is frozen (Ring)."""
+
+    def __post_init__(self) -> None:
+        _check_frozen(self.frozen_stages)
+
+    def build(self, trained: Trained, classes: int, output: Output, sizes: Sizes) -> Detector:
+        """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
+        backbone, width = _copy(trained), trained.width
+        still = _freeze(backbone, self.frozen_stages)
+        body = BackboneWithFPN(
+            backbone,
+            {f"layer{stage}": str(stage - 1) for stage in (1, 2, 3, 4)},
+            [width // 8, width // 4, width // 2, width],
+            _WIDTH,
+            norm_layer=nn.BatchNorm2d if self.new_norm else None,
+        )
+        settings = partial(
+            _KINDS[type(output)],
+            body,
+            classes + 1,
+            rpn_anchor_generator=AnchorGenerator(tuple((side,) for side in sizes.anchors), ((0.5, 1.0, 2.0),) * 5),
+            rpn_pre_nms_top_n_train=2 * sizes.proposals,
+            rpn_post_nms_top_n_train=sizes.proposals,
+            rpn_pre_nms_top_n_test=sizes.proposals,
+            **_images(trained, sizes),
+        )
+        model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
+        place = {name: f"backbone.body.{name}" for name in trained.backbone.state_dict()}
+        return _checked(Detector(model, still, place, sizes), trained)
+
+
+@dataclass(frozen=True)
+class FourthStage:
+    """The map of the backbone's fourth stage; the fifth is the head on each region (C4)."""
+
+    frozen_stages: int = 0
+    """Stages of the backbone that stay as they are: 0 (all learn), 1 (the stem) to 4. With 5 the BatchNorms of the
+    fifth stay too, its other weights learn, as in Detectron2's frozen C4 detectors."""
+    new_norm: bool = True
+    """Whether one more BatchNorm stands behind the fifth stage (MoCo)."""
+
+    def __post_init__(self) -> None:
+        _check_frozen(self.frozen_stages)
+
+    def build(self, trained: Trained, classes: int, output: Output, sizes: Sizes) -> Detector:
+        """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
+        if isinstance(output, Keypoints):
+            raise UserError("keypoints are found on a feature pyramid only; none of the papers has them on C4")
+        backbone, width = _copy(trained), trained.width
+        still = _freeze(backbone, min(self.frozen_stages, 4))
+        if self.frozen_stages == 5:
+            still += tuple(part for part in backbone.layer4.modules() if isinstance(part, nn.BatchNorm2d))
+            for part in still:
+                part.requires_grad_(False)
+        stage = _FifthStage(backbone.layer4, width, self.new_norm)
+        model = FasterRCNN(
+            _Trunk(backbone, width // 2),
+            rpn_anchor_generator=AnchorGenerator((sizes.anchors,), ((0.5, 1.0, 2.0),)),
+            rpn_pre_nms_top_n_train=12 * sizes.proposals,
+            rpn_post_nms_top_n_train=2 * sizes.proposals,
+            rpn_pre_nms_top_n_test=6 * sizes.proposals,
+            box_roi_pool=_regions(),
+            box_head=_Pooled(stage),
+            box_predictor=FastRCNNPredictor(width, classes + 1),
+            **_images(trained, sizes),
+        )
+        if isinstance(output, Masks):
+            model.roi_heads.mask_roi_pool = _regions()
+            model.roi_heads.mask_head = stage
+            model.roi_heads.mask_predictor = MaskRCNNPredictor(width, _WIDTH, classes + 1)
+        place = {
+            name: f"roi_heads.box_head.stage.{name}" if name.startswith("layer4.") else f"backbone.body.{name}"
+            for name in trained.backbone.state_dict()
+        }
+        return _checked(Detector(model, still, place, sizes), trained)
+
+
+class _Trunk(nn.Module):
+    """The backbone up to its fourth stage."""
+
+    def __init__(self, backbone: ResNetFeatures, channels: int) -> None:
+        super().__init__()
+        self.body = IntermediateLayerGetter(backbone, {"layer3": "0"})
+        self.out_channels = channels
+
+    def forward(self, images: Float[Tensor, "b 3 h w"]) -> dict[str, Tensor]:
+        return self.body(images)
+
+
+class _FifthStage(nn.Module):
+    """The last stage of the backbone on regions, with one more BatchNorm behind it or none."""
+
+    def __init__(self, layer4: nn.Module, width: int, new_norm: bool) -> None:
+        super().__init__()
+        self.layer4 = layer4
+        self.norm = nn.BatchNorm2d(width) if new_norm else nn.Identity()
+
+    def forward(self, regions: Float[Tensor, "r c 14 14"]) -> Float[Tensor, "r d _ _"]:
+        return self.norm(self.layer4(regions))
+
+
+class _Pooled(nn.Module):
+    """Mean over the places of each region."""
+
+    def __init__(self, stage: _FifthStage) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def forward(self, regions: Float[Tensor, "r c 14 14"]) -> Float[Tensor, "r d"]:
+        return self.stage(regions).mean((2, 3))
+
+
+def _regions() -> MultiScaleRoIAlign:
+    return MultiScaleRoIAlign(["0"], 14, 0)
+
+
+_KINDS: dict[type, Callable[..., GeneralizedRCNN]] = {Boxes: FasterRCNN, Masks: MaskRCNN, Keypoints: KeypointRCNN}
+
+
+def _images(trained: Trained, sizes: Sizes) -> dict[str, Any]:
+    """How images are resized and normalised, and how many regions are looked at. Of the proposals of a pyramid,
+    torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
+    statistics = trained.view.statistics
+    return {
+        "min_size": sizes.short_sides,
+        "max_size": sizes.long_side,
+        "image_mean": list(statistics.mean),
+        "image_std": list(statistics.std),
+        "rpn_post_nms_top_n_test": sizes.proposals,
+        "box_batch_size_per_image": sizes.regions,
+    }
+
+
+def _copy(trained: Trained) -> ResNetFeatures:
+    """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
+    if trained.choice is None:
+        raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
+    if not isinstance(trained.choice, ResNet):
+        raise UserError(f"detectors are built on ResNets, but this run trained {trained.choice!r}: choose another run")
+    if trained.choice.in_channels != 3 or len(trained.view.channels) != 3:
+        raise UserError(
+            f"detectors see the three channels of images, but this network sees {len(trained.view.channels)}: choose"
+            " another run or network"
+        )
+    backbone = trained.choice.build()
+    backbone.load_state_dict(trained.backbone.state_dict(), strict=True)
+    return backbone
+
+
+def _freeze(backbone: ResNetFeatures, stages: int) -> tuple[nn.Module, ...]:
+    """The parts of the first stages, which learn nothing from now on."""
+    still = tuple(backbone.get_submodule(name) for name in _STAGES[:stages])
+    still += (backbone.bn1,) if stages else ()
+    for part in still:
+        part.requires_grad_(False)
+    return still
+
+
+def _check_frozen(stages: int) -> None:
+    if not 0 <= stages <= 5:
+        raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
+
+
+def _checked(detector: Detector, trained: Trained) -> Detector:
+    detector.check_copied(trained.backbone)
+    return detector

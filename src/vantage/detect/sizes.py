@@ -1,0 +1,50 @@
+"""Sides of images and of the anchors on them, and how many regions are looked at."""
+
+from dataclasses import dataclass
+
+from vantage.errors import UserError
+
+__all__ = ["COCO_SIZES", "VOC_SIZES", "Sizes"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What images are resized to, keeping their shape, how large the anchors are, and how many regions are looked at.
+
+    The papers' numbers are for photographs of about 640 x 480. For small images halve or quarter all sides; on a CPU
+    fewer regions and proposals are what saves the most time.
+    """
+
+    short_sides: tuple[int, ...] = (640, 672, 704, 736, 768, 800)
+    """Sides in training, in pixels: the shorter side of each image becomes one of them, drawn at random."""
+    test_side: int = 800
+    """The shorter side in testing, in pixels."""
+    long_side: int = 1333
+    """Most of the longer side, in pixels: an image that would be longer becomes smaller."""
+    anchors: tuple[int, ...] = (32, 64, 128, 256, 512)
+    """Sides of the anchors in pixels, five; on a pyramid one for each level."""
+    regions: int = 512
+    """Regions of an image that the heads learn from at a step, a quarter of them with an instance."""
+    proposals: int = 1000
+    """Regions of an image that the heads look at, in training before some are drawn, and in testing."""
+
+    def __post_init__(self) -> None:
+        if not self.short_sides or min(*self.short_sides, self.test_side, *self.anchors) < 1 or len(self.anchors) != 5:
+            raise UserError(
+                f"detection: sides are {self.short_sides} and {self.test_side}, anchors {self.anchors}; give sides and"
+                " five anchors, all of 1 pixel or more"
+            )
+        if min(self.regions, self.proposals) < 1:
+            raise UserError(f"detection: regions is {self.regions} and proposals {self.proposals}; give at least 1")
+        if self.long_side < max(*self.short_sides, self.test_side):
+            raise UserError(
+                f"detection: long_side is {self.long_side}, less than the shorter sides"
+                f" {self.short_sides} and {self.test_side}; give at least as much"
+            )
+
+
+COCO_SIZES = Sizes()
+"""COCO, as Detectron2 trains on it and all papers have it."""
+
+VOC_SIZES = Sizes(tuple(range(480, 801, 32)))
+"""PASCAL VOC (MoCo, arXiv 1911.05722, §4.2.1)."""
