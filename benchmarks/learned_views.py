@@ -2,8 +2,8 @@
 
     python benchmarks/learned_views.py --data ../shared/data --seeds 0 1 2
 
-The budget is small and fixed. A flow of six couplings (16 hidden channels) is learned on crops of 16 px of 2,000 images,
-500 of them with labels, in 112 steps of 64 (and 64 labelled) images; critics and classifiers have three convolutions,
+The budget is small and fixed. A flow of six couplings (16 hidden channels) is learned on crops of 16 px of 2,000
+images, 500 of them with labels, in 112 steps of 64 (and 64 labelled) images; critics and classifiers have three convolutions,
 all move in one step, at rates five times the paper's since its schedule is some hundred times as long. Then CMC on the
 frozen views of 32 px: two encoders of four convolutions, InfoNCE in the batch at τ .1, 155 steps of 64, AdamW at 1e-3.
 The joined features are judged on 2,000 test images by kNN (k 20) and logistic regression, beside raw pixels and a

@@ -1,0 +1,211 @@
+"""Learned views as a colour space: read from a file that is what its digest says, kept beside every run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import TinyBackbone
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import settings
+from vantage.cli import main
+from vantage.encoders import Convolutions, Encoder, Linear, PerView
+from vantage.errors import UserError
+from vantage.recipes import cmc, moco_v2
+from vantage.run import Run, refuse_conflicts
+from vantage.trained import evaluation_view, random_encoder
+from vantage.views import Flow, InSpace, Learned, Normalise, RealNVP, Statistics, YDbDr, in_space, learned_views
+from vantage.views.flows import FlowNetwork
+from vantage.views.learned import BEST, LAST, write_learned
+
+STATISTICS = Statistics((0.1, -0.2, 0.3), (0.9, 1.1, 1.3))
+
+
+def network(flow: Flow) -> FlowNetwork:
+    """One that does something."""
+    torch.manual_seed(4)
+    made = flow.build()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return made
+
+
+@pytest.fixture
+def learned(tmp_path: Path) -> Learned:
+    flow = Flow(RealNVP(4, 2), 3)
+    return write_learned(tmp_path / LAST, flow, network(flow), YDbDr(), STATISTICS)
+
+
+def images() -> Tensor:
+    return torch.rand(3, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+
+
+def run_on(space: Learned) -> Run:
+    """CMC of two tiny networks on these channels."""
+    run = cmc(32)
+    tiny = PerView(tuple(Encoder(TinyBackbone(4, channels), Linear(8)) for channels in (1, 2)))
+    return replace(run, encoders=tiny, views=in_space(run.views, space))
+
+
+def operations(run: Run) -> tuple[object, ...]:
+    return run.views.view.operations  # pyright: ignore
+
+
+def test_its_channels_are_those_of_the_flow_on_the_normalised_space(learned: Learned) -> None:
+    normalised = YDbDr().statistics.normalise().apply(YDbDr().convert(images()), torch.empty(3, 0))
+    assert_close(learned.convert(images()), network(Flow(RealNVP(4, 2), 3))(normalised)[0].detach(), rtol=0, atol=0)
+    assert learned.statistics == STATISTICS
+    assert not learned.convert(images().requires_grad_()).requires_grad
+    assert learned.convert(images().double()).dtype == torch.float64
+
+
+def test_a_folder_means_its_last_state_and_a_file_itself(learned: Learned, tmp_path: Path) -> None:
+    other = write_learned(tmp_path / BEST, Flow(couplings=2), Flow(couplings=2).build(), YDbDr(), STATISTICS)
+    assert learned_views(tmp_path) == learned_views(tmp_path / LAST) == learned
+    assert learned_views(tmp_path / BEST) == other != learned
+    for place in (tmp_path / "nowhere", tmp_path.parent):
+        with pytest.raises(UserError, match="vantage views learn"):
+            learned_views(place)
+
+
+def test_an_altered_or_missing_file_is_refused(learned: Learned) -> None:
+    file = Path(learned.file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(UserError, match=f"its SHA-256 begins with .{{12}}, not {learned.digest[:12]}"):
+        learned.convert(images())
+    file.unlink()
+    with pytest.raises(UserError, match="are not there: put the file back"):
+        learned.convert(images())
+
+
+def test_what_holds_no_learned_views_is_refused(tmp_path: Path) -> None:
+    for content in (b"", b"no tensors at all"):
+        (tmp_path / "x.safetensors").write_bytes(content)
+        with pytest.raises(UserError, match="holds no learned views"):
+            learned_views(tmp_path / "x.safetensors")
+
+
+def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: Learned) -> None:
+    found = operations(run_on(learned))
+    assert [part for part in found if isinstance(part, InSpace | Normalise)] == [
+        InSpace(learned),
+        STATISTICS.normalise(),
+    ]
+    assert len(found) == len(operations(cmc(32)))
+    with pytest.raises(UserError, match="no colour space"):
+        in_space(moco_v2(32).views, learned)
+
+
+def test_a_run_keeps_a_copy_beside_its_settings(learned: Learned, tmp_path: Path) -> None:
+    """Where the first file went does not matter afterwards; an altered copy is refused."""
+    run, folder = run_on(learned), tmp_path / "run"
+    with settings.allowing("tiny"):
+        settings.write(run, folder)
+        Path(learned.file).unlink()
+        back = settings.read(folder)
+        assert back == run
+        refuse_conflicts(run, back)
+        (space,) = (part.space for part in operations(back) if isinstance(part, InSpace))
+        assert isinstance(space, Learned) and Path(space.file).parent == folder
+        assert space.convert(images()).shape == (3, 3, 6, 6)
+        moved = folder.rename(tmp_path / "moved")
+        (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
+        Path(space.file).write_bytes(b"other")
+        (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
+        with pytest.raises(UserError, match="is not the file of learned views that was asked for"):
+            space.convert(images())
+
+
+def test_a_run_on_a_missing_file_is_refused_before_it_begins(learned: Learned, tmp_path: Path) -> None:
+    run = run_on(replace(learned, file=str(tmp_path / "gone.safetensors"), digest="0" * 64))
+    with settings.allowing("tiny"), pytest.raises(UserError, match="are not there"):
+        settings.write(run, tmp_path / "run")
+    assert not (tmp_path / "run" / settings.FILE).exists()
+
+
+def test_evaluations_see_the_same_channels(learned: Learned) -> None:
+    run = run_on(learned)
+    view = evaluation_view(run)
+    assert (view.space, view.statistics, view.channels) == (learned, STATISTICS, (0, 1, 2))
+    pixels = (torch.rand(2, 3, 32, 32) * 255).byte()
+    expected = STATISTICS.normalise().apply(learned.convert(pixels / 255), torch.empty(2, 0))
+    assert_close(view.batch(pixels), expected, rtol=0, atol=1e-5)
+    assert random_encoder(run).backbone(view.batch(pixels)).shape == (2, 8)
+
+
+# The command line
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    import numpy as np
+
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    chance = np.random.default_rng(0)
+    pixels = chance.integers(0, 255, (40, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(40) % 2)
+    return str(tmp_path / "images.npz")
+
+
+def test_learning_showing_and_training_on_the_command_line(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "learned"
+    words = f"views learn semi-supervised --data {place} --out {out} --epochs 1 --batch 16 --labelled-batch 8 --size 8"
+    words += " --network convolutions --coupling real-nvp --flow.couplings 3 --flow.coupling.hidden 4 --turns together"
+    words += " --terms.0.critics.0.backbone.widths 4 8 --rates.generator 1e-3 --device cpu --colours YDbDr"
+    assert main(words.split()) == 0
+    told = capsys.readouterr()
+    assert told.out.strip() == str(out / LAST) and "vantage pretrain cmc --learned" in told.err
+    assert main(words.split()) == 0
+    assert "all steps are taken already" in capsys.readouterr().err
+
+    picture = tmp_path / "views.png"
+    assert main(f"views show cmc --learned {out} --data {place} --out {picture} --images 2".split()) == 0
+    assert picture.stat().st_size > 1000
+
+    begun: list[Run] = []
+
+    def train(run: Run, folder: Path, teller: object) -> object:
+        begun.append(run)
+        raise UserError("far enough")
+
+    monkeypatch.setattr("vantage.loop.train", train)
+    assert main(f"pretrain cmc --learned {out / BEST} --data {place} --out {tmp_path / 'run'}".split()) == 2
+    assert InSpace(learned_views(out / BEST)) in operations(begun[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("views learn", "views learn needs a method"),
+        ("views learn semisupervised --data x --out y", "did you mean semi_supervised?"),
+        ("views lern", "did you mean learn?"),
+        ("views learn supervised --data nowhere --out y", "does not exist"),
+        ("views learn supervised --out y", "give --data"),
+        ("views learn supervised --data x --out y --label 5", "did you mean --labels?"),
+        ("views learn supervised --data x", "needs --out"),
+        ("views learn unsupervised --data x --out y --coupling glow", "volume-preserving"),
+        ("pretrain cmc --learned nowhere --data x --out y", "nowhere does not exist"),
+    ],
+)
+def test_mistakes_are_told(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_help_tells_the_methods_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["views", "learn", "--help"]) == 0
+    assert "semi_supervised" in capsys.readouterr().out
+    assert main(["views", "learn", "unsupervised", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--rates.generator" in shown and "as printed" in shown
+
+
+def test_four_convolutions_are_a_backbone() -> None:
+    network = Convolutions((4, 6), in_channels=2).build()
+    assert network(torch.rand(2, 2, 9, 9)).shape == (2, network.width) == (2, 6)
