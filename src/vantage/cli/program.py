@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from vantage.cli.after import demo, embed, evaluate, export
 from vantage.cli.analyse import analyse
+from vantage.cli.comparing import compare
 from vantage.cli.console import Voice
 from vantage.cli.listing import recipes
 from vantage.cli.looking import views
@@ -26,6 +27,7 @@ VERBS: tuple[Callable[[list[str], Voice], int], ...] = (
     resume,
     embed,
     evaluate,
+    compare,
     shots,
     analyse,
     views,

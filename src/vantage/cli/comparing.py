@@ -1,0 +1,92 @@
+"""The verb `compare`: several runs by several protocols in one table."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from vantage.cli.arguments import Command, parse
+from vantage.cli.console import Voice
+from vantage.cli.fields import options
+from vantage.cli.images import opened, work_of
+from vantage.cli.suggestions import did_you_mean
+from vantage.errors import UserError
+
+__all__ = ["compare"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `compare` is told."""
+
+    runs: tuple[str, ...]
+    """Folders of the runs; those that differ in their seed only become one row."""
+
+    data: str
+    """Labelled images: folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part."""
+
+    test: str = ""
+    """Labelled test images, named as --data is; without, a fifth of each class of the data is held out."""
+
+    protocols: str = "knn,linear-cached"
+    """Protocols with their defaults, commas between (vantage evaluate --help names them)."""
+
+    out: str = ""
+    """Table to write, ending with .md, .csv or .tex; an older one is replaced. Without, Markdown is printed."""
+
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    workers: int = 2
+    """Threads that decode images."""
+
+
+def compare(words: list[str], voice: Voice) -> int:
+    """Several runs by several protocols in one table: vantage compare RUN [RUN …] --data PATH --out table.md.
+
+    Mean ± standard deviation over seeds, with raw pixels and random encoders as rows. A row is bold where it is better
+    than every other trained one in a t-test (paired where the seeds are the same, else Welch's; Holm's correction;
+    three seeds or more). What RUN/evaluations holds of the same checkpoint and images is read, not made again.
+    """
+    asked = parse(Command("vantage compare", compare.__doc__ or "", {}), options(Options, ("runs",)), words).values
+    if not asked["runs"]:
+        raise UserError("compare needs a run or more: vantage compare RUN [RUN …] --data PATH")
+    out = Path(asked["out"]) if asked["out"] else None
+    if out is not None and out.suffix not in (".md", ".csv", ".tex"):
+        raise UserError(f"--out {out}: a table is a .md, .csv or .tex file; end the name so")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    protocols = [_protocol(name.strip()) for name in asked["protocols"].split(",") if name.strip()]
+    from vantage.data.cache import written_whole
+    from vantage.evaluate.comparison import compare as judge
+    from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown
+    from vantage.trained import load
+
+    for run in asked["runs"]:
+        load(Path(run))  # a mistake in a run is told before the images are looked at
+    train = opened(asked["data"], asked, voice)
+    test = opened(asked["test"], asked, voice) if asked["test"] else None
+    folders = [Path(run) for run in asked["runs"]]
+    table = judge(folders, protocols, train, test, work_of(asked, voice), voice.note)
+    if out is None:
+        voice.result(as_markdown(table))
+        return 0
+    form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
+    try:
+        with written_whole(out) as file:
+            file.write(form(table).encode())
+    except OSError as problem:
+        raise UserError(f"--out {out}: the table could not be written: {problem.strerror or problem}") from problem
+    voice.result(str(out))
+    return 0
+
+
+def _protocol(name: str) -> Any:
+    from vantage.cli.after import protocols
+
+    known = protocols()
+    if name not in known:
+        raise UserError(f"there is no protocol {name!r}{did_you_mean(name, known)} (protocols: {', '.join(known)})")
+    return known[name]()

@@ -1,0 +1,157 @@
+"""Comparisons: which runs are one row, what is read from records, and what may be said of a difference."""
+
+import csv
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from tiny import ALLOW, images, kept_run, tiny_run, work
+
+from vantage.data.source import Source
+from vantage.embedding import Work
+from vantage.errors import UserError
+from vantage.evaluate import NearestNeighbour, Outcome, Retrieval
+from vantage.evaluate.comparison import Cell, Column, Comparison, Row, compare
+from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown, notes
+from vantage.run import Monitoring
+from vantage.settings import allowing
+from vantage.trained import Trained
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Measures what a test wants: by recipe and seed."""
+
+    name: ClassVar[str] = "by-name"
+    version: ClassVar[int] = 3
+    calls: ClassVar[list[tuple[str, int]]] = []
+
+    table: tuple[tuple[str, tuple[float, ...]], ...]
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        self.calls.append((trained.name, trained.run.seed))
+        numbers = dict(self.table).get(trained.name, (10.0, 11.0, 12.0, 13.0))
+        return Outcome({"score": numbers[trained.run.seed], "other": 0.0}, len(train), len(test), {})
+
+
+def runs(folder: Path, **seeds: tuple[int, ...]) -> list[Path]:
+    """Runs of some recipes with some seeds."""
+    made = []
+    for recipe, some in seeds.items():
+        for seed in some:
+            made.append(folder / f"{recipe}-{seed}")
+            run = replace(tiny_run(), recipe=recipe, seed=seed, epochs=200 + len(recipe))
+            kept_run(made[-1], replace(run, monitoring=Monitoring(log_every=seed + 1)), seed)
+    return made
+
+
+def judged(folders: list[Path], tmp_path: Path, *protocols) -> Comparison:
+    with allowing(*ALLOW):
+        return compare(folders, protocols, images(30, 0), images(12, 1), work(tmp_path))
+
+
+def test_runs_that_differ_in_their_seed_are_one_row_and_baselines_come_last(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0, 1, 2), bad=(0, 1, 2))
+    table = judged(folders, tmp_path, ByName((("good", (50.0, 51.0, 53.0)), ("bad", (40.0, 42.0, 43.0)))))
+    assert [(row.name, row.seeds, row.trained) for row in table.rows] == [
+        ("good", (0, 1, 2), True),
+        ("bad", (0, 1, 2), True),
+        ("raw pixels as good sees them", (0,), False),
+        ("random encoder of good", (0, 1, 2), False),
+    ]
+    (column,) = table.columns
+    assert (column.protocol, column.version, column.measure, column.best) == ("by-name", 3, "score", "good")
+    cell = table.rows[0].cells[0]
+    assert cell.values == (50.0, 51.0, 53.0) and cell.mean == pytest.approx(154 / 3)
+    assert cell.deviation == pytest.approx(float(np.std(cell.values, ddof=1)))
+    ((best, other, gap, p),) = column.differences
+    assert (best, other, gap.test, gap.n, gap.mean) == ("good", "bad", "paired t", (3, 3), pytest.approx(29 / 3))
+    assert p == gap.p < 0.05  # one comparison: nothing to correct
+
+
+def test_a_difference_within_the_spread_is_never_bold(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0, 1, 2), bad=(1, 2, 3))
+    table = judged(folders, tmp_path, ByName((("good", (50.0, 51.0, 56.0)), ("bad", (0.0, 50.0, 51.0, 54.0)))))
+    (column,) = table.columns
+    assert column.best is None and column.differences[0][2].test == "Welch's t"
+    assert "**" not in as_markdown(table) and "boldmath" not in as_latex(table)
+    assert "within the spread (Welch's t, n = 3, p = " in as_markdown(table)
+
+
+def test_two_seeds_say_nothing(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0, 1), bad=(0, 1, 2))
+    table = judged(folders, tmp_path, ByName((("good", (90.0, 90.1)), ("bad", (1.0, 1.1, 1.2)))))
+    assert table.columns[0].best is None and not table.columns[0].differences and len(notes(table)) == 1
+
+
+def test_what_is_recorded_is_not_made_again_and_a_broken_record_is(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0, 1))
+    protocol = ByName((("good", (50.0, 51.0)),))
+    ByName.calls.clear()
+    first = judged(folders, tmp_path, protocol)
+    made = list(ByName.calls)
+    assert sorted(made) == [("good", 0), ("good", 1), ("random encoder", 0), ("random encoder", 1), ("raw pixels", 0)]
+    assert judged(folders, tmp_path, protocol) == first and made == ByName.calls
+    (record,) = [file for file in (folders[1] / "evaluations").glob("*.json") if '"good": {' in file.read_text()]
+    record.write_text("{ half")
+    assert judged(folders, tmp_path, protocol) == first
+    assert ByName.calls[len(made) :] == [("good", 1)]
+    judged(folders, tmp_path, ByName((("good", (60.0, 61.0)),)))  # other settings
+    assert len(ByName.calls) == 2 * len(made) + 1
+
+
+def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0,))
+    kept_run(tmp_path / "longer", replace(tiny_run(), recipe="good", epochs=999), 5)
+    table = judged([*folders, tmp_path / "longer"], tmp_path, NearestNeighbour(), Retrieval(3))
+    assert [row.name for row in table.rows][:2] == ["good (good-0)", "good (longer)"]
+    assert [column.measure for column in table.columns] == ["top-1", "precision at 3"]
+    assert all(row.cells[0].deviation is None for row in table.rows)
+
+
+def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0,))
+    with pytest.raises(UserError, match="named twice"):
+        judged([*folders, *folders], tmp_path, NearestNeighbour())
+    kept_run(tmp_path / "again", replace(tiny_run(), recipe="good", epochs=204), 9)
+    with pytest.raises(UserError, match="second run of the same settings and the same seed"):
+        judged([*folders, tmp_path / "again"], tmp_path, NearestNeighbour())
+    with pytest.raises(UserError, match="0 runs by 1 protocols"):
+        judged([], tmp_path, NearestNeighbour())
+    with allowing(*ALLOW), pytest.raises(UserError, match="the test images are the training images"):
+        compare(folders, [NearestNeighbour()], images(9, 0), images(9, 0), work(tmp_path))
+
+
+TABLE = Comparison(
+    (Column("knn", 1, "top-1", (), "a_b"), Column("svm", 2, "mAP (share)", (), None)),
+    (
+        Row("a_b", (0, 1), True, (Cell((50.0, 52.0)), Cell((0.5, 0.75)))),
+        Row("raw | pixels", (0,), False, (Cell((20.0,)), Cell((0.25,)))),
+    ),
+    "a set of its own",
+)
+
+
+def test_markdown_has_bold_units_and_no_deviation_of_one_number() -> None:
+    lines = as_markdown(TABLE).splitlines()
+    assert lines[0].split("|")[3].strip() == "knn v1, top-1 (%)" and "svm v2, mAP (share) |" in lines[0]
+    assert "| **51.00 ± 1.41** " in lines[2] and "0.62 ± 0.18" in lines[2]
+    assert "raw \\| pixels" in lines[3] and "| 20.00 " in lines[3] and "±" not in lines[3]
+    assert len({len(line) for line in lines[:4]}) == 1
+
+
+def test_csv_is_read_back_with_every_number() -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv(TABLE))))
+    assert len(rows) == 4 and rows[0]["values"] == "50.0 52.0" and float(rows[0]["mean"]) == 51.0
+    assert float(rows[0]["sd"]) == pytest.approx(2**0.5) and rows[0]["best"] == "1" and rows[2]["sd"] == ""
+
+
+def test_latex_escapes_and_counts_its_columns() -> None:
+    text = as_latex(TABLE)
+    assert "\\begin{tabular}{llrr}" in text and "a\\_b & 0, 1 & {\\boldmath$51.00 \\pm 1.41$} &" in text
+    assert "top-1 (\\%)" in text
+    body = [line for line in text.splitlines() if line.endswith("\\\\")]
+    assert len(body) == 3 and all(line.count(" & ") == 3 for line in body)
