@@ -15,12 +15,14 @@ def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: 
 
 
 def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":
-    """Digits that can be told apart: class n has a light block at the n-th of twelve places."""
+    """Digits that can be told apart wherever they are: light bars, lying or standing, of another width a class."""
     generator = np.random.default_rng(seed)
+    row, column = np.mgrid[0:28, 0:28]
     pixels = np.zeros((images, 28, 28), dtype=np.uint8)
     for number in range(images):
-        row, column = divmod(number % classes, 4)
-        pixels[number, 2 + 8 * row : 9 + 8 * row, 7 * column : 6 + 7 * column] = generator.integers(180, 256)
+        width = 3 + number % classes // 2
+        bar = (row if number % classes % 2 else column) // width % 2 == 0
+        pixels[number] = bar * generator.integers(200, 256)
     return pixels
 
 

@@ -31,6 +31,7 @@ VERBS: tuple[Callable[[list[str], Voice], int], ...] = (
     shots,
     analyse,
     views,
+    reproduce,
     export,
     demo,
 )

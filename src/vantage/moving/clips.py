@@ -48,7 +48,7 @@ class Scene:
         if not 1 <= self.seen <= self.last or self.speed < 0 or self.canvas < 1:
             raise UserError(
                 f"{self} cannot be shown: the frames seen must be at least 1 and come no later than the last, speed"
-                " must not be negative and the canvas not empty"
+                " not negative and the canvas not empty"
             )
 
 
@@ -57,7 +57,7 @@ class Pairs:
     """First and second views, and what they are made of."""
 
     first: UInt8[Tensor, "b t 3 s s"]
-    """Frames 1, 2, …: one background, one digit, moving."""
+    """The frames seen: one background, one digit, moving."""
 
     second: UInt8[Tensor, "b 3 s s"]
     """One image."""
@@ -89,6 +89,11 @@ class Clips:
 
     def __len__(self) -> int:
         return len(self.digits)
+
+    @property
+    def frames_of_a_pair(self) -> int:
+        """Frames of the first view, and the second view."""
+        return self.scene.seen + 1
 
     def factors(
         self, epoch: int, number: Int[Tensor, "b"], shared: Shared

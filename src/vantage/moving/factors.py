@@ -3,9 +3,11 @@
 b: clips   n: images of the stock   k: random numbers
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -32,6 +34,12 @@ class Factors:
 
     def __len__(self) -> int:
         return len(self.digit)
+
+    @staticmethod
+    def together(parts: Sequence["Factors"]) -> "Factors":
+        """Those of several batches, one behind the other."""
+        rows = ([getattr(part, f.name) for part in parts] for f in fields(Factors))
+        return Factors(*map(torch.cat, rows))
 
 
 def joined(clip: Factors, other: Factors, shared: Shared) -> Factors:

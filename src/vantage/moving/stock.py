@@ -15,7 +15,7 @@ from torch.nn.functional import interpolate
 from vantage.data.source import Source, labels_of
 from vantage.errors import DataError
 
-__all__ = ["DIGIT", "Stock", "backgrounds_of", "digits_of"]
+__all__ = ["DIGIT", "Stock", "backgrounds_of", "check_backgrounds", "check_digits", "digits_of"]
 
 DIGIT = 28
 """Side of a digit in pixels."""
@@ -45,6 +45,17 @@ class Stock:
         return Stock(self.pixels.to(device), self.label.to(device), self.classes)
 
 
+def check_digits(source: Source, classes: int, what: str = "digits") -> None:
+    """Raises `DataError` unless there are labelled images of `classes` classes, the first of them a digit's size."""
+    _chosen(source, classes, what)
+    _digit(source.image(0), source.name(0))
+
+
+def check_backgrounds(source: Source, classes: int, what: str = "backgrounds") -> None:
+    """Raises `DataError` unless there are labelled images of `classes` classes."""
+    _chosen(source, classes, what)
+
+
 def digits_of(source: Source, classes: int = 10, workers: int = 2) -> Stock:
     """Light digits on black, 28 pixels wide, in grey; images in colour are turned to grey (BT.601).
 
@@ -72,6 +83,14 @@ def _stock(
     cut: Callable[[UInt8[Tensor, "3 h w"], str], UInt8[Tensor, "c s s"]],
     workers: int,
 ) -> Stock:
+    chosen, label = _chosen(source, classes, what)
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        images = list(pool.map(lambda number: cut(source.image(number), source.name(number)), chosen.tolist()))
+    return Stock(torch.stack(images), label, source.classes[:classes])
+
+
+def _chosen(source: Source, classes: int, what: str) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+    """The numbers and labels of the images of the first classes."""
     names = source.classes
     if not names:
         raise DataError(
@@ -82,13 +101,11 @@ def _stock(
             f"the {what} are of {len(names)} classes, and {classes} are needed: name another place, or ask for fewer"
         )
     label = labels_of(source)
-    chosen = ((label >= 0) & (label < classes)).nonzero()[:, 0]
     missing = [names[n] for n in range(classes) if not bool((label == n).any())]
     if missing:
         raise DataError(f"the {what} have no image of {', '.join(missing[:5])}: every class needs at least one")
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        images = list(pool.map(lambda number: cut(source.image(number), source.name(number)), chosen.tolist()))
-    return Stock(torch.stack(images), label[chosen], tuple(names[:classes]))
+    chosen = ((label >= 0) & (label < classes)).nonzero()[:, 0]
+    return chosen, label[chosen]
 
 
 def _digit(image: UInt8[Tensor, "3 h w"], name: str) -> UInt8[Tensor, "3 s s"]:
