@@ -160,4 +160,4 @@ def _check(total: Float[Tensor, ""], parameters: Iterable[nn.Parameter]) -> None
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     size = torch.stack([gradient.norm() for gradient in gradients]).norm()
     if not torch.isfinite(total + size):
-        raise NotFinite(f"the objective is {float(total):g} and the size of its gradient {float(size):g}")
+        raise NotFinite(f"the objective is {total.item():g} and the size of its gradient {size.item():g}")
