@@ -14,12 +14,15 @@ from vantage.cli.listing import find_recipe
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import suited
 from vantage.cli.view_learning import in_learned_views, learn_views
+from vantage.cli.view_statistics import view_statistics
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.run import Run
 
 __all__ = ["views"]
+
+_VERBS = ["show", "learn", "statistics"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +61,18 @@ def views(words: list[str], voice: Voice) -> int:
     """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
 
     Every field of the views may be given, to see what it does. Views are learned by: vantage views learn METHOD --data
-    PATH --out FOLDER.
+    PATH --out FOLDER. What to normalise with is measured by: vantage views statistics [RECIPE] --data PATH.
     """
     if words[:1] == ["learn"]:
         return learn_views(words[1:], voice)
+    if words[:1] == ["statistics"]:
+        return view_statistics(words[1:], voice)
     if wants_help(words) and (len(words) < 3 or words[0] != "show"):
         voice.result(inspect.cleandoc(views.__doc__ or ""))
         voice.result("\nvantage views show RECIPE --help and vantage views learn METHOD --help tell the fields of one.")
         return 0
     if words and words[0] != "show":
-        raise UserError(f"views cannot {words[0]!r}{did_you_mean(words[0], ['show', 'learn'])} (it can: show, learn)")
+        raise UserError(f"views cannot {words[0]!r}{did_you_mean(words[0], _VERBS)} (it can: {', '.join(_VERBS)})")
     if len(words) < 2 or words[1].startswith("-"):
         raise UserError("views needs a recipe: vantage views show RECIPE --data PATH (vantage recipes)")
     return _show(find_recipe(words[1], voice), words[2:], voice)

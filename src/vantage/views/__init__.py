@@ -11,6 +11,7 @@ from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.learned import Learned, learned_views
 from vantage.views.lighting import Lighting
+from vantage.views.measured import measured_statistics
 from vantage.views.multi_crop import multi_crop
 from vantage.views.operation import Operation
 from vantage.views.patches import Patches
@@ -69,6 +70,7 @@ __all__ = [
     "interclr",
     "learned_views",
     "linear_training",
+    "measured_statistics",
     "moco_v2",
     "multi_crop",
     "npid",
