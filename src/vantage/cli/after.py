@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
+from vantage.cli.detecting import DETECTING
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
 from vantage.cli.segmenting import evaluate_segmentation
@@ -164,7 +165,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
     return 0
 
 
-_OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_transfer}
+_OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_transfer, **DETECTING}
 """Protocols whose images are not one labelled set, by name."""
 
 
