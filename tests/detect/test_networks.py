@@ -1,0 +1,224 @@
+"""Detectors: the backbone's weights in them, what stays as it is, what learns, and a course that goes on."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from annotated import small_coco
+from tiny import tiny_run
+
+from vantage.detect import (
+    SCHEDULES,
+    Boxes,
+    Course,
+    FourthStage,
+    Keypoints,
+    Masks,
+    Pyramid,
+    Schedule,
+    Sizes,
+    example,
+    find,
+    open_annotated,
+)
+from vantage.embedding import Work
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders.backbones import Backbone
+from vantage.errors import UserError
+from vantage.trained import Trained, random_encoder
+
+SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
+
+
+def resnet(choice: Backbone | None = None, seed: int = 0) -> Trained:
+    role = Shared(Encoder(choice or ResNet(18), Linear(8)))
+    trained = random_encoder(dataclasses.replace(tiny_run(), encoders=role), seed)
+    with torch.no_grad():
+        for value in trained.backbone.buffers():
+            if value.is_floating_point():
+                value.add_(0.02 * torch.rand_like(value))
+    return trained
+
+
+@pytest.mark.parametrize(
+    ("choice", "network"),
+    [
+        (ResNet(18), Pyramid()),
+        (ResNet(18, small=True), FourthStage()),
+        (ResNet(50, groups=32, width_per_group=4), Pyramid()),
+        (ResNet(50), FourthStage()),
+    ],
+)
+def test_every_weight_of_the_checkpoint_is_in_the_detector(choice: ResNet, network: Any) -> None:
+    trained = resnet(choice)
+    detector = network.build(trained, 3, Masks(), SIZES)
+    own = detector.model.state_dict()
+    names = trained.backbone.state_dict()
+    assert set(detector.place) == set(names) and len(set(detector.place.values())) == len(names)
+    for name, value in names.items():
+        assert torch.equal(own[detector.place[name]], value), name
+    with torch.no_grad():
+        own[detector.place["layer4.0.conv1.weight"]][0, 0, 0, 0] += 1e-6
+    with pytest.raises(RuntimeError, match="layer4.0.conv1.weight of the backbone did not reach"):
+        detector.check_copied(trained.backbone)
+
+
+def test_the_pyramid_sees_what_the_backbone_sees() -> None:
+    trained = resnet()
+    model = Pyramid().build(trained, 3, Boxes(), SIZES).model.eval()
+    images = torch.rand(1, 3, 64, 64)
+    body: Any = model.backbone.get_submodule("body")
+    pooled = body(images)["3"].mean((2, 3))
+    assert torch.allclose(pooled, trained.backbone.eval()(images), atol=1e-5)
+    detector = FourthStage().build(trained, 3, Boxes(), SIZES)
+    detector.model.eval()
+    trunk: Any = detector.model.backbone
+    head: Any = detector.model.roi_heads.box_head.stage.layer4  # pyright: ignore
+    assert torch.allclose(head(trunk(images)["0"]).mean((2, 3)), trained.backbone(images), atol=1e-5)
+
+
+def step(detector: Any, source: Any, output: Any) -> dict[str, torch.Tensor]:
+    detector.learn()
+    optimizer = torch.optim.SGD([own for own in detector.model.parameters() if own.requires_grad], lr=0.01)
+    batch = [example(source, number, output) for number in (2, 3)]
+    images = [one.image.float() / 255 for one in batch]
+    losses = detector.model(images, [one.target(torch.device("cpu")) for one in batch])
+    sum(losses.values()).backward()
+    optimizer.step()
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("network", "moves"),
+    [
+        (Pyramid(5, False), ()),
+        (Pyramid(2), ("layer2", "layer3", "layer4")),
+        (FourthStage(5, False), ("layer4",)),
+        (Pyramid(), ("conv1", "bn1", "layer1", "layer2", "layer3", "layer4")),
+    ],
+)
+def test_frozen_parts_stay_bit_by_bit(tmp_path: Path, network: Any, moves: tuple[str, ...]) -> None:
+    trained, source = resnet(), open_annotated(small_coco(tmp_path))
+    detector = network.build(trained, 2, Boxes(), SIZES)
+    step(detector, source, Boxes())
+    own, moved = detector.model.state_dict(), set()
+    for name, value in trained.backbone.state_dict().items():
+        if not torch.equal(own[detector.place[name]], value):
+            moved.add(name.split(".")[0])
+            assert network.frozen_stages < 5 or ("bn" not in name and "downsample.1" not in name)
+    assert moved == set(moves)
+
+
+def test_outputs_have_their_losses_and_their_finds(tmp_path: Path) -> None:
+    source = open_annotated(small_coco(tmp_path))
+    for network, output, extra in (
+        (Pyramid(), Masks(), "loss_mask"),
+        (Pyramid(), Keypoints(17), "loss_keypoint"),
+        (FourthStage(), Masks(), "loss_mask"),
+    ):
+        classes = 1 if isinstance(output, Keypoints) else 2
+        trained = resnet()
+        detector = network.build(trained, classes, output, SIZES)
+        people = [n for n in range(len(source)) if source.instances(n).label.tolist() == [1]]
+        assert people
+        batch = [example(source, number, output) for number in people[:2]]
+        if classes == 1:
+            batch = [dataclasses.replace(one, label=torch.ones_like(one.label)) for one in batch]
+        detector.learn()
+        losses = detector.model(
+            [one.image.float() / 255 for one in batch], [one.target(torch.device("cpu")) for one in batch]
+        )
+        assert extra in losses and all(bool(value.isfinite()) and value > 0 for value in losses.values())
+        detector.model.roi_heads.score_thresh = 0.0  # pyright: ignore
+        found = find(detector, source, output, Work("cpu"), "tiny")[0]
+        height, width = source.size(0)
+        assert len(found.score) and bool((found.box[:, 2] <= width).all()) and int(found.label.min()) >= 0
+        if isinstance(output, Masks):
+            assert found.masks is not None and {(one.height, one.width) for one in found.masks} == {(height, width)}
+        else:
+            assert found.points is not None and found.points.shape[1:] == (17, 3)
+
+
+def course(folder: Path, steps: int, **others: Any) -> Course:
+    schedule = Schedule(steps, (steps - 1,), 1, batch=2, rate=0.01)
+    return Course(schedule, 5, 2, folder / "kept.safetensors", **others)
+
+
+def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    trained, source = resnet(), open_annotated(small_coco(tmp_path))
+
+    def built() -> Any:
+        torch.manual_seed(1)
+        return Pyramid().build(trained, 2, Boxes(), SIZES)
+
+    whole, work = built(), Work("cpu")
+    expected = course(tmp_path / "whole", 4)(whole, source, Boxes(), work, "tiny")
+
+    class Stopped(Exception):
+        pass
+
+    class Stopping:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *arguments: None
+
+        def advance(self, done: int, note: str = "") -> None:
+            if done == 3:
+                raise Stopped
+
+    class Stop(Stopping):
+        def start(self, *arguments: Any) -> None: ...
+        def line(self, text: str) -> None: ...
+        def warn(self, text: str) -> None: ...
+        def stop(self) -> None: ...
+
+    part = course(tmp_path / "part", 4, minutes=0.0)
+    with pytest.raises(Stopped):
+        part(built(), source, Boxes(), Work("cpu", teller=Stop()), "tiny")
+    again = built()
+    rest = part(again, source, Boxes(), work, "tiny")
+    assert rest == expected[2:]
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], value), name
+    assert part.kept.is_file()
+    part.forget()
+    assert not part.kept.exists()
+
+
+def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
+    assert [(one.steps, one.falls) for one in SCHEDULES.values()] == [
+        (90_000, (60_000, 80_000)),
+        (180_000, (120_000, 160_000)),
+        (540_000, (480_000, 520_000)),
+        (24_000, (18_000, 22_000)),
+    ]
+    one = SCHEDULES["voc"]
+    assert one.rate_at(0) == pytest.approx(2e-5) and one.rate_at(50) == pytest.approx(0.02 * 0.5005)
+    assert [one.rate_at(at) for at in (100, 17_999, 18_000, 22_000)] == pytest.approx([0.02, 0.02, 0.002, 0.0002])
+    half = SCHEDULES["1x"].for_batch(8)
+    assert (half.steps, half.falls, half.rate, half.batch) == (180_000, (120_000, 160_000), 0.01, 8)
+    short = SCHEDULES["1x"].in_steps(90)
+    assert (short.steps, short.falls, short.warm_up, short.rate) == (90, (60, 80), 9, 0.02)
+
+
+def test_what_no_detector_can_be_built_on() -> None:
+    with pytest.raises(UserError, match="built on ResNets"):
+        Pyramid().build(random_encoder(tiny_run()), 2, Boxes(), SIZES)
+    several = dataclasses.replace(resnet(), choice=None)
+    with pytest.raises(UserError, match="--network 0"):
+        Pyramid().build(several, 2, Boxes(), SIZES)
+    with pytest.raises(UserError, match="sees 1"):
+        grey = resnet(ResNet(18, in_channels=1))
+        view = dataclasses.replace(grey.view, channels=(0,))
+        FourthStage().build(dataclasses.replace(grey, view=view), 2, Boxes(), SIZES)
+    with pytest.raises(UserError, match="feature pyramid only"):
+        FourthStage().build(resnet(), 1, Keypoints(17), SIZES)
+    for wrong in (
+        lambda: Pyramid(6),
+        lambda: Sizes(anchors=(1, 2)),
+        lambda: Sizes(long_side=9),
+        lambda: Sizes(regions=0),
+    ):
+        with pytest.raises(UserError, match="detection:"):
+            wrong()
