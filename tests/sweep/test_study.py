@@ -203,6 +203,8 @@ def test_an_interrupted_training_goes_on(place: str, whole: tuple[Swept, Path], 
     what = replace(asked(place), seeds=(0,), baselines=False)
     work = Work("cpu", workers=1, cache=tmp_path / "cache")
     train, teller = open_source(place), Signalling(at=STEPS + 3)
+    first = study(what, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
+    assert (first.finished, first.rows) == (False, ())
     stopped = study(what, train, TEST, tmp_path / "sweep", work, teller)
     assert not stopped.finished
     assert [(row.label, row.seed) for row in stopped.rows] == [("0.2", 0)]

@@ -18,7 +18,7 @@ from vantage.errors import UserError
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.run import Run
-    from vantage.sweep import Sweep
+    from vantage.sweep import Study, Sweep
 
 __all__ = ["views"]
 
@@ -104,10 +104,10 @@ def views(words: list[str], voice: Voice) -> int:
         fitted = planned.fit(len(source), asked.values["batch"]).resized(epochs=first["epochs"])
         asked = parse(_command(name, sweep, fitted), (*own, *_fields_of_run(fitted)), words)
     run = replace(overridden(fitted, _changes(asked, _fields_of_run(fitted))), data=data)
-    return _made(_study(sweep, run, asked.values), source, asked.values, voice)
+    return _made(_study(sweep, run, asked.values, len(source)), source, asked.values, voice)
 
 
-def _made(asked: Any, source: "Source", values: Mapping[str, Any], voice: Voice) -> int:
+def _made(asked: "Study", source: "Source", values: Mapping[str, Any], voice: Voice) -> int:
     from vantage.analyse.pictures import needs_matplotlib
     from vantage.cli.summary import summary
     from vantage.embedding import Work
@@ -130,14 +130,17 @@ def _made(asked: Any, source: "Source", values: Mapping[str, Any], voice: Voice)
     return 0
 
 
-def _study(sweep: "Sweep", run: "Run", values: Mapping[str, Any]) -> Any:
+def _study(sweep: "Sweep", run: "Run", values: Mapping[str, Any], images: int) -> "Study":
     from vantage.analyse.held_out import HeldOutInformation
+    from vantage.evaluate import KNN, LinearCached
     from vantage.sweep import Study
 
     own = replaced(sweep, {leaf.path: values[leaf.path] for leaf in _fields_of_sweep(sweep)})
     told = {leaf.path.partition(".")[2]: values[leaf.path] for leaf in _fields_of_information()}
-    information = HeldOutInformation(**told)
-    return Study(own, run, values["seeds"], information, baselines=values["baselines"], discard=values["discard"])
+    protocols = (LinearCached(), KNN(k=min(20, images)))
+    return Study(
+        own, run, values["seeds"], HeldOutInformation(**told), protocols, values["baselines"], values["discard"]
+    )
 
 
 def _opened(values: Mapping[str, Any], voice: Voice) -> tuple["Source", Any]:

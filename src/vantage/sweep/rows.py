@@ -102,6 +102,10 @@ class Kept:
     def add(self, row: SweepRow) -> None:
         """Keep one more row, on the disk too."""
         self.rows[row.key] = row
+        self.write()
+
+    def write(self) -> None:
+        """Write what there is, so that the folder is that of this sweep."""
         write_json(self.path, {"schema": SCHEMA, **self.about, "rows": [asdict(each) for each in self.rows.values()]})
 
     def _read(self) -> None:

@@ -120,6 +120,7 @@ class _Making:
         if done:
             self.teller.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
+        self.kept.write()  # before the first training, so that it may be interrupted
         try:
             for point, seed in missing:
                 finished = self._measure(point, seed, done, steps)
