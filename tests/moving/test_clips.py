@@ -24,8 +24,8 @@ def clips() -> Clips:
     return Clips(small_stock(500, 1, 28), small_stock(40, 3, 96, seed=1))
 
 
-def test_the_last_place_is_uniform_and_chance_is_what_the_identity_says(clips: Clips) -> None:
-    """Identity 30. Tolerances are five standard errors of 200,000 clips: .12 px for means of coordinates, .06 px for
+def test_30_the_last_place_is_uniform_and_chance_is_its_distance_from_the_middle(clips: Clips) -> None:
+    """Tolerances are five standard errors of 200,000 clips: .12 px for means of coordinates, .06 px for
     their deviations and the mean distance, .012 for the correlation; .006 for the distribution function."""
     _, clip, _ = clips.factors(0, torch.arange(200_000), Shared(location=True))  # numbers need no digit to be drawn
     place = clip.place

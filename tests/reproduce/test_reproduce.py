@@ -90,7 +90,7 @@ def test_more_seeds_may_be_asked_for_later(places: dict[str, str], tmp_path: Pat
     )
     first = reproduce(entry, arrays, tmp_path).report
     both = reproduce(replace(entry, seeds=2), arrays, tmp_path).report
-    assert "±" not in first.rows[0][1] and "±" in both.rows[0][1] and "2 seeds" in both.notes[0]
+    assert "±" not in first.rows[0][1] and "±" in both.rows[0][1] and "seeds 2 " in both.notes[0]
     assert len(list((tmp_path / "rows").iterdir())) == 18
 
 

@@ -185,15 +185,16 @@ class InfoMinTable4:
         )
 
     def _report(self, found: Mapping[str, Sequence[Mapping[str, float]]]) -> Report:
-        names = [f"{words}, {whose}" for words in _TASKS.values() for whose in ("ours", "paper")]
+        names = [name for words in _TASKS.values() for name in (words, "paper")]
         columns = ("views share", *names, INFORMATION)
         rows = [_row(name, measures) for name, measures in found.items()]
         numbers = [_numbers(name, measures) for name, measures in found.items()]
         course = self.course
         notes = (
-            f"Ours: mean ± standard deviation over {self.seeds} seeds, {course.epochs} epochs of "
-            f"{course.clips or 'all'} clips in batches of {course.batch}; the paper: 200 epochs of 60,000 clips, STL-10"
-            " backgrounds.",
+            f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch "
+            f"{course.clips or 'one for each digit'}, batch {course.batch}, frames seen {self.scene.seen}, second view of"
+            f" frame {self.scene.last}. Paper: epochs 200, clips 60,000, batch 128, frames seen 10, second view of frame"
+            " 20, backgrounds of STL-10.",
             f"I_NCE: on test clips, at most log {course.batch}.",
             "Chance: always the most common training class, always the middle.",
         )
@@ -226,7 +227,7 @@ def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, An
 
 
 def _spread(values: Sequence[float], digits: int) -> str:
-    mean = f"{fmean(values):.{digits}f}"
+    mean = f"{round(fmean(values), digits) + 0.0:.{digits}f}"  # + 0 takes the sign from −0.00
     return f"{mean} ± {_deviation(values):.{digits}f}" if len(values) > 1 else mean
 
 
@@ -235,4 +236,4 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def _told(measures: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.2f}" for name, value in measures.items())
+    return ", ".join(f"{name} {round(value, 2) + 0.0:.2f}" for name, value in measures.items())
