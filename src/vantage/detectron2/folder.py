@@ -54,7 +54,8 @@ def write_folder(trained: Trained, folder: Path) -> Path:
         wanted = detectors(choice, trained.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
         for name, settings in wanted.items():
             (folder / f"{name}.yaml").write_text("\n".join(yaml_lines(settings)) + "\n", encoding="utf-8")
-        script = resources.files("vantage.detectron2").joinpath("_train_net.py").read_text(encoding="utf-8")
+        # Kept as text: as a module of this package it could not be imported without Detectron2.
+        script = resources.files("vantage.detectron2").joinpath("train_net.txt").read_text(encoding="utf-8")
         (folder / _SCRIPT).write_text(script, encoding="utf-8")
     except OSError as problem:
         raise UserError(f"the export could not be written to {folder}: {problem.strerror or problem}") from problem

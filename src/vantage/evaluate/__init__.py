@@ -12,9 +12,11 @@ from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
 from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.lowshot import LowShot, LowShotChosen, few_images
+from vantage.evaluate.masked_evaluation import evaluate_masked
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.retrieval import Neighbours, Retrieval, neighbours
 from vantage.evaluate.retrieval_picture import retrieval_picture
+from vantage.evaluate.segmentation import Segmentation
 from vantage.evaluate.svm import COSTS, SVM
 
 PROTOCOLS = (
@@ -58,10 +60,12 @@ __all__ = [
     "Outcome",
     "Result",
     "Retrieval",
+    "Segmentation",
     "accuracy",
     "average_precision",
     "deepest",
     "evaluate",
+    "evaluate_masked",
     "few_images",
     "fit_logistic",
     "held_out",
