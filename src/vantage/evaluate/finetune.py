@@ -58,7 +58,8 @@ class FineTune:
     backbone_rate: float = 0.01
     """Learning rate of the backbone."""
     head_rate: float = 1.0
-    """Learning rate of the classifier."""
+    """Learning rate of the classifier. The paper's is for batches of 256 and the features of a ResNet-50: small sets,
+    batches and networks need less, such as 0.1, or the loss (told in the result) jumps."""
     weight_decay: float | None = None
     """L2 penalty of all parameters; none: the paper's, 5e-4 for less than 5 % of the images of a set, else 1e-4."""
     smallest_area: float = 0.08
@@ -138,7 +139,9 @@ def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
     try:
         wanted = list(dict.fromkeys(line.strip() for line in file.read_text().splitlines() if line.strip()))
     except (OSError, UnicodeDecodeError) as problem:
-        raise UserError(f"cannot read the names of images in {file}: {problem}") from problem
+        raise UserError(
+            f"cannot read the names of images in {file}: {getattr(problem, 'strerror', None) or problem}"
+        ) from problem
     whole = {source.name(number): number for number in range(len(source))}
     last: dict[str, list[int]] = {}
     for name, number in whole.items():

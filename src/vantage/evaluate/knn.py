@@ -18,7 +18,7 @@ from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy, best_classes
-from vantage.evaluate.labelled import Labelled, labelled
+from vantage.evaluate.labelled import Labelled, labelled, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 
@@ -155,4 +155,4 @@ def _classes(known: Labelled, asked: Labelled) -> int:
 
 
 def _count(source: Source) -> int:
-    return sum(source.label(number) is not None for number in range(len(source)))
+    return len(with_labels(source)[1])
