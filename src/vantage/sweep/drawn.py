@@ -35,19 +35,18 @@ def drawn(found: "Swept") -> "Figure":
         _ticks(panel, found, place)
     _baselines(first, found, protocol, place)
     titled(first, "accuracy", found.axis, f"{protocol} accuracy (%)")
-    titled(second, "what the views share", found.axis, "I_NCE on held-out images (nats)")
-    second.text(
-        0.02, 0.02, f"K = {found.negatives:,}: at most {found.bound:.2f} nats", transform=second.transAxes, fontsize=7
-    )
-    for label, x, y in zip(found.labels, information, accuracies, strict=True):
+    bound = f"what the views share (K = {found.negatives:,}: at most {found.bound:.2f} nats)"
+    titled(second, bound, found.axis, "I_NCE on held-out images (nats)")
+    for number, (label, x, y) in enumerate(zip(found.labels, information, accuracies, strict=True)):
         rows = found.of(label)
         third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=colour(2), alpha=0.35)
-        third.annotate(label, (x.mean, y.mean), xytext=(5, 5), textcoords="offset points", fontsize=8)
+        shift = (5, -12 if number % 2 else 5)  # neighbours are often near each other
+        third.annotate(label, (x.mean, y.mean), xytext=shift, textcoords="offset points", fontsize=8)
     if _ordered(found):
         third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=colour(2), alpha=0.5)
     for x, y in zip(information, accuracies, strict=True):
         _bars(third, [x.mean], [x.deviation], [y], colour(2), "")
-    third.margins(0.12)
+    third.margins(0.15)
     seeds = sorted({row.seed for row in found.rows})
     titled(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
     figure.suptitle(f"{found.axis}: {len(seeds)} seed{'s' * (len(seeds) > 1)}, mean ± standard deviation", fontsize=9)
