@@ -54,11 +54,7 @@ def retrieval(words: list[str], voice: Voice) -> int:
 
     protocol, run = Retrieval(asked["k"]), Path(asked["run"])
     trained = load(run, asked["network"])
-    out = Path(asked["out"]) if asked["out"] else run / "evaluations" / "retrieval.png"
-    if out.suffix != ".png":
-        raise UserError(f"--out {out}: the picture is a .png file; end the name so")
-    if asked["out"] and not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    out = _picture(asked["out"], run)
     data, work = opened(asked["data"], asked, voice), work_of(asked, voice)
     given = opened(asked["test"], asked, voice) if asked["test"] else None
     train, test = (data, Renumbered(given, data.classes)) if given is not None else queries(data)
@@ -82,3 +78,13 @@ def retrieval(words: list[str], voice: Voice) -> int:
         raise UserError(f"--out {out}: the picture could not be written: {problem.strerror or problem}") from problem
     voice.result(str(out))
     return 0
+
+
+def _picture(asked: str, run: Path) -> Path:
+    """The file to write; mistakes in its name are told before an image is looked at."""
+    out = Path(asked) if asked else run / "evaluations" / "retrieval.png"
+    if out.suffix != ".png":
+        raise UserError(f"--out {out}: the picture is a .png file; end the name so")
+    if asked and not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    return out

@@ -103,14 +103,7 @@ def compare(
         raise UserError(f"{len(folders)} runs by {len(protocols)} protocols: give at least one of each")
     if len(set(places)) < len(places):
         raise UserError("a run is named twice: name each folder once")
-    kind = "a set of its own"
-    if test is None:
-        train, test = split(train)
-        kind = f"a fifth of each class of the same {len(train) + len(test)} labelled images, drawn with seed 0"
-    elif train.fingerprint() == test.fingerprint():
-        raise UserError("the test images are the training images: name another test set, or none to hold out a fifth")
-    else:
-        test = Renumbered(test, train.classes)
+    train, test, kind = _parted(train, test)
     groups = _grouped([(folder, load(folder)) for folder in folders])
     todo = [(name, members, trained) for name, members, trained in (*groups, *_baselines(groups))]
     measured: dict[str, list[Cell]] = {name: [] for name, _, _ in todo}
@@ -133,6 +126,17 @@ def compare(
     pairs = enumerate(zip(protocols, names, strict=True))
     columns = tuple(_column(number, protocol, measure, rows) for number, (protocol, measure) in pairs)
     return Comparison(columns, rows, kind)
+
+
+def _parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
+    """Training and test images as `vantage.evaluate.evaluate` has them, and where the test images come from."""
+    if test is None:
+        train, test = split(train)
+        count = len(train) + len(test)
+        return train, test, f"a fifth of each class of the same {count} labelled images, drawn with seed 0"
+    if train.fingerprint() == test.fingerprint():
+        raise UserError("the test images are the training images: name another test set, or none to hold out a fifth")
+    return train, Renumbered(test, train.classes), "a set of its own"
 
 
 _Group = tuple[str, list[tuple[Path, Trained]], bool]

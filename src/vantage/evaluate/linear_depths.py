@@ -23,6 +23,7 @@ from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.side_by_side import Plan, Verdict, check_settings, judge, normal_start, torch_start
 from vantage.trained import Pixels, Trained
 from vantage.views.colour import ColourJitter
+from vantage.views.evaluation import Evaluation, Straight
 from vantage.views.lighting import Lighting
 from vantage.views.statistics import Statistics
 
@@ -66,14 +67,14 @@ class LinearRing:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        view = replace(trained.view, statistics=statistics_of(trained, train, work))
-        seen = replace(trained, view=view)
+        statistics = statistics_of(trained, train, work)
+        seen = replace(trained, view=_normalised(trained.view, statistics))
         if not isinstance(trained.backbone, Pixels):  # which have no depth
             seen = replace(seen, backbone=AtDepth(trained.backbone, -1, nn.Identity(), _example(trained)).eval())
         crops = training_view(seen, self.smallest_area)
         plan = Plan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
         found = on_features(plan, seen, train, test, work)
-        told = {"mean": list(view.statistics.mean), "std": list(view.statistics.std), "features": seen.width}
+        told = {"mean": list(statistics.mean), "std": list(statistics.std), "features": seen.width}
         return replace(found, details=told)
 
 
@@ -165,6 +166,15 @@ def _example(trained: Trained) -> Float[Tensor, "1 c s s"]:
     return torch.zeros(1, len(trained.view.channels), side, side, device=place)
 
 
+def _normalised(
+    view: Evaluation | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
+) -> Evaluation | Straight:
+    """The same view with other statistics, and all channels where they are given."""
+    if isinstance(view, Straight):
+        return replace(view, seen=_normalised(view.seen, statistics, channels))
+    return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
+
+
 def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
     """Mean and standard deviation of each channel of the labelled images, cropped and converted as in testing; of
     10,000 of them, spread evenly, where there are more."""
@@ -172,7 +182,7 @@ def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
     parts = (numbers[start : start + work.batch] for start in range(0, count, work.batch))
-    plain = replace(trained.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), channels=(0, 1, 2))
+    plain = _normalised(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
     for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.workers):
         values = plain.finish(crops).double()

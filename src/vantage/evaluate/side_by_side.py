@@ -26,7 +26,7 @@ from vantage.evaluate.labelled import check_classes, held_out, with_labels
 from vantage.trained import Trained
 from vantage.views.augmentation import Augmentation
 
-__all__ = ["Classifiers", "Plan", "Verdict", "judge", "normal_start", "torch_start"]
+__all__ = ["Classifiers", "Plan", "Verdict", "check_settings", "judge", "normal_start", "torch_start"]
 
 _HELD_OUT = 0.1
 """Share of each class of the training images that chooses."""
