@@ -26,7 +26,7 @@ class Images:
     """Folder of the run."""
 
     data: str
-    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+    """Folder, list file, table (.csv), .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
     """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
