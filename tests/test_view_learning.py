@@ -123,13 +123,18 @@ def test_the_objective_is_the_sum_of_equation_3(shared: float, labels: float) ->
 
     f, c = players.each_term()
     one, two, volume = players.views(everything)
-    expected = shared * reference.information(f.first(one).tolist(), f.second(two).tolist(), 0.1)
+    expected = shared * reference.information(_run(f.first, one), _run(f.second, two), 0.1)
     one, two, _ = players.views(some.images)
     for network, view in ((c.first, one), (c.second, two)):
-        expected += labels * reference.cross_entropy(network(view).tolist(), some.label.tolist())
+        expected += labels * reference.cross_entropy(_run(network, view), some.label.tolist())
     assert_close(found.total.item(), expected, rtol=1e-10, atol=0)
     assert_close(found.told["log_det"], volume)
     assert set(found.told) == {"log_det", "i_nce", *(f"{n}_{k}" for n in ("cross_entropy", "accuracy") for k in (1, 2))}
+
+
+def _run(network: Tensor | nn.Module, view: Tensor) -> list[list[float]]:
+    assert isinstance(network, nn.Module)
+    return network(view).tolist()
 
 
 def test_equation_2_looks_at_no_label_and_supervised_learning_at_no_other_image() -> None:
@@ -158,7 +163,7 @@ class _Sum(nn.Module):
         return self.players.objective(channels(), labelled()).total
 
 
-def _under(named: dict[str, Tensor]) -> list[str]:
+def _under(named: dict[str, nn.Parameter]) -> list[str]:
     return [f"players.{name}" for name in named]
 
 

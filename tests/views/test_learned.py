@@ -114,6 +114,7 @@ def test_a_run_keeps_a_copy_beside_its_settings(learned: Learned, tmp_path: Path
         assert space.convert(images()).shape == (3, 3, 6, 6)
         moved = folder.rename(tmp_path / "moved")
         (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
+        assert isinstance(space, Learned)
         Path(space.file).write_bytes(b"other")
         (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
         with pytest.raises(UserError, match="is not the file of learned views that was asked for"):

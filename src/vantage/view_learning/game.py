@@ -103,8 +103,9 @@ class Game:
         allies = [p for term in self.players.each_term() if not term.opposes for p in term.parameters()]
         groups = [{"params": list(self.players.flow.parameters()), "lr": rates.generator}]
         groups += [{"params": allies, "lr": rates.classifiers}] if allies else []
-        self.down = torch.optim.Adam(groups, betas=rates.betas)
-        self.up = torch.optim.Adam(self.critics, lr=rates.critics, betas=rates.betas) if self.critics else None
+        self.down: torch.optim.Optimizer = torch.optim.Adam(groups, betas=rates.betas)
+        up = torch.optim.Adam(self.critics, lr=rates.critics, betas=rates.betas) if self.critics else None
+        self.up: torch.optim.Optimizer | None = up
 
     def step(self, images: Float[Tensor, "b 3 h w"] | None, labelled: Labelled | None) -> dict[str, Float[Tensor, ""]]:
         """One step of the generator, and those of the critics that go with it.

@@ -28,8 +28,10 @@ from vantage.views.statistics import Statistics
 
 __all__ = ["BEST", "LAST", "Learned", "learned_views", "write_learned"]
 
-BEST, LAST = "best.safetensors", "last.safetensors"
-"""What `vantage views learn` writes into its folder: the best state, and the last one."""
+BEST = "best.safetensors"
+"""Name of the file with the best state, in the folder that `vantage views learn` wrote."""
+LAST = "last.safetensors"
+"""Name of the file with the last one."""
 
 _META, _SCHEMA = "vantage.learned_views", 1
 
