@@ -146,7 +146,7 @@ def test_pictures_show_the_rows(whole: tuple[Swept, Path], tmp_path: Path) -> No
     assert [list(line.get_ydata()) for line in axes[1].containers[0].lines[:1]] == [shared]  # pyright: ignore
     points = [(bars.lines[0].get_xdata()[0], bars.lines[0].get_ydata()[0]) for bars in axes[2].containers]  # pyright: ignore
     assert points == list(zip(shared, labels, strict=True))
-    assert [text.get_text() for text in axes[2].texts] == ["0.2", "0.6"]
+    assert {text.get_text(): text.xy for text in axes[2].texts} == dict(zip(("0.2", "0.6"), points, strict=True))  # pyright: ignore
     small = [point for line in axes[2].lines for point in np.asarray(line.get_xydata()).tolist()]
     assert all([row.i_nce, row.accuracy["linear-cached"]] in small for row in found.rows)
     written = found.write(tmp_path)

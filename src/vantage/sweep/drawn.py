@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["drawn"]
 
+_CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))  # neighbours in turn
 _STYLES = {RAW: ":", RANDOM: "--"}
 
 
@@ -37,11 +38,13 @@ def drawn(found: "Swept") -> "Figure":
     titled(first, "accuracy", found.axis, f"{protocol} accuracy (%)")
     bound = f"what the views share (K = {found.negatives:,}: at most {found.bound:.2f} nats)"
     titled(second, bound, found.axis, "I_NCE on held-out images (nats)")
-    for number, (label, x, y) in enumerate(zip(found.labels, information, accuracies, strict=True)):
+    for label in found.labels:
         rows = found.of(label)
         third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=colour(2), alpha=0.35)
-        shift = (5, -12 if number % 2 else 5)  # neighbours are often near each other
-        third.annotate(label, (x.mean, y.mean), xytext=shift, textcoords="offset points", fontsize=8)
+    by_information = sorted(zip(information, accuracies, found.labels, strict=True), key=lambda each: each[0].mean)
+    for number, (x, y, label) in enumerate(by_information):
+        across, up, side = _CORNERS[number % len(_CORNERS)]
+        third.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
     if _ordered(found):
         third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=colour(2), alpha=0.5)
     for x, y in zip(information, accuracies, strict=True):
