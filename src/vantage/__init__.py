@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         cmc_softmax,
         everything,
         infomin,
+        infomin_linear,
         instance_discrimination,
         instance_discrimination_full,
         instance_discrimination_nce,
@@ -113,10 +114,10 @@ _HOMES = {
     "vantage.partition": "log_partition",
     "vantage.positives": "ClusterMate ClusterMates FixedViews NearMates Neighbours OtherViews Remembered",
     "vantage.recipes": """
-        RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin instance_discrimination
-        instance_discrimination_full instance_discrimination_nce interclr interclr_moco interclr_ring jcl
-        jcl_interclr jcl_ring jcl_vanilla local_aggregation moco_v1 moco_v2 moco_v2_multi_crop pirl ring_cmc
-        ring_cmc_clusters ring_ir ring_ir_clusters ring_moco simclr with_small_crops
+        RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin infomin_linear
+        instance_discrimination instance_discrimination_full instance_discrimination_nce
+        interclr interclr_moco interclr_ring jcl jcl_interclr jcl_ring jcl_vanilla local_aggregation moco_v1 moco_v2
+        moco_v2_multi_crop pirl ring_cmc ring_cmc_clusters ring_ir ring_ir_clusters ring_moco simclr with_small_crops
     """,
     "vantage.records": "Keys Scores",
     "vantage.remember": "EachKey MeanKey UnitMeanKey",
@@ -185,6 +186,7 @@ __all__ = [
     "embed",
     "everything",
     "infomin",
+    "infomin_linear",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",

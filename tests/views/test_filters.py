@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import GaussianBlur
-from vantage.views.filters import BLOCK, BlurDraw
+from vantage.views.filters import BLOCK, BlurDraw, gaussian
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -84,3 +84,10 @@ def test_impossible_blurs_are_refused() -> None:
         GaussianBlur((2.0, 1.0))
     with pytest.raises(UserError, match="probability"):
         GaussianBlur(probability=2.0)
+
+
+def test_no_tap_is_so_small_that_a_processor_is_slow_over_it() -> None:
+    for dtype in (torch.float32, torch.float64):
+        kernel = gaussian(torch.linspace(0.05, 3.0, 400, dtype=dtype), 9)
+        assert kernel[kernel > 0].min() > torch.finfo(dtype).eps ** 2 / 2 and kernel.dtype == dtype
+        torch.testing.assert_close(kernel.sum(1), torch.ones(400, dtype=dtype))

@@ -1,13 +1,23 @@
 """Two patches of one image at a fixed distance."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from shrunken import TwoLayers
 
+from vantage.branch import Branch
+from vantage.encoders import Encoder, Linear, Shared
 from vantage.errors import UserError
+from vantage.estimators import InfoNCE
+from vantage.learner import Learner
+from vantage.memory import Bank, InBatch, Queue
+from vantage.positives import OtherViews, Remembered
 from vantage.views import Patches
 
 
@@ -61,3 +71,19 @@ def test_images_that_are_too_small_are_refused():
     for wrong in ((0, 3), (3, -1)):
         with pytest.raises(UserError, match="at least"):
             Patches(*wrong)
+
+
+@pytest.mark.parametrize("memory", [InBatch(), Queue(24), Bank(0.5)], ids=lambda memory: type(memory).__name__)
+def test_patches_train_with_a_shared_encoder_and_any_memory(memory: Any):
+    """In the batch or with a queue, and with the bank of CMC: each patch asks for what is kept of the other."""
+    positives = Remembered() if isinstance(memory, Bank) else OtherViews()
+    keys = () if isinstance(memory, Bank) else (1,)
+    ask = Branch(memory, positives, (), InfoNCE(0.1), keys=keys, pool=(1,))
+    answer = replace(ask, query=1, keys=keys and (0,), pool=(0,))
+    torch.manual_seed(0)
+    learner = Learner(Shared(Encoder(TwoLayers(), Linear(8))), (ask, answer), images=12, seed=0)
+    views = Patches(6, 4).batch(torch.randint(0, 256, (12, 3, 20, 30), dtype=torch.uint8), seeded(0))
+    step = learner(views, torch.arange(12), 0)
+    step.loss.backward()
+    learner.after_step([step.fresh], 0)
+    assert step.loss.isfinite() and all(part.grad is not None for part in learner.parameters())

@@ -6,7 +6,7 @@ documented variant for small images. `Run.fit` adapts it to a data set; a varian
 
 from vantage.recipes.cmc import cmc, cmc_softmax
 from vantage.recipes.combinations import everything, interclr_ring, jcl_interclr
-from vantage.recipes.infomin import infomin
+from vantage.recipes.infomin import infomin, infomin_linear
 from vantage.recipes.instance_discrimination import (
     instance_discrimination,
     instance_discrimination_full,
@@ -43,6 +43,7 @@ __all__ = [
     "cmc_softmax",
     "everything",
     "infomin",
+    "infomin_linear",
     "instance_discrimination",
     "instance_discrimination_full",
     "instance_discrimination_nce",
@@ -79,6 +80,7 @@ RECIPES = (
     cmc_softmax,
     pirl,
     infomin,
+    infomin_linear,
     interclr,
     interclr_moco,
     local_aggregation,

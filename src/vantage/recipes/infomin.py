@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from vantage.encoders import MLP, Encoder, JigsawHead, Momentum, SplitBatchNorm
+from vantage.encoders import MLP, Encoder, JigsawHead, Linear, Momentum, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import StoreOf
 from vantage.recipes.backbones import SMALL
@@ -12,7 +12,7 @@ from vantage.schedules import Constant, CosineByEpoch
 from vantage.views import WithJigsaw, pycontrast_jigsaw
 from vantage.views import infomin as infomin_views
 
-__all__ = ["infomin", "with_jigsaw_head"]
+__all__ = ["infomin", "infomin_linear", "with_jigsaw_head"]
 
 
 def infomin(size: int = 224) -> Run:
@@ -20,25 +20,36 @@ def infomin(size: int = 224) -> Run:
     strong jitter, half the loss for a jigsaw of the image, τ .15.
 
     An image and its jigsaw ask for the same key, of another view by the slow network, among the same 65,536 keys; only
-    whole images are remembered. The linear head's τ is .07. The rate ends at a thousandth of its peak.
+    whole images are remembered. `infomin_linear` has the linear head. The rate ends at a thousandth of its peak.
 
     Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images.
     """
+    return _run("infomin", size, with_jigsaw_head(size), 0.15)
+
+
+def infomin_linear(size: int = 224) -> Run:
+    """`infomin` with linear heads, for an image and for each of its patches, and their τ, .07 (Tian et al., arXiv
+    2005.10243, appendix C.2)."""
+    return _run("infomin_linear", size, with_jigsaw_head(size, Linear(128)), 0.07)
+
+
+def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:
     base = moco_v2(size)
-    whole = replace(base.branches[0], estimator=InfoNCE(0.15), weight=Constant(0.5))
+    whole = replace(base.branches[0], estimator=InfoNCE(temperature), weight=Constant(0.5))
     return replace(
         base,
-        recipe="infomin",
+        recipe=name,
         views=WithJigsaw(infomin_views(size), pycontrast_jigsaw(size)),
-        encoders=with_jigsaw_head(size),
+        encoders=encoders,
         branches=(whole, replace(whole, memory=StoreOf(0), query=2)),
         rate=CosineByEpoch(0.03, final=3e-5),
     )
 
 
-def with_jigsaw_head(size: int) -> Momentum:
-    """MoCo v2's slow network, with a head for the patches of a jigsaw: an MLP for each, and a linear layer for all."""
+def with_jigsaw_head(size: int, head: Linear | MLP | None = None) -> Momentum:
+    """MoCo v2's slow network, with a head for the patches of a jigsaw: `head` (without, MoCo v2's MLP) for each, and a
+    linear layer for all."""
     role = moco_v2(size).encoders
     assert isinstance(role, Momentum)
-    head = MLP(512 if size <= SMALL else 2048, 128)
+    head = head or MLP(512 if size <= SMALL else 2048, 128)
     return replace(role, encoder=Encoder(role.encoder.backbone, head, SplitBatchNorm(8), JigsawHead(head)))
