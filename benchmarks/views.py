@@ -30,7 +30,7 @@ from vantage.views import Augmentation, Views, infomin, moco_v2, simclr
 
 SHAPES = {32: (32, 32), 64: (64, 64), 224: (300, 400)}
 BATCH = {32: 512, 64: 128, 224: 32}
-SOME = {32: 64, 64: 48, 224: 16}
+SOME = {32: 64, 64: 48, 224: 32}
 """Images that are made image by image in a round."""
 LOADED = {32: 128, 64: 64, 224: 16}
 """Images that go through a DataLoader in a round, whose workers start anew."""
