@@ -33,7 +33,7 @@ class CocoImages:
 
     def __init__(self, file: Path, root: Path | None = None, max_pixels: int = MAX_PIXELS) -> None:
         """`root` is the folder of the images; none finds it beside the file, as COCO's own folders have it."""
-        content = _read(file)
+        content, self._told = _read(file)
         self.file = file
         self._images = sorted(content["images"], key=lambda image: image["id"])
         categories = sorted(content["categories"], key=lambda category: category["id"])
@@ -103,9 +103,8 @@ class CocoImages:
         return tuple(runs_of(one["segmentation"], *self.size(number)) for one, _ in self._own(number))
 
     def fingerprint(self) -> str:
-        """A hash of all names and annotations, and of the bytes of at most 32 images evenly spaced among them."""
-        told = json.dumps([self._images, sorted(self._of_image.items())], sort_keys=True, default=str)
-        return hash_of([self._files.fingerprint().encode(), "\n".join(self.classes).encode(), told.encode()])
+        """A hash of the file, and of the names and the bytes of at most 32 images evenly spaced among them."""
+        return hash_of([self._files.fingerprint().encode(), self._told.encode()])
 
     def stamp(self) -> str:
         """A hash of the size and time of change of every image."""
@@ -138,9 +137,11 @@ class CocoImages:
         return rows
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> tuple[dict[str, Any], str]:
+    """What a file holds, checked, and a hash of it."""
     try:
-        content = json.loads(file.read_bytes())
+        written = file.read_bytes()
+        content = json.loads(written)
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
@@ -163,7 +164,7 @@ def _read(file: Path) -> dict[str, Any]:
                 raise DataError(f"{file}: one of its {key} ({str(one)[:80]}) has no {', '.join(lacking)}")
     if not content["images"]:
         raise DataError(f"{file} names no images")
-    return content
+    return content, hash_of([written])
 
 
 def _by_image(file: Path, content: Mapping[str, Any], label: Mapping[int, int]) -> dict[int, list[dict[str, Any]]]:

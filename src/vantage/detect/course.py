@@ -93,8 +93,8 @@ class Course:
             loss = _loss(detector, batch, device)
         if not bool(loss.isfinite()):
             raise UserError(
-                f"the loss of step {step} is {float(loss)}: the rate {self.schedule.rate:g} is too high for these"
-                " images; give a lower one (--rate)"
+                f"the loss of step {step} is {float(loss.detach())}: the rate {self.schedule.rate:g} is too high for"
+                " these images; give a lower one (--rate)"
             )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -1,0 +1,167 @@
+"""Protocols of detection from a run to its record, on the command line too, and what they refuse."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotated import coco_content, small_coco, write_coco, write_voc
+from tiny import images, kept_run, tiny_run, work
+
+from vantage import checkpoint, settings
+from vantage.cli import main
+from vantage.detect import (
+    Chosen,
+    Detection,
+    DetectionC4,
+    FourthStage,
+    InstancesC4,
+    InstanceSegmentation,
+    KeypointDetection,
+    OfClasses,
+    Pyramid,
+    Sizes,
+    evaluate_detector,
+    open_annotated,
+)
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.errors import UserError
+from vantage.evaluate import EvaluationProtocol
+from vantage.learner import Learner
+from vantage.trained import Trained, random_encoder
+
+SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
+RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
+
+
+def plain_run(folder: Path) -> None:
+    """Settings and a checkpoint of weights as they begin: `kept_run` moves them so far that no detector could learn."""
+    learner = Learner(RUN.encoders, RUN.branches, images=64, seed=0)
+    settings.write(RUN, folder)
+    checkpoint.save(folder, 7, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
+
+
+def trained() -> Trained:
+    return random_encoder(RUN)
+
+
+def test_a_run_is_judged_and_recorded_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    plain_run(tmp_path / "run")
+    train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
+    words = ["evaluate", "detection", str(tmp_path / "run"), "--data", str(train), "--test", str(test), "--baselines"]
+    words += ["--steps", "2", "--batch", "2", "--device", "cpu", "--precise-batches", "1"]
+    words += ["--sizes.short-sides", "32", "--sizes.test-side", "32", "--sizes.long-side", "48", "--sizes.regions", "4"]
+    words += [
+        "--sizes.anchors",
+        "8",
+        "16",
+        "24",
+        "32",
+        "48",
+        "--sizes.proposals",
+        "8",
+        "--network-on.frozen-stages",
+        "5",
+    ]
+    assert main([*words, "--network-on.no-new-norm"]) == 0
+    told = capsys.readouterr()
+    assert "moco_v2: AP 0.00 %" in told.out and "random encoder: AP 0.00 %" in told.out
+    (file,) = (tmp_path / "run" / "evaluations").glob("detection-v1-*.json")
+    record = json.loads(file.read_text())
+    assert record["settings"]["network_on"] == {"frozen_stages": 1, "new_norm": False} and record["version"] == 1
+    assert record["settings"]["sizes"]["anchors"] == [8, 16, 24, 32, 48] and "pycocotools" in record["libraries"]
+    outcome = record["outcomes"]["moco_v2"]
+    assert list(outcome["measures"]) == ["AP", "AP50", "AP75"] and outcome["details"]["training images left out"] == 1
+    assert (outcome["train_images"], outcome["test_images"], len(outcome["details"]["losses"])) == (5, 3, 2)
+    assert not list((tmp_path / "cache").rglob("detectors/*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--data", "nothing.json"], "nothing.json does not exist"),
+        (["--data", "{folder}"], "Name one of its files: annotations/instances_train.json"),
+        (["--data", "{file}", "--test", "{file}"], "the test images are the training images"),
+        (["--data", "{file}", "--schedule", "3x"], "3x"),
+        (["--data", "{file}", "--batch", "0"], "batch is 0; give at least 1"),
+        (["--data", "{file}", "--network-on.frozen-stages", "6"], "frozen_stages is 6"),
+        (["--data", "{file}", "--stepps", "6"], "--steps"),
+        ([], "needs --data"),
+    ],
+)
+def test_mistakes_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    kept_run(tmp_path / "run", RUN)
+    file = small_coco(tmp_path / "data")
+    words = [word.format(file=file, folder=tmp_path / "data") for word in words]
+    assert main(["evaluate", "detection", str(tmp_path / "run"), *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_protocols_refuse(tmp_path: Path) -> None:
+    source, here = open_annotated(small_coco(tmp_path)), work(tmp_path)
+    protocol = Detection(steps=1, batch=1, sizes=SIZES)
+    assert isinstance(protocol, EvaluationProtocol)
+    with pytest.raises(UserError, match="needs images with boxes"):
+        protocol(trained(), images(4, 0), images(4, 1), here)
+    with pytest.raises(UserError, match=r"1 classes that the training images do not name \(box\)"):
+        protocol(trained(), OfClasses(source, ["person"], leave_out=True), source, here)
+    write_voc(tmp_path / "voc", {"1": [("dog", (1, 1, 9, 9), 0)], "2": []}, "train")
+    voc = open_annotated(f"{tmp_path}/voc#train")
+    with pytest.raises(UserError, match="boxes only"):
+        InstanceSegmentation(steps=1, sizes=SIZES)(trained(), voc, voc, here)
+    with pytest.raises(UserError, match=r"0 classes of the training images have any \(none\)"):
+        KeypointDetection(steps=1, sizes=SIZES)(trained(), voc, voc, here)
+    with pytest.raises(UserError, match="built on ResNets"):
+        protocol(random_encoder(tiny_run()), source, source, here)
+    empty = [number for number in range(len(source)) if not len(source.instances(number))]
+    with pytest.raises(UserError, match="none of the 1 training images has boxes"):
+        protocol(trained(), Chosen(source, empty), source, here)
+    with pytest.raises(UserError, match="too few to hold out"):
+        kept_run(tmp_path / "run", RUN)
+        evaluate_detector(tmp_path / "run", protocol, voc)
+
+
+def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = open_annotated(small_coco(tmp_path))
+    for name in [name for name in sys.modules if name.startswith("pycocotools")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pycocotools", None)
+    with pytest.raises(UserError, match=r"pip install 'vantage-ssl\[detection\]'"):
+        Detection(steps=1, sizes=SIZES)(trained(), source, source, work(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "network", "first"),
+    [
+        (InstanceSegmentation, Pyramid(), "mask AP"),
+        (KeypointDetection, Pyramid(), "keypoint AP"),
+        (DetectionC4, FourthStage(), "AP"),
+        (InstancesC4, FourthStage(), "mask AP"),
+    ],
+)
+def test_the_loss_falls_and_precision_is_computed(tmp_path: Path, kind: Any, network: Any, first: str) -> None:
+    content, pictures = coco_content(4)
+    source = open_annotated(write_coco(tmp_path, content, pictures))
+    sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
+    protocol = kind(steps=12, batch=2, rate=0.16, precise_batches=2, sizes=sizes, network_on=network)
+    outcome = protocol(trained(), source, source, work(tmp_path))
+    losses = outcome.details["losses"]
+    assert next(iter(outcome.measures)) == first and all(0 <= value <= 100 for value in outcome.measures.values())
+    assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
+
+
+@pytest.mark.slow
+def test_a_few_images_are_learned_by_heart(tmp_path: Path) -> None:
+    source = open_annotated(small_coco(tmp_path, images=4))
+    sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=16, proposals=40)
+    protocol = Detection(steps=150, batch=4, rate=0.08, precise_batches=5, sizes=sizes)
+    outcome = protocol(trained(), source, source, work(tmp_path))
+    assert outcome.measures["AP50"] > 80
