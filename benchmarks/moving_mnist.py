@@ -5,9 +5,9 @@
 The paper contrasts 60,000 clips for 200 epochs: 94,000 steps of 128. Some minutes of one core allow 120 steps of 64
 for each row, so this differs from `vantage reproduce infomin-table-4` in what is written here, all of it chosen
 without test images: the first view is frames 1 and 2 and the second refers to frame 3 (the paper: 1 to 10, and 20),
-a quarter of the work; AdamW at .003, for SGD at .03 moves too little in so few steps; 4,000 training frames for the
-linear layers and 2,000 test frames. Backgrounds are the first ten classes of tiny-imagenet-50, scaled from 64 to 96
-pixels, of which crops of 64 are taken, in STL-10's place. With `--published` nothing is changed but the images.
+a quarter of the work; AdamW at .003 in place of SGD at .03; 4,000 training frames for the linear layers and 2,000 test
+frames. Backgrounds are the first ten classes of tiny-imagenet-50, scaled from 64 to 96 pixels, of which crops of 64 are
+taken, in STL-10's place. With `--published` nothing is changed but the images.
 """
 
 import argparse
