@@ -86,7 +86,10 @@ class ColourJitter:
         for step, stop in enumerate(ends):
             if self.hue > 0 and stop > start:
                 turned = turn_hue(part[start:stop], turn[start:stop])
-                part = turned if len(turned) == len(part) else torch.cat((part[:start], turned, part[stop:]))
+                if len(turned) == len(part):
+                    part = turned
+                else:  # several images, so a copy that may be written to
+                    part[start:stop] = turned
             start = stop
             if step < 3:
                 part = _mix(part, matrix[step], shift[step])
