@@ -27,6 +27,7 @@ from vantage.embedding import Work
 from vantage.encoders import Encoder, Linear, ResNet, Shared
 from vantage.encoders.backbones import Backbone
 from vantage.errors import UserError
+from vantage.progress import QuietTeller
 from vantage.trained import Trained, random_encoder
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
@@ -159,19 +160,10 @@ def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     class Stopped(Exception):
         pass
 
-    class Stopping:
-        def __getattr__(self, name: str) -> Any:
-            return lambda *arguments: None
-
+    class Stop(QuietTeller):
         def advance(self, done: int, note: str = "") -> None:
             if done == 3:
                 raise Stopped
-
-    class Stop(Stopping):
-        def start(self, *arguments: Any) -> None: ...
-        def line(self, text: str) -> None: ...
-        def warn(self, text: str) -> None: ...
-        def stop(self) -> None: ...
 
     part = course(tmp_path / "part", 4, minutes=0.0)
     with pytest.raises(Stopped):

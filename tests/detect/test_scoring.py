@@ -43,7 +43,7 @@ def guesses(source: Any, seed: int = 0) -> list[Found]:
     return found
 
 
-def directly(source: Any, found: list[Found], file: Path, kind: str) -> np.ndarray:
+def directly(source: Any, found: list[Found], file: Path, kind: Any) -> np.ndarray:
     """pycocotools on the annotations' own file and a results file, ids and categories as the file has them."""
     results = []
     content = json.loads(file.read_text())
@@ -149,7 +149,7 @@ def test_the_truth_scores_a_hundred_and_nothing_scores_nothing(tmp_path: Path) -
         shown = source.instances(number)
         points = shown.points
         exact.append(Found(shown.box, shown.label, torch.ones(len(shown)), source.masks(number), points))
-        nothing.append(Found(shown.box[:0], shown.label[:0], torch.ones(0), (), points[:0]))
+        nothing.append(Found(shown.box[:0], shown.label[:0], torch.ones(0), ()))
     for kind in ("bbox", "segm"):
         assert precision_of(source, exact, kind).measures["AP"] == pytest.approx(100)
         assert precision_of(source, nothing, kind).measures["AP"] == 0
