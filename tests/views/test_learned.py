@@ -192,6 +192,8 @@ def test_learning_showing_and_training_on_the_command_line(
         ("views learn supervised --data x", "needs --out"),
         ("views learn unsupervised --data x --out y --coupling glow", "volume-preserving"),
         ("pretrain cmc --learned nowhere --data x --out y", "nowhere does not exist"),
+        ("pretrain cmc", "needs --out"),
+        ("views show cmc --data x --learned", "--learned"),
     ],
 )
 def test_mistakes_are_told(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:

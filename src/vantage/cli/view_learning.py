@@ -176,7 +176,7 @@ def in_learned_views(recipe: "Callable[[int], Run]", words: Sequence[str]) -> "C
     Raises `UserError` where these are not to be found, or the recipe's views are in no colour space.
     """
     place = ""
-    for word, after in zip(words, (*words[1:], ""), strict=True):
+    for word, after in zip(words, [*words, ""][1:], strict=True):
         name, equals, value = word.partition("=")
         place = (value if equals else after) if name == "--learned" else place
     if not place:
