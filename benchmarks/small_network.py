@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
-__all__ = ["FourLayers"]
+__all__ = ["FourLayers", "FourLayersNetwork"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,19 @@ class FourLayers:
         for width in self.widths:
             layers += [nn.Conv2d(before, width, 3, 2, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
             before = width
-        network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        network = FourLayersNetwork(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         setattr(network, "width", before)  # noqa: B010
         return network
+
+
+class FourLayersNetwork(nn.Sequential):
+    """The network, which shows the maps between its layers."""
+
+    def maps(self, images: Tensor) -> list[Tensor]:
+        """What comes out of each convolution, after BatchNorm and ReLU."""
+        found, x = [], images
+        for layer in self:
+            x = layer(x)
+            if isinstance(layer, nn.ReLU):
+                found.append(x)
+        return found

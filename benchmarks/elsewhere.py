@@ -1,0 +1,236 @@
+"""A network trained for minutes, judged away from the images it was trained on: other sets, and every pixel of scenes.
+
+    python benchmarks/elsewhere.py --data ../shared/data --work /tmp/elsewhere
+
+A classifier of four convolutions is trained with labels on Tiny-ImageNet's 50 classes, at 32 pixels, for a few passes
+of AdamW with random crops and flips. Then it is frozen, and so is a network of the same kind that was not trained:
+
+* transfer: CIFAR-10 (JPEG), MNIST, flowers5 and Tiny-ImageNet's own validation images, each normalised by its own mean
+  and deviation; nearest neighbours (k 20), at most 5,000 training and 2,500 test images a set
+* segmentation: mosaics of nine CIFAR-10 images each, 10 classes, 100 for training and 60 for testing; and photographs
+  of COCO with five classes made of its categories (background, person, animal, vehicle, any other thing), 150 and 50
+
+What a set as small as this can show is that training counts, and no published number.
+"""
+
+import argparse
+import io
+import json
+import tarfile
+import time
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageDraw
+from quality import cut
+from small_network import FourLayers
+from timing import write_results
+from torch import Tensor, nn
+
+import vantage
+from vantage import checkpoint, settings
+from vantage.data import open_source
+from vantage.data.masked import MaskedImages, open_masked
+from vantage.data.resident import decode_all
+from vantage.data.source import labels_of
+from vantage.embedding import Work
+from vantage.encoders import Encoder, Linear, Shared
+from vantage.evaluate import KNN
+from vantage.evaluate.segmentation import Segmentation
+from vantage.evaluate.transfer import TransferSet, transfer
+from vantage.learner import Learner
+from vantage.progress import PlainTeller
+from vantage.trained import Trained, load, random_encoder, raw_pixels
+
+ALLOW = ("small_network",)
+GROUPS = ("background", "person", "animal", "vehicle", "thing")
+
+
+def main() -> None:
+    """Train, judge, and write results/elsewhere.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
+    parser.add_argument("--work", type=Path, required=True, help="folder that is kept, so that parts are done once")
+    parser.add_argument("--epochs", type=int, default=8, help="passes over the training images")
+    parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the decoders")
+    chosen = parser.parse_args()
+    folder, done = chosen.work, chosen.work / "rows.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = json.loads(done.read_text()) if done.exists() else []
+    parts = {"training": lambda: [train_with_labels(chosen.data, folder / "run", chosen.epochs)]}
+    parts["transfer"] = lambda: judged_elsewhere(chosen.data, folder)
+    for name in chosen.scenes:
+        parts[f"segmentation, {name}"] = partial(segmented, name, chosen.data, folder, chosen.seeds)
+    for part, measure in parts.items():
+        if part not in {row["part"] for row in rows}:
+            rows += measure()
+            done.write_text(json.dumps(rows))
+    write_results("elsewhere", rows)
+
+
+def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
+    """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
+    run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(FourLayers(), Linear(8))))
+    learner = Learner(run.encoders, run.branches, images=64, seed=0)
+    backbone = learner.networks.kept[0].get_submodule("backbone")
+    view = random_encoder(run).view
+    source = open_source(f"{data}/tiny-imagenet-50.tar.gz#train")
+    pixels, label = decode_all(source, 32), labels_of(source)
+    head = nn.Linear(256, len(source.classes))
+    optimizer = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], 2e-3, weight_decay=0.05)
+    steps = epochs * (len(pixels) // 128)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
+    generator, start, right = torch.Generator().manual_seed(0), time.process_time(), 0.0
+    for epoch in range(epochs):
+        order, right = torch.randperm(len(pixels), generator=generator), 0.0
+        for rows in order[: steps // epochs * 128].split(128):
+            images = moved(view.finish(pixels[rows]), generator)
+            score = head(backbone(images))
+            loss = F.cross_entropy(score, label[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            right += float((score.argmax(1) == label[rows]).sum())
+        told = f"epoch {epoch + 1}: {100 * right / (steps // epochs * 128):.1f} % of the training crops are right"
+        print(told, flush=True)
+    settings.write(run, folder)
+    checkpoint.save(folder, steps, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
+    accuracy = 100 * right / (steps // epochs * 128)
+    seconds = time.process_time() - start
+    return {"part": "training", "epochs": epochs, "seconds of one core": seconds, "training top-1": accuracy}
+
+
+def moved(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Each image moved by up to four pixels, and half of them mirrored."""
+    padded = F.pad(images, (4, 4, 4, 4), mode="reflect")
+    top, left = torch.randint(0, 9, (2, len(images)), generator=generator)
+    rows, columns = top[:, None] + torch.arange(32), left[:, None] + torch.arange(32)
+    columns = torch.where(torch.rand(len(images), 1, generator=generator) < 0.5, columns.flip(1), columns)
+    number = torch.arange(len(images))[:, None, None]
+    return padded.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
+
+
+def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
+    """The table of four sets."""
+    places = {
+        "cifar10": ("cifar10-jpg.tar.gz#train", "cifar10-jpg.tar.gz#test"),
+        "mnist": ("mnist.npz#train", "mnist.npz#test"),
+        "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", "tiny-imagenet-50.tar.gz#val"),
+    }
+    sets = [TransferSet("flowers5", f"{data}/flowers5-128.tar.gz")]
+    for name, (train, test) in places.items():
+        parts = zip((train, test), (5000, 2500), ("train", "test"), strict=True)
+        cuts = [
+            cut(open_source(f"{data}/{place}"), count, folder / f"{name}-{part}.npz") for place, count, part in parts
+        ]
+        sets.append(TransferSet(name, *cuts))
+    work = Work("cpu", workers=1, cache=folder / "cache", teller=PlainTeller())
+    table = transfer(folder / "run", sets, KNN(20, 0.1), baselines=True, allow=ALLOW, work=work)
+    print(table.markdown(), flush=True)
+    return [{"part": "transfer", "protocol": table.protocol, **asdict(row)} for row in table.rows]
+
+
+def segmented(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dict[str, Any]]:
+    """The trained network, one that was not, and raw pixels."""
+    rows = []
+    trained = load(folder / "run", allow=ALLOW)
+    train, test = SCENES[name](data, folder)
+    for seed in seeds:
+        encoders: list[Trained] = [trained, random_encoder(trained.run, seed)]
+        encoders += [raw_pixels(trained.run)]
+        for encoder in encoders:
+            start = time.process_time()
+            protocol = Segmentation(size=96, width=32, epochs=15, seed=seed)
+            found = protocol(encoder, train, test, Work("cpu", workers=1))
+            row = {"part": f"segmentation, {name}", "encoder": encoder.name, "seed": seed, **found.measures}
+            rows.append({**row, "IoU": found.details["IoU"], "seconds of one core": time.process_time() - start})
+            print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def mosaics(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
+    """Nine CIFAR-10 images of 32 pixels side by side; every pixel has the class of its image."""
+    chance = np.random.default_rng(0)
+    for part, count in (("train", 100), ("test", 60)):
+        source = open_source(f"{data}/cifar10-jpg.tar.gz#{part}")
+        for number in range(count):
+            canvas, mask = np.zeros((96, 96, 3), np.uint8), np.zeros((96, 96), np.uint8)
+            for tile in range(9):
+                window = np.s_[32 * (tile // 3) : 32 * (tile // 3) + 32, 32 * (tile % 3) : 32 * (tile % 3) + 32]
+                at = int(chance.integers(len(source)))
+                canvas[window], mask[window] = source.image(at).permute(1, 2, 0).numpy(), source.label(at)
+            keep(folder / f"mosaics-{part}", str(number), Image.fromarray(canvas), mask)
+    return opened(folder / "mosaics-train", source.classes), opened(folder / "mosaics-test", source.classes)
+
+
+def coco_scenes(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
+    """Photographs with the group of each pixel's object."""
+    parts = [("tiny-coco-100", "tiny-coco", "train2017", "train"), ("tiny-coco-100", "tiny-coco", "val2017", "test")]
+    parts.append(("coco-train-100", "coco-train-100", "train2017", "train"))
+    for archive, top, split, part in parts:
+        with tarfile.open(data / f"{archive}.tar.gz") as tar:
+            content = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
+            told = json.loads(read(content[f"{top}/annotations/instances_{split}.json"]))
+            group = {one["id"]: group_of(one["supercategory"]) for one in told["categories"]}
+            for image in told["images"]:
+                mask = np.zeros((image["height"], image["width"]), np.uint8)
+                here = [one for one in told["annotations"] if one["image_id"] == image["id"]]
+                for one in sorted(here, key=lambda one: -one["area"]):  # small things lie in front
+                    shape = region(one["segmentation"], *mask.shape)
+                    mask[shape] = 255 if one.get("iscrowd") else group[one["category_id"]]
+                photograph = Image.open(io.BytesIO(read(content[f"{top}/{split}/{image['file_name']}"]))).convert("RGB")
+                # At half the size: a PNG of the whole takes a second to write.
+                smaller = Image.fromarray(mask).resize(
+                    (mask.shape[1] // 2, mask.shape[0] // 2), Image.Resampling.NEAREST
+                )
+                photograph = photograph.resize(smaller.size, Image.Resampling.BOX)
+                keep(folder / f"coco-{part}", image["file_name"].removesuffix(".jpg"), photograph, np.array(smaller))
+    return opened(folder / "coco-train", GROUPS), opened(folder / "coco-test", GROUPS)
+
+
+def group_of(category: str) -> int:
+    """One of few classes for a supercategory of COCO."""
+    return GROUPS.index(category) if category in GROUPS else GROUPS.index("thing")
+
+
+def region(shape: Any, height: int, width: int) -> np.ndarray:
+    """Polygons, or run lengths column by column, as a table of truth."""
+    if isinstance(shape, dict):
+        runs = shape["counts"]
+        return np.repeat(np.arange(len(runs)) % 2, runs).reshape(width, height).T.astype(bool)
+    drawn = Image.new("1", (width, height))
+    for polygon in shape:
+        ImageDraw.Draw(drawn).polygon(polygon, fill=1)
+    return np.array(drawn)
+
+
+def read(file: Any) -> bytes:
+    """The bytes of a member of an archive."""
+    return file.read()
+
+
+def keep(folder: Path, name: str, image: Image.Image, mask: np.ndarray) -> None:
+    """An image and its mask, as PNGs."""
+    for kind, picture in (("images", image), ("masks", Image.fromarray(mask))):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        picture.save(folder / kind / f"{name}.png")
+
+
+def opened(folder: Path, names: tuple[str, ...]) -> MaskedImages:
+    """The images and masks that were kept."""
+    return open_masked(f"{folder / 'images'}#{folder / 'masks'}", names)
+
+
+SCENES = {"mosaics": mosaics, "COCO": coco_scenes}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
