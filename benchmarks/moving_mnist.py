@@ -40,12 +40,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
     parser.add_argument("--work", type=Path, required=True, help="folder for the rows; a second call goes on there")
     parser.add_argument("--steps", type=int, default=120, help="steps of 64 clips for each network")
+    parser.add_argument("--rate", type=float, default=0.003, help="AdamW's rate, on half a cosine")
     parser.add_argument("--seeds", type=int, default=2, help="repetitions")
     parser.add_argument("--published", action="store_true", help="the paper's clips, batches, epochs and rates")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     entry = InfoMinTable4(seeds=chosen.seeds)
-    entry = entry if chosen.published else brief(entry, chosen.steps)
+    entry = entry if chosen.published else brief(entry, chosen.steps, chosen.rate)
     sources = {name: open_source(f"{chosen.data}/{place}") for name, place in PLACES.items()}
     done = reproduce(entry, sources, chosen.work, Work(device="auto", teller=PlainTeller()))
     print(done.report.markdown())
@@ -56,9 +57,9 @@ def main() -> None:
     write_results("moving_mnist", [summary, *told["rows"], *asked])
 
 
-def brief(entry: InfoMinTable4, steps: int) -> InfoMinTable4:
+def brief(entry: InfoMinTable4, steps: int, peak: float) -> InfoMinTable4:
     """The table for some minutes of one core."""
-    adamw, rate = AdamW(weight_decay=0.0), CosineByStep(0.003)
+    adamw, rate = AdamW(weight_decay=0.0), CosineByStep(peak)
     course = Course(epochs=1, batch=64, clips=64 * steps, optimizer=adamw, rate=rate)
     heads = LinearHeads(Course(epochs=100), frames=4_000)
     scene = Scene(seen=2, last=3)

@@ -110,7 +110,15 @@ def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
     assert all(torch.equal(one, other) for one, other in zip(before, network.frame.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("task", [DigitClass(), BackgroundClass(), Location()], ids=lambda task: task.name)
+@pytest.mark.parametrize(
+    "task",
+    [
+        DigitClass(),
+        pytest.param(BackgroundClass(), marks=pytest.mark.slow),
+        pytest.param(Location(), marks=pytest.mark.slow),
+    ],
+    ids=lambda task: task.name,
+)
 def test_the_supervised_baseline_learns(task: DigitClass | BackgroundClass | Location) -> None:
     train, test = (Clips(one.digits, one.backgrounds, Scene(canvas=40), one.seed) for one in (clips(96), clips(48, 5)))
     baseline = Supervised(FrameEncoder((8, 16, 32)), replace(BRIEF, epochs=12, batch=16))

@@ -78,6 +78,7 @@ def test_one_command_prints_the_table_and_a_second_one_goes_on(
     assert "temperature was 0.1, and is 0.2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_more_seeds_may_be_asked_for_later(places: dict[str, str], tmp_path: Path) -> None:
     arrays = {name: Arrays.read(Path(place.split("#")[0]), place.split("#")[1]) for name, place in places.items()}
     entry = InfoMinTable4(
