@@ -78,7 +78,7 @@ def main() -> None:
 def crop() -> tuple[Sweep, vantage.Run]:
     """Crop bounds of SimCLR's views."""
     encoder = Encoder(Convolutions(), MLP(256, WIDTH))
-    values = (0.01, 0.05, 0.1, 0.2, 0.4, 0.7)
+    values = (0.05, 0.1, 0.2, 0.4, 0.7)
     return CropBound(values), _run("crop", simclr_views(SIZE, strength=0.5), Shared(encoder))
 
 

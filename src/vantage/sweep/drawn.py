@@ -50,9 +50,10 @@ def drawn(found: "Swept") -> "Figure":
     for x, y in zip(information, accuracies, strict=True):
         _bars(third, [x.mean], [x.deviation], [y], colour(2), "")
     third.margins(0.15)
-    seeds = sorted({row.seed for row in found.rows})
+    counts = sorted({len(found.of(label)) for label in found.labels})  # some may not be there yet
+    seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
     titled(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
-    figure.suptitle(f"{found.axis}: {len(seeds)} seed{'s' * (len(seeds) > 1)}, mean ± standard deviation", fontsize=9)
+    figure.suptitle(f"{found.axis}: {seeds}, mean ± standard deviation", fontsize=9)
     return figure
 
 
