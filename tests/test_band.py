@@ -304,6 +304,7 @@ def test_9_a_constant_critic_estimates_nothing(rules: tuple[Rule, ...]):
     assert_close(found, torch.log(torch.full((2,), 101.0).double()), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_12_the_conditional_variance_falls_as_the_lower_cut_rises():
     """The variance over draws of log Z for a given query: 400 draws of 50 each, averaged over 20 queries."""
     query, keys = pair(20, 4000, 4000, 3)

@@ -328,6 +328,7 @@ def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
     assert "--epochs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(settings.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "vantage.cli"]

@@ -23,7 +23,7 @@ FILES = sorted((SOURCE / "vantage").rglob("*.py"))
 PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").glob("*.md"))
 MOST_LINES_OF_A_FILE = 300
 MOST_LINES_OF_A_FUNCTION = 60
-RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
 
 
 def dotted(file: Path) -> str:
@@ -54,11 +54,19 @@ def dangers(text: str) -> list[str]:
     for node in ast.walk(tree):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and node.module == "joblib":  # it runs processes, and loads pickles
+            found += [
+                f"import of joblib.{alias.name}" for alias in node.names if alias.name in ("load", "numpy_pickle")
+            ]
         found += [f"import of {name}" for name in modules if name.split(".")[0] in RUNS_CODE_ON_LOADING]
     for name, call in calls(tree):
         settings = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         unsafe_load = name == "torch.load" and settings.get("weights_only") != "True"
-        if name in ("eval", "exec") or unsafe_load or settings.get("allow_pickle", "False") != "False":
+        if (
+            name in ("eval", "exec", "joblib.load", "load")
+            or unsafe_load
+            or settings.get("allow_pickle", "False") != "False"
+        ):
             found.append(f"line {call.lineno}: {ast.unparse(call)}")
     return found
 
@@ -128,6 +136,7 @@ def test_the_check_of_docstrings_finds_what_is_missing(
     assert sorted(missing) == ["Bare", "Network.forward", "Part.count", "Part.method", "bare"]
 
 
+@pytest.mark.slow
 def test_every_public_module_and_name_is_on_a_page(build: types.ModuleType, tmp_path: Path) -> None:
     assert build.render(tmp_path) == []
     (tmp_path / "vantage" / "records.html").unlink()
@@ -180,6 +189,8 @@ def test_nothing_runs_code_that_came_as_data(file: Path) -> None:
         "import torch\ntorch.load('x')",
         "import torch\ntorch.load('x', weights_only=False)",
         "import numpy as np\nnp.load('x', allow_pickle=True)",
+        "import joblib\njoblib.load('x')",
+        "from joblib import load",
         "eval('1')",
         "exec('x = 1')",
     ],

@@ -80,6 +80,7 @@ embedding_file.write_embeddings(load(folder, allow=ALLOW), Dying(), folder / sys
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.npy", "rows.parquet"])
 def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())

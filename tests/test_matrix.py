@@ -258,6 +258,7 @@ def without_shape_checks() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize(("first", "passes"), STATES, ids=repr)
 def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: float, monkeypatch: pytest.MonkeyPatch):

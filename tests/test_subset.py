@@ -32,6 +32,7 @@ def test_so_many_different_columns_in_order(count: int, keys: int, seed: int):
     assert column == Subset(count).columns(query.rows(torch.tensor([1])), keys).tolist(), "not a matter of the queries"
 
 
+@pytest.mark.slow
 def test_every_subset_is_as_likely():
     """All 20 subsets of 3 of 6 columns, over 8,000 steps."""
     query = synthetic.keys(1, 2, 0)
@@ -90,6 +91,7 @@ def test_keys_that_learn_get_their_gradient_through_the_narrowed_pool(rest: tupl
         assert_close(mine, other, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
     """400 draws: the mean loss is the exact pool's within 4 standard errors; the pool, R − 1 for the first rank R that
     the subset does not take, has its negative-hypergeometric mean and spread; each of the nearest is drawn as often."""

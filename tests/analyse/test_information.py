@@ -233,6 +233,7 @@ def quickly_trained() -> Known:
     return QUICK()
 
 
+@pytest.mark.slow
 def test_11_trained_estimates_fall_with_the_percentile() -> None:
     held_out, training = quickly_trained().curves
     for curve in (held_out, training):

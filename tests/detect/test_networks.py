@@ -112,6 +112,7 @@ def test_frozen_parts_stay_bit_by_bit(tmp_path: Path, network: Any, moves: tuple
     assert moved == set(moves)
 
 
+@pytest.mark.slow
 def test_outputs_have_their_losses_and_their_finds(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     for network, output, extra in (
@@ -147,6 +148,7 @@ def course(folder: Path, steps: int, **others: Any) -> Course:
     return Course(schedule, 5, 2, folder / "kept.safetensors", **others)
 
 
+@pytest.mark.slow
 def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     trained, source = resnet(), open_annotated(small_coco(tmp_path))
 

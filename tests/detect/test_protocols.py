@@ -47,6 +47,7 @@ def trained() -> Trained:
     return random_encoder(RUN)
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_and_recorded_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,7 @@ def test_kept_maps_and_maps_made_anew_train_the_same_decoder(tmp_path: Path) -> 
     assert QUICK(trained, train, test, there) == QUICK(trained, train, test, replace(there, resident_bytes=0))
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept_run(tmp_path / "run", RUN)
     place, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)

@@ -163,6 +163,7 @@ def _noted(tasks, asked):  # type: ignore[no-untyped-def]
         yield task
 
 
+@pytest.mark.slow
 def test_processes_give_what_one_gives() -> None:
     chance = np.random.default_rng(0)
     x, mark = chance.normal(size=(80, 6)).astype(np.float32), np.where(chance.random(80) < 0.4, 1, -1).astype(np.int8)

@@ -154,6 +154,7 @@ def test_a_mean_needs_every_set() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8)))))
     train, test = write_set(tmp_path / "a.npz", 24, 0), write_set(tmp_path / "b.npz", 12, 1)

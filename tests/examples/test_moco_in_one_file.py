@@ -72,6 +72,7 @@ def example_losses(example: ModuleType, learner: Learner, run: vantage.Run, step
     return losses
 
 
+@pytest.mark.slow
 def test_ten_losses_equal_those_of_the_recipe(example: ModuleType):
     """Same weights, same views, same order of keys: ten steps in float64, of which four wrap the queue."""
     run = vantage.moco_v2(size=32)

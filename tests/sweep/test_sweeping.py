@@ -32,6 +32,7 @@ def run_of(out: Path) -> dict:
     return json.loads((folder / "settings.json").read_text())["run"]
 
 
+@pytest.mark.slow
 def test_a_fifth_is_held_out_and_never_trained_on(
     place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ from vantage.errors import UserError
 __all__ = ["Found", "Kind", "Precision", "precision_of"]
 
 Kind = Literal["bbox", "segm", "keypoints"]
+"""What is compared, by pycocotools' names: boxes, masks or keypoints."""
 
 _COCO_POINTS = 17
 _NAMES = {

@@ -32,6 +32,7 @@ COSTS = {
 """Lists of C by name: of InterCLR's protocol (arXiv 2008.11702, appendix B), and of VISSL's configurations."""
 
 Costs = Literal["interclr", "vissl"] | tuple[float, ...]
+"""Values of C to choose from: a list of `COSTS` by name, or numbers."""
 
 
 @dataclass(frozen=True)
