@@ -55,18 +55,13 @@ def dangers(text: str) -> list[str]:
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom) and node.module == "joblib":  # it runs processes, and loads pickles
-            found += [
-                f"import of joblib.{alias.name}" for alias in node.names if alias.name in ("load", "numpy_pickle")
-            ]
+            modules += ["pickle" for alias in node.names if alias.name in ("load", "numpy_pickle")]
         found += [f"import of {name}" for name in modules if name.split(".")[0] in RUNS_CODE_ON_LOADING]
     for name, call in calls(tree):
         settings = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         unsafe_load = name == "torch.load" and settings.get("weights_only") != "True"
-        if (
-            name in ("eval", "exec", "joblib.load", "load")
-            or unsafe_load
-            or settings.get("allow_pickle", "False") != "False"
-        ):
+        runs = name in ("eval", "exec", "joblib.load")
+        if runs or unsafe_load or settings.get("allow_pickle", "False") != "False":
             found.append(f"line {call.lineno}: {ast.unparse(call)}")
     return found
 
