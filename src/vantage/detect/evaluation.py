@@ -10,8 +10,8 @@ from vantage.detect.masks import coco_tools
 from vantage.detect.opening import split_annotated
 from vantage.detect.protocols import Detection, DetectionC4, InstancesC4, InstanceSegmentation, KeypointDetection
 from vantage.embedding import Work
-from vantage.errors import UserError
-from vantage.evaluate.evaluation import Result, keep, result_of
+from vantage.evaluate.evaluation import Result, judged, keep
+from vantage.evaluate.labelled import check_apart
 from vantage.trained import load, random_encoder
 
 __all__ = ["DETECTORS", "Protocol", "evaluate_detector"]
@@ -52,15 +52,11 @@ def evaluate_detector(
         kind = f"a fifth of the same {len(train)} images, drawn with seed 0"
         train, test = split_annotated(train)
     else:
-        if train.fingerprint() == test.fingerprint():
-            raise UserError(
-                "the test images are the training images: name another test set, or none to hold out a fifth"
-            )
+        check_apart(train, test)
         kind = "a set of its own"
     encoders = [trained]
     if baselines:
         encoders.append(random_encoder(trained.run, trained.run.seed, network))
-    outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
-    result = result_of(protocol, trained, train, test, kind, outcomes, work)
+    result = judged(protocol, encoders, train, test, kind, work)
     tools = {"pycocotools": importlib.metadata.version("pycocotools")}
     return keep(replace(result, libraries=result.libraries | tools), run_folder, out)

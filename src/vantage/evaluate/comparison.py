@@ -10,8 +10,7 @@ from typing import Any
 from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
-from vantage.evaluate.evaluation import keep, result_of, split
-from vantage.evaluate.labelled import Renumbered
+from vantage.evaluate.evaluation import keep, parted, result_of
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.significance import FEWEST, Difference, difference, holm
 from vantage.run import Hardware, Monitoring
@@ -103,7 +102,7 @@ def compare(
         raise UserError(f"{len(folders)} runs by {len(protocols)} protocols: give at least one of each")
     if len(set(places)) < len(places):
         raise UserError("a run is named twice: name each folder once")
-    train, test, kind = _parted(train, test)
+    train, test, kind = parted(train, test)
     groups = _grouped([(folder, load(folder)) for folder in folders])
     todo = [(name, members, trained) for name, members, trained in (*groups, *_baselines(groups))]
     measured: dict[str, list[Cell]] = {name: [] for name, _, _ in todo}
@@ -126,17 +125,6 @@ def compare(
     pairs = enumerate(zip(protocols, names, strict=True))
     columns = tuple(_column(number, protocol, measure, rows) for number, (protocol, measure) in pairs)
     return Comparison(columns, rows, kind)
-
-
-def _parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
-    """Training and test images as `vantage.evaluate.evaluate` has them, and where the test images come from."""
-    if test is None:
-        train, test = split(train)
-        count = len(train) + len(test)
-        return train, test, f"a fifth of each class of the same {count} labelled images, drawn with seed 0"
-    if train.fingerprint() == test.fingerprint():
-        raise UserError("the test images are the training images: name another test set, or none to hold out a fifth")
-    return train, Renumbered(test, train.classes), "a set of its own"
 
 
 _Group = tuple[str, list[tuple[Path, Trained]], bool]

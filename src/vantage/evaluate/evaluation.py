@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,11 @@ from vantage.data.cache import written_whole
 from vantage.data.source import Source, Subset, hash_of, marks_in
 from vantage.embedding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labelled import Renumbered, held_out, with_labels
+from vantage.evaluate.labelled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.trained import Trained, load, random_encoder, raw_pixels
 
-__all__ = ["Result", "evaluate", "file_name", "keep", "result_of", "split"]
+__all__ = ["Result", "evaluate", "file_name", "judged", "keep", "parted", "result_of", "split", "with_baselines"]
 
 _TEST_SHARE = 0.2
 _LIBRARIES = ("torch", "torchvision", "scikit-learn", "vantage-ssl")
@@ -82,21 +83,34 @@ def evaluate(
     """
     work = work or Work()
     trained = load(run_folder, network, allow)
-    if test is None:
-        train, test = split(train)
-        of = "the" if marks_in(train) is not None else "each class of the"
-        kind = f"a fifth of {of} same {len(train) + len(test)} labelled images, drawn with seed 0"
-    else:
-        if train.fingerprint() == test.fingerprint():
-            raise UserError(
-                "the test images are the training images: name another test set, or none to hold out a fifth"
-            )
-        test, kind = Renumbered(test, train.classes), "a set of its own"
-    encoders = [trained]
-    if baselines:
-        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
+    train, test, kind = parted(train, test)
+    encoders = with_baselines(trained, network) if baselines else [trained]
+    return keep(judged(protocol, encoders, train, test, kind, work), run_folder, out)
+
+
+def parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
+    """Training and test images, whose labels count the classes of the training images, and where the test images come
+    from. Raises `UserError` for a test set that is the training set."""
+    if test is not None:
+        check_apart(train, test)
+        return train, Renumbered(test, train.classes), "a set of its own"
+    train, test = split(train)
+    of = "the" if marks_in(train) is not None else "each class of the"
+    return train, test, f"a fifth of {of} same {len(train) + len(test)} labelled images, drawn with seed 0"
+
+
+def with_baselines(trained: Trained, network: int | None) -> list[Trained]:
+    """A run's encoder, raw pixels as it sees them, and a random encoder of the same architecture from the run's
+    seed."""
+    return [trained, raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
+
+
+def judged(
+    protocol: EvaluationProtocol, encoders: Sequence[Trained], train: Source, test: Source, kind: str, work: Work
+) -> Result:
+    """What a protocol finds out about each encoder, of which the run's comes first."""
     outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
-    return keep(result_of(protocol, trained, train, test, kind, outcomes, work), run_folder, out)
+    return result_of(protocol, encoders[0], train, test, kind, outcomes, work)
 
 
 def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:

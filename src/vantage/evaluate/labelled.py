@@ -4,6 +4,7 @@ n: images   m: test images   d: width of the features   h, w: size of an image i
 """
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Int8, UInt8
@@ -15,7 +16,7 @@ from vantage.embedding import Work, features_of
 from vantage.errors import UserError
 from vantage.trained import Trained
 
-__all__ = ["Labelled", "Renumbered", "check_classes", "held_out", "labelled", "with_labels"]
+__all__ = ["Labelled", "Renumbered", "check_apart", "check_classes", "held_out", "labelled", "with_labels"]
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,17 @@ def check_classes(label: Int[Tensor, "n"], test_label: Int[Tensor, "m"]) -> None
             f"none of the {len(test_label)} test images is of a class that the training images have: name sets with the"
             " same classes (a folder of each name)"
         )
+
+
+@runtime_checkable
+class _Fingerprinted(Protocol):
+    def fingerprint(self) -> str: ...
+
+
+def check_apart(train: _Fingerprinted, test: _Fingerprinted) -> None:
+    """Raises `UserError` where the test images are the training images."""
+    if train.fingerprint() == test.fingerprint():
+        raise UserError("the test images are the training images: name another test set, or none to hold out a fifth")
 
 
 def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:

@@ -5,9 +5,10 @@ from pathlib import Path
 from vantage.data.masked import MaskedImages, split_masked
 from vantage.embedding import Work
 from vantage.errors import UserError
-from vantage.evaluate.evaluation import Result, keep, result_of
+from vantage.evaluate.evaluation import Result, judged, keep, with_baselines
+from vantage.evaluate.labelled import check_apart
 from vantage.evaluate.segmentation import Segmentation
-from vantage.trained import load, random_encoder, raw_pixels
+from vantage.trained import load
 
 __all__ = ["evaluate_masked"]
 
@@ -39,12 +40,6 @@ def evaluate_masked(
         kind = "a set of its own"
         if test.classes != train.classes:
             raise UserError("the test masks count other classes than the training masks: open them with the same list")
-        if train.fingerprint() == test.fingerprint():
-            raise UserError(
-                "the test images are the training images: name another test set, or none to hold out a fifth"
-            )
-    encoders = [trained]
-    if baselines:
-        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
-    outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
-    return keep(result_of(protocol, trained, train, test, kind, outcomes, work), run_folder, out)
+        check_apart(train, test)
+    encoders = with_baselines(trained, network) if baselines else [trained]
+    return keep(judged(protocol, encoders, train, test, kind, work), run_folder, out)

@@ -14,12 +14,12 @@ from vantage.data.opening import open_source
 from vantage.data.source import Source, cache_key, hash_of
 from vantage.embedding import Work
 from vantage.errors import DataError, UserError
-from vantage.evaluate.evaluation import Result, file_name, keep, result_of, split
+from vantage.evaluate.evaluation import Result, file_name, keep, result_of, split, with_baselines
 from vantage.evaluate.labelled import Renumbered, with_labels
 from vantage.evaluate.linear_depths import statistics_of
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.transfer_table import Row, TransferTable
-from vantage.trained import Trained, load, random_encoder, raw_pixels
+from vantage.trained import Trained, load
 from vantage.views.statistics import Statistics
 
 __all__ = ["META_DATASET", "TransferSet", "found_sets", "transfer"]
@@ -100,9 +100,7 @@ def transfer(
     if not sets or len({one.name for one in sets}) < len(sets):
         raise UserError("transfer needs sets, each with a name of its own: --sets NAME=PLACE NAME=PLACE")
     trained = load(run_folder, network, allow)
-    encoders = [trained]
-    if baselines:
-        encoders += [raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
+    encoders = with_baselines(trained, network) if baselines else [trained]
     opened = [(one, *_opened(one)) for one in sets]  # a mistake in the last place is told before the first is judged
     rows: list[Row] = []
     reasons: dict[str, str] = {}

@@ -16,7 +16,7 @@ from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
-from vantage.evaluate.labelled import Renumbered, with_labels
+from vantage.evaluate.labelled import Renumbered, check_apart, with_labels
 from vantage.progress import QuietTeller, Teller
 from vantage.record import read_metrics
 from vantage.run import Run
@@ -212,8 +212,7 @@ def _checked(train: Source, test: Source) -> Source:
     """The test images, their labels counted as the training images' are."""
     with_labels(train)
     with_labels(test)
-    if train.fingerprint() == test.fingerprint():
-        raise UserError("the test images are the training images: name another test set, or none to hold out a fifth")
+    check_apart(train, test)
     return Renumbered(test, train.classes)
 
 
