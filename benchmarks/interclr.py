@@ -10,8 +10,14 @@ queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1
 table of all scores, for four queries and the same draws.
 
 Mates: one row of each query's cluster. *scan* looks at all labels for each query, as released; *table* compares queries
-and rows at once; *index* is `ClusterMate` with the memory's index; *moves* gives the queries' rows other labels in the
-index, a tenth of them at random, as a step does.
+and rows at once; *index* is `ClusterMate` with the memory's index.
+
+Centroids: *loop* takes the mean of each cluster's rows, cluster by cluster, as released; *sums* is what a step of ours
+does in its place (`Clustering.move`): the queries' rows are counted out of the clusters' sums and in again, a tenth of
+them under another label. *sums, index* has the index of mates follow these moves too.
+
+A call of *index* or *sums* is so short that the mean of twenty in a row is taken; "once" is a call by itself, after the
+other cases have had the processor's caches.
 
 Peak memory, of what takes any, is read in a fresh process, above that of the same process before the call.
 """
@@ -21,7 +27,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -31,6 +37,7 @@ from torch import Tensor
 
 from vantage.draws import query_seeds
 from vantage.members import Members
+from vantage.memory.clustering import Clustering
 from vantage.negatives import Hardest, OtherClusters, Rule, Sample, Share, Subset
 from vantage.partition import log_partition, table
 from vantage.positives import ClusterMate
@@ -61,7 +68,7 @@ class Size:
         return self.rows // 128
 
 
-SIZES = {size.rows: size for size in (Size(50_000, 256, 9), Size(200_000, 256, 5), Size(1_280_000, 64, 3))}
+SIZES = {size.rows: size for size in (Size(50_000, 256, 9), Size(200_000, 256, 5), Size(1_280_000, 256, 3))}
 
 
 @cache
@@ -159,19 +166,37 @@ def by_index(size: Size) -> Step:
     return lambda: ClusterMate()(query, (), pool, 0).key
 
 
-def moves(size: Size) -> Step:
-    """A tenth of the queries' rows to other clusters."""
+def loop(size: Size) -> Step:
+    """Rows sorted by label, then the mean of each cluster."""
+    _, pool = problem(size)
+    label, bank = pool.clusters[:, 0], pool.vector
+
+    def centroids() -> Tensor:
+        order = label.argsort()
+        which, many = label[order].unique_consecutive(return_counts=True)
+        mean = bank.new_zeros(size.clusters, WIDTH)
+        for cluster, rows in zip(which.tolist(), order.split(many.tolist()), strict=True):
+            mean[cluster] = bank[rows].mean(0)
+        return mean
+
+    return centroids
+
+
+def running_sums(size: Size, index: bool = False) -> Step:
+    """Rows of the queries change, and a tenth of their labels."""
     query, pool = problem(size)
-    members = Members()
-    label = pool.clusters.clone()
-    members.find(label, query.clusters)
-    some = query.image[::10]
+    members, label, image = Members(), pool.clusters.clone(), query.image.unique()
+    total, count = torch.zeros(size.clusters, WIDTH, dtype=torch.float64), torch.zeros(size.clusters, dtype=torch.int64)
+    kept = Clustering(pool.vector, label[:, 0], torch.zeros(size.clusters, WIDTH), total, count, members)
+    kept.recount()
+    if index:
+        members.find(label, query.clusters)
+    to, before = kept.label[image], pool.vector[image]
 
     def move() -> Tensor:
-        to = label[query.image, 0]
-        to[::10] = torch.randint(size.clusters, (len(some),))
-        members.move(label[:, 0], query.image, to)
-        return label
+        to[::10] = torch.randint(size.clusters, (len(to[::10]),))
+        kept.move(image, to, before)
+        return total
 
     return move
 
@@ -182,10 +207,17 @@ CASES: dict[str, tuple[str, Callable[[Size], Step]]] = {
     "subset": ("released", lambda size: ours(size, subset(size))),
     "mates: scan": ("mates: scan", scan),
     "mates: table": ("mates: scan", by_table),
+    "mates: index, once": ("mates: scan", by_index),
     "mates: index": ("mates: scan", by_index),
-    "mates: moves": ("mates: scan", moves),
+    "centroids: loop": ("centroids: loop", loop),
+    "centroids: sums, once": ("centroids: loop", running_sums),
+    "centroids: sums": ("centroids: loop", running_sums),
+    "centroids: sums, index": ("centroids: loop", partial(running_sums, index=True)),
 }
 """The case each is compared with, and how it is made."""
+
+SHORT = {"mates: index": 20, "centroids: sums": 20, "centroids: sums, index": 20}
+"""Calls in a row, of cases that take less than a few milliseconds."""
 
 LARGE = ("released", "exact", "subset", "mates: table")
 """Cases that take memory worth a process of its own."""
@@ -210,7 +242,7 @@ def peak(name: str, size: Size) -> float:
 
 def measure(size: Size, rounds: int) -> list[dict[str, Any]]:
     """A row for each case."""
-    seconds = interleave({name: case[1](size) for name, case in CASES.items()}, rounds)
+    seconds = interleave({name: case[1](size) for name, case in CASES.items()}, rounds, calls=SHORT)
     rows = []
     for name, (base, _) in CASES.items():
         times = sorted(seconds[name])

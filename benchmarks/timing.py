@@ -27,19 +27,26 @@ PACKAGES = ("torch", "torchvision", "numpy", "pillow", "lightly", "kornia", "sci
 
 
 def interleave(
-    cases: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] | None = None
+    cases: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] | None = None,
+    calls: Mapping[str, int] | None = None,
 ) -> dict[str, list[float]]:
-    """Seconds of every case in every round, after one round that is not counted; `clock` tells them, or is chosen."""
+    """Seconds of a call of every case in every round, after one round that is not counted; `clock` tells them, or is
+    chosen. Of a case in `calls` the mean of so many in a row is taken, for what is too short to be timed once."""
+    calls = calls or {}
     clock = clock or (time.process_time if torch.get_num_threads() == 1 else time.perf_counter)
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(rounds + 1):
         for name, case in cases.items():
             _synchronise()
+            many = calls.get(name, 1)
             start = clock()
-            case()
+            for _ in range(many):
+                case()
             _synchronise()
             if turn:
-                seconds[name].append(clock() - start)
+                seconds[name].append((clock() - start) / many)
     return seconds
 
 

@@ -12,6 +12,8 @@ from torch import Tensor
 
 __all__ = ["Members"]
 
+_BITS = 40  # of a row's number; the label stands above
+
 _MANY = 64  # where more than a 64th of the rows move at once, sorting all of them anew is cheaper
 
 
@@ -90,8 +92,7 @@ class _Sorted:
         room = _with_room(size)
         start, free = room.cumsum(0) - room, int(room.sum())
         order = row.new_zeros(free + len(row) // 2 + 1)
-        which, offset = _ragged(size)
-        order[start[which] + offset] = row
+        order[_ragged(size, start)[1]] = row
         return cls(order, value, start, size, room, free)
 
     def find(self, asked: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
@@ -103,27 +104,24 @@ class _Sorted:
         """Rows, in order, leave one label for another. False where that cannot be told here: all must be sorted."""
         if not len(row):
             return True
-        touched = torch.cat([before, after]).unique()
+        touched, label = torch.cat([before, after]).unique(return_inverse=True)
         place, known = _look_up(self.value, touched)
         if not bool(known.all()):
             return False
-        which, offset = _ragged(self.size[place])
-        member = self.order[self.start[place][which] + offset]
-        stay = ~_look_up(row, member)[1]
-        most = int(self.order.shape[0])  # above every row number
-        joint = torch.cat([which[stay] * most + member[stay], torch.searchsorted(touched, after) * most + row]).sort()[
-            0
-        ]
-        size = (joint // most).bincount(minlength=len(touched))
+        goes, comes = label.chunk(2)
+        size, change = self.size[place], comes.bincount(minlength=len(touched))
+        which, slot = _ragged(size, self.start[place])
+        member = _merged((which << _BITS) + self.order[slot], (goes << _BITS) + row, (comes << _BITS) + row)
+        size = size + change - goes.bincount(minlength=len(touched))
         room = torch.where(size > self.room[place], _with_room(size), 0)
-        if self.free + int(room.sum()) > most:
+        more = int(room.sum())
+        if self.free + more > len(self.order):
             return False
         start = torch.where(room > 0, self.free + room.cumsum(0) - room, self.start[place])
-        self.free += int(room.sum())
+        self.free += more
         self.start[place], self.size[place] = start, size
         self.room[place] = torch.maximum(room, self.room[place])
-        which, offset = _ragged(size)
-        self.order[start[which] + offset] = joint % most
+        self.order[_ragged(size, start)[1]] = member & ((1 << _BITS) - 1)
         return True
 
 
@@ -131,10 +129,23 @@ def _with_room(size: Int[Tensor, "k"]) -> Int[Tensor, "k"]:
     return size + size // 4 + 4
 
 
-def _ragged(size: Int[Tensor, "w"]) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]]:
-    """For every member of clusters of these sizes, which cluster's it is and its number within."""
+def _ragged(size: Int[Tensor, "w"], start: Int[Tensor, "w"]) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]]:
+    """For every member of clusters of these sizes that begin at these slots, which cluster's it is and its slot."""
     which = torch.arange(len(size), device=size.device).repeat_interleave(size)
-    return which, torch.arange(len(which), device=size.device) - (size.cumsum(0) - size)[which]
+    return which, (start - size.cumsum(0) + size)[which] + torch.arange(len(which), device=size.device)
+
+
+def _merged(ordered: Int[Tensor, "f"], goes: Int[Tensor, "r"], comes: Int[Tensor, "r"]) -> Int[Tensor, "f"]:
+    """Numbers in order, without some of them and with as many others: cheaper than sorting them all."""
+    stays = torch.ones_like(ordered, dtype=torch.bool)
+    stays[torch.searchsorted(ordered, goes)] = False
+    ordered, comes = ordered[stays], comes.sort().values
+    old = torch.ones_like(stays)
+    new = torch.searchsorted(ordered, comes) + torch.arange(len(comes), device=comes.device)
+    old[new] = False
+    merged = comes.new_empty(len(old))
+    merged[new], merged[old] = comes, ordered
+    return merged
 
 
 def _look_up(ordered: Int[Tensor, "k"], asked: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:

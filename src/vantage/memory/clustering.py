@@ -42,19 +42,18 @@ class Clustering:
         """Sums and counts anew from all rows, so that rounding does not pile up."""
         self.total.zero_()
         self.count.zero_()
-        self.add(self.label, self.vector, 1)
+        unique, total, times = sums(self.label, self.vector, self.total.dtype)
+        self.total[unique], self.count[unique] = total, times
 
-    def add(self, label: Int[Tensor, "r"], vector: Float[Tensor, "r d"], sign: int) -> None:
-        """Count rows in (+1) or out (−1)."""
-        unique, total, times = sums(label, vector.to(self.total.dtype))
-        self.total[unique] += sign * total
-        self.count[unique] += sign * times
-
-    def move(self, row: Int[Tensor, "r"], label: Int[Tensor, "r"]) -> None:
-        """Give rows other labels."""
-        vector = self.vector[row]
-        self.add(self.label[row], vector, -1)
-        self.add(label, vector, 1)
+    def move(self, row: Int[Tensor, "r"], label: Int[Tensor, "r"], counted: Float[Tensor, "r d"] | None = None) -> None:
+        """Give rows other labels. `counted` says what these rows were when they were counted, if they were written
+        since."""
+        new, before = self.vector[row], self.label[row]
+        old, places = new if counted is None else counted, torch.cat([before, label])
+        unique, total, _ = sums(places, torch.cat([-old, new]), self.total.dtype)
+        self.total[unique] += total
+        one = torch.ones_like(label)
+        self.count.index_add_(0, places, torch.cat([-one, one]))
         self.members.move(self.label, row, label)
 
     def refresh(self) -> None:

@@ -224,7 +224,7 @@ class OnlineStore(ClusteredStore):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network have not come yet."""
-        return not bool(self.begun)
+        return self.choice.first == 0 and not bool(self.begun)
 
     @torch.no_grad()
     def begin(self, rows: Float[Tensor, "m d"]) -> None:
@@ -260,10 +260,8 @@ class OnlineStore(ClusteredStore):
 
     def follow(self, image: Int[Tensor, "b"], old: Tensor) -> None:
         """New labels for the moved rows; centroids now and then; small clusters always."""
-        now, row = self.clustering, self.vector[image]
-        now.add(now.label[image], row, 1)
-        now.add(now.label[image], old, -1)
-        now.move(image, nearest(row, self.centroid, self.choice.closeness)[0])
+        now = self.clustering
+        now.move(image, nearest(self.vector[image], self.centroid, self.choice.closeness)[0], old)
         self.writes += 1
         writes = int(self.writes)
         if writes % _RECOUNT == 0:

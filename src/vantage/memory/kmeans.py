@@ -6,6 +6,7 @@ more; this one works in chunks on any device, and gives every process the same l
 m: rows   k: clusters   u: clusters that occur   d: width
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -58,24 +59,29 @@ def nearest(
 
 
 def sums(
-    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]
+    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"], dtype: torch.dtype | None = None
 ) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
-    """The labels that occur, in order, and the sum and number of rows of each.
+    """The labels that occur, in order, and the sum (in `dtype`, or the rows' own) and number of rows of each.
 
     Rows are added label by label in their order, so that every device and process gets the same bits each time; atomic
     additions would not give that.
     """
+    dtype = dtype or vector.dtype
     place = label.argsort(stable=True)
     unique, times = label[place].unique_consecutive(return_counts=True)
-    total = [vector.new_zeros(0, vector.shape[1])]
-    room = max(1, _BYTES // (vector.shape[1] * vector.element_size()))
-    # Whole clusters to a part, about `room` rows each, so that no second bank is held.
-    part = (times.cumsum(0) - times) // room
-    for rows, lengths in zip(
-        place.split(_per_part(part, times)), times.split(_per_part(part, torch.ones_like(times))), strict=True
-    ):
-        total.append(torch.segment_reduce(vector[rows], "sum", lengths=lengths, axis=0))
+    room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
+    parts = [(place, times)] if 0 < len(place) <= room else _in_parts(place, times, room)
+    total = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
+    total += [torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0) for rows, many in parts]
     return unique, torch.cat(total), times
+
+
+def _in_parts(
+    place: Int[Tensor, "m"], times: Int[Tensor, "u"], room: int
+) -> Iterator[tuple[Int[Tensor, "p"], Int[Tensor, "v"]]]:
+    """Whole clusters to a part, about `room` rows each, so that no second bank is held."""
+    part = (times.cumsum(0) - times) // room
+    return zip(place.split(_per_part(part, times)), times.split(_per_part(part, torch.ones_like(times))), strict=True)
 
 
 def _per_part(part: Int[Tensor, "u"], weight: Int[Tensor, "u"]) -> list[int]:

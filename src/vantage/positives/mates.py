@@ -38,8 +38,10 @@ class ClusterMate:
         """Raises `UserError` if the memory keeps no clusters."""
         members = pool.members or Members()
         starts, sizes = members.find(pool.clusters, query.clusters)
-        which = draws.integers(query.seeds, 1, sizes.shape[1], _SALT)
-        start, size = starts.gather(1, which)[:, 0], sizes.gather(1, which)[:, 0]
+        if sizes.shape[1] > 1:
+            which = draws.integers(query.seeds, 1, sizes.shape[1], _SALT)
+            starts, sizes = starts.gather(1, which), sizes.gather(1, which)
+        start, size = starts[:, 0], sizes[:, 0]
         room = size if self.own_row else (size - 1).clamp(min=1)
         place = start + draws.integers(query.seeds, 1, room.clamp(min=1)[:, None], _SALT + 1)[:, 0]
         if not self.own_row:  # the last member is never drawn: it stands in for the own row
