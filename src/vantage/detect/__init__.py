@@ -3,11 +3,13 @@
 from vantage.detect.annotated import Annotated, Instances, RunLengths
 from vantage.detect.coco import CocoImages
 from vantage.detect.course import Course, find
+from vantage.detect.detector import Detector
 from vantage.detect.evaluation import DETECTORS, evaluate_detector
 from vantage.detect.examples import Example, example, mirror_order, mirrored
 from vantage.detect.masks import mask_of, run_lengths
-from vantage.detect.networks import Boxes, Detector, FourthStage, Keypoints, Masks, Pyramid
+from vantage.detect.networks import FourthStage, Pyramid
 from vantage.detect.opening import open_annotated, split_annotated
+from vantage.detect.outputs import Boxes, Keypoints, Masks
 from vantage.detect.protocols import Detection, DetectionC4, InstancesC4, InstanceSegmentation, KeypointDetection
 from vantage.detect.schedules import SCHEDULES, Schedule
 from vantage.detect.scoring import Found, Precision, precision_of

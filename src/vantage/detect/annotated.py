@@ -10,7 +10,9 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-__all__ = ["Annotated", "Instances", "RunLengths"]
+from vantage.errors import DataError
+
+__all__ = ["Annotated", "Instances", "RunLengths", "check_size"]
 
 
 @dataclass(frozen=True)
@@ -111,3 +113,13 @@ class Annotated(Protocol):
     def fingerprint(self) -> str:
         """A hash of images and annotations that does not change with time stamps or the place they lie in."""
         ...
+
+
+def check_size(image: UInt8[Tensor, "3 h w"], size: tuple[int, int], name: str, teller: str) -> None:
+    """Raises `DataError` for an image of another height and width than its annotation, in `teller`, says."""
+    height, width = image.shape[1:]
+    if (height, width) != size:
+        raise DataError(
+            f"{name} has {width} x {height} pixels, but {teller} says {size[1]} x {size[0]}: its boxes would lie in"
+            " wrong places"
+        )

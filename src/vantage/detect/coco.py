@@ -16,7 +16,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.folder import Folder
 from vantage.data.source import hash_of
-from vantage.detect.annotated import Instances, RunLengths
+from vantage.detect.annotated import Instances, RunLengths, check_size
 from vantage.detect.masks import check_mask, runs_of
 from vantage.errors import DataError
 
@@ -65,11 +65,7 @@ class CocoImages:
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than the file says."""
         found = self._files.image(number)
-        if tuple(found.shape[1:]) != self.size(number):
-            raise DataError(
-                f"{self.name(number)} has {found.shape[2]} x {found.shape[1]} pixels, but {self.file} says"
-                f" {self.size(number)[1]} x {self.size(number)[0]}: its boxes would lie in wrong places"
-            )
+        check_size(found, self.size(number), self.name(number), str(self.file))
         return found
 
     def label(self, number: int) -> int | None:

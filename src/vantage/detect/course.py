@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from vantage import draws
 from vantage.data.cache import written_whole
 from vantage.detect.annotated import Annotated
+from vantage.detect.detector import Detector
 from vantage.detect.examples import Example, batches_from
 from vantage.detect.masks import run_lengths
-from vantage.detect.networks import Detector, Keypoints, Output
+from vantage.detect.outputs import Keypoints, Output
 from vantage.detect.schedules import Schedule
 from vantage.detect.scoring import Found
 from vantage.embedding import Work

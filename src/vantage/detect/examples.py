@@ -16,7 +16,7 @@ from vantage import draws
 from vantage.data.order import epoch_order
 from vantage.detect.annotated import Annotated
 from vantage.detect.masks import mask_of
-from vantage.detect.networks import Keypoints, Masks, Output
+from vantage.detect.outputs import Keypoints, Masks, Output
 from vantage.detect.selections import Chosen
 from vantage.errors import UserError
 

@@ -8,12 +8,10 @@ C4 (He et al., arXiv 1911.05722, §4.2): regions are cut from the map of stage 4
 with one more BatchNorm behind it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torchvision.models._utils import IntermediateLayerGetter
@@ -25,76 +23,16 @@ from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 from torchvision.models.detection.mask_rcnn import MaskRCNNPredictor
 from torchvision.ops import MultiScaleRoIAlign
 
+from vantage.detect.detector import Detector, check_frozen, checked, copy_of, freeze, images_of
+from vantage.detect.outputs import Boxes, Keypoints, Masks, Output
 from vantage.detect.sizes import Sizes
-from vantage.encoders.backbones import ResNet, ResNetFeatures
+from vantage.encoders.backbones import ResNetFeatures
 from vantage.errors import UserError
 from vantage.trained import Trained
 
-__all__ = ["Boxes", "Detector", "FourthStage", "Keypoints", "Masks", "Output", "Pyramid"]
+__all__ = ["FourthStage", "Pyramid"]
 
 _WIDTH = 256  # of the pyramid's maps, and of C4's mask head
-_STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
-
-
-@dataclass(frozen=True)
-class Boxes:
-    """Boxes alone."""
-
-
-@dataclass(frozen=True)
-class Masks:
-    """Boxes and the pixels of each instance."""
-
-
-@dataclass(frozen=True)
-class Keypoints:
-    """Boxes and keypoints."""
-
-    points: int
-    """Keypoints of an instance."""
-
-
-Output = Boxes | Masks | Keypoints
-"""What a detector tells of each instance."""
-
-
-@dataclass(frozen=True)
-class Detector:
-    """A network that finds instances, with what of it stays as it is."""
-
-    model: GeneralizedRCNN
-    """torchvision's network: images and targets to losses in training, images to detections in testing."""
-
-    still: tuple[nn.Module, ...]
-    """Parts that neither learn nor follow the statistics of batches."""
-
-    place: Mapping[str, str]
-    """Where each parameter and buffer of the backbone went: its name in the model by its name in the checkpoint."""
-
-    sizes: Sizes
-    """Sides that images are resized to."""
-
-    def learn(self) -> None:
-        """Training mode, less the parts that stay as they are."""
-        self.model.train()
-        self._resize_to(self.sizes.short_sides)
-        for part in self.still:
-            part.eval()
-
-    def judge(self) -> None:
-        """Evaluation mode."""
-        self.model.eval()
-        self._resize_to((self.sizes.test_side,))
-
-    def _resize_to(self, sides: tuple[int, ...]) -> None:
-        vars(self.model.transform)["min_size"] = sides
-
-    def check_copied(self, backbone: nn.Module) -> None:
-        """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit by bit."""
-        own = self.model.state_dict()
-        for name, value in backbone.state_dict().items():
-            if not torch.equal(own[self.place[name]].cpu(), value.cpu()):
-                raise RuntimeError(f"{name} of the backbone did not reach the detector")
 
 
 @dataclass(frozen=True)
@@ -108,12 +46,12 @@ class Pyramid:
     it is frozen (Ring)."""
 
     def __post_init__(self) -> None:
-        _check_frozen(self.frozen_stages)
+        check_frozen(self.frozen_stages)
 
     def build(self, trained: Trained, classes: int, output: Output, sizes: Sizes) -> Detector:
         """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
-        backbone, width = _copy(trained), trained.width
-        still = _freeze(backbone, self.frozen_stages)
+        backbone, width = copy_of(trained), trained.width
+        still = freeze(backbone, self.frozen_stages)
         body = BackboneWithFPN(
             backbone,
             {f"layer{stage}": str(stage - 1) for stage in (1, 2, 3, 4)},
@@ -129,11 +67,11 @@ class Pyramid:
             rpn_pre_nms_top_n_train=2 * sizes.proposals,
             rpn_post_nms_top_n_train=sizes.proposals,
             rpn_pre_nms_top_n_test=sizes.proposals,
-            **_images(trained, sizes),
+            **images_of(trained, sizes),
         )
         model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
         place = {name: f"backbone.body.{name}" for name in trained.backbone.state_dict()}
-        return _checked(Detector(model, still, place, sizes), trained)
+        return checked(Detector(model, still, place, sizes), trained)
 
 
 @dataclass(frozen=True)
@@ -147,14 +85,14 @@ class FourthStage:
     """Whether one more BatchNorm stands behind the fifth stage (MoCo)."""
 
     def __post_init__(self) -> None:
-        _check_frozen(self.frozen_stages)
+        check_frozen(self.frozen_stages)
 
     def build(self, trained: Trained, classes: int, output: Output, sizes: Sizes) -> Detector:
         """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
         if isinstance(output, Keypoints):
             raise UserError("keypoints are found on a feature pyramid only; none of the papers has them on C4")
-        backbone, width = _copy(trained), trained.width
-        still = _freeze(backbone, min(self.frozen_stages, 4))
+        backbone, width = copy_of(trained), trained.width
+        still = freeze(backbone, min(self.frozen_stages, 4))
         if self.frozen_stages == 5:
             still += tuple(part for part in backbone.layer4.modules() if isinstance(part, nn.BatchNorm2d))
             for part in still:
@@ -169,7 +107,7 @@ class FourthStage:
             box_roi_pool=_regions(),
             box_head=_Pooled(stage),
             box_predictor=FastRCNNPredictor(width, classes + 1),
-            **_images(trained, sizes),
+            **images_of(trained, sizes),
         )
         if isinstance(output, Masks):
             model.roi_heads.mask_roi_pool = _regions()
@@ -179,7 +117,7 @@ class FourthStage:
             name: f"roi_heads.box_head.stage.{name}" if name.startswith("layer4.") else f"backbone.body.{name}"
             for name in trained.backbone.state_dict()
         }
-        return _checked(Detector(model, still, place, sizes), trained)
+        return checked(Detector(model, still, place, sizes), trained)
 
 
 class _Trunk(nn.Module):
@@ -222,52 +160,3 @@ def _regions() -> MultiScaleRoIAlign:
 
 
 _KINDS: dict[type, Callable[..., GeneralizedRCNN]] = {Boxes: FasterRCNN, Masks: MaskRCNN, Keypoints: KeypointRCNN}
-
-
-def _images(trained: Trained, sizes: Sizes) -> dict[str, Any]:
-    """How images are resized and normalised, and how many regions are looked at. Of the proposals of a pyramid,
-    torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
-    statistics = trained.view.statistics
-    return {
-        "min_size": sizes.short_sides,
-        "max_size": sizes.long_side,
-        "image_mean": list(statistics.mean),
-        "image_std": list(statistics.std),
-        "rpn_post_nms_top_n_test": sizes.proposals,
-        "box_batch_size_per_image": sizes.regions,
-    }
-
-
-def _copy(trained: Trained) -> ResNetFeatures:
-    """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
-    if trained.choice is None:
-        raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
-    if not isinstance(trained.choice, ResNet):
-        raise UserError(f"detectors are built on ResNets, but this run trained {trained.choice!r}: choose another run")
-    if trained.choice.in_channels != 3 or len(trained.view.channels) != 3:
-        raise UserError(
-            f"detectors see the three channels of images, but this network sees {len(trained.view.channels)}: choose"
-            " another run or network"
-        )
-    backbone = trained.choice.build()
-    backbone.load_state_dict(trained.backbone.state_dict(), strict=True)
-    return backbone
-
-
-def _freeze(backbone: ResNetFeatures, stages: int) -> tuple[nn.Module, ...]:
-    """The parts of the first stages, which learn nothing from now on."""
-    still = tuple(backbone.get_submodule(name) for name in _STAGES[:stages])
-    still += (backbone.bn1,) if stages else ()
-    for part in still:
-        part.requires_grad_(False)
-    return still
-
-
-def _check_frozen(stages: int) -> None:
-    if not 0 <= stages <= 5:
-        raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
-
-
-def _checked(detector: Detector, trained: Trained) -> Detector:
-    detector.check_copied(trained.backbone)
-    return detector

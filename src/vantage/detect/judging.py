@@ -1,0 +1,146 @@
+"""How a detector is trained on one set of images and judged on another, whatever it tells and is built on."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+
+from vantage import draws
+from vantage.data.source import Source, cache_key, hash_of
+from vantage.detect.annotated import Annotated
+from vantage.detect.course import Course, find, seeded
+from vantage.detect.examples import worth_training
+from vantage.detect.masks import coco_tools
+from vantage.detect.networks import FourthStage, Pyramid
+from vantage.detect.outputs import Boxes, Keypoints, Masks, Output
+from vantage.detect.schedules import SCHEDULES, Schedule, ScheduleName
+from vantage.detect.scoring import Found, Precision, precision_of
+from vantage.detect.selections import OfClasses
+from vantage.detect.sizes import Sizes
+from vantage.embedding import Work
+from vantage.errors import UserError
+from vantage.evaluate.outcome import Outcome
+from vantage.trained import Trained
+
+__all__ = ["Judging", "annotated"]
+
+_INITIAL = 0xDE74  # what a seed is for
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The settings that all detectors have, and how one is trained and judged with them."""
+
+    output: ClassVar[Output]
+    """What is told of each instance, where that does not depend on the images."""
+
+    schedule: ScheduleName = "1x"
+    """Steps and falls of the rate: 1x (90,000 steps of 16 images), 2x, 6x (COCO), or voc (24,000)."""
+    steps: int = 0
+    """Steps in the place of the schedule's, for small sets; falls stay at the same shares. 0: the schedule's."""
+    batch: int = 16
+    """Images of a step. Another number than 16 changes the schedule's steps, and the rate, in proportion; steps that
+    are given are not changed."""
+    rate: float = 0.02
+    """Learning rate for 16 images."""
+    keep_empty: bool = False
+    """Whether training images without boxes are kept, where all regions are background; the papers leave them out.
+    Test images without boxes always count."""
+    precise_batches: int = 200
+    """Training batches (at most as many as steps) over which BatchNorms average their statistics before testing."""
+    sizes: Sizes = field(default_factory=Sizes)
+    """Sides of images and anchors."""
+    seed: int = 0
+    """Of new weights, order, mirrored images, sides and sampled regions."""
+
+    network_on: Pyramid | FourthStage = field(default_factory=Pyramid)
+    """How the backbone is used."""
+
+    def __post_init__(self) -> None:
+        if self.schedule not in SCHEDULES:
+            raise UserError(f"detection: there is no schedule {self.schedule!r} (schedules: {', '.join(SCHEDULES)})")
+        if self.steps < 0 or self.precise_batches < 0:
+            raise UserError(
+                f"detection: steps is {self.steps} and precise_batches {self.precise_batches}; give 0 or more"
+            )
+        self.course()
+
+    def course(self) -> Schedule:
+        """The schedule for this batch, rate and number of steps."""
+        named = SCHEDULES[self.schedule]
+        scaled = Schedule(named.steps, named.falls, named.warm_up, named.batch, self.rate).for_batch(self.batch)
+        return scaled.in_steps(self.steps) if self.steps else scaled
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`; both are `Annotated`."""
+        return self.judged_by(self.output, trained, annotated(train), annotated(test), work)
+
+    def judged_by(self, output: Output, trained: Trained, train: Annotated, test: Annotated, work: Work) -> Outcome:
+        """Train a detector that tells `output` of each instance, and count what it finds. Raises `UserError` where the
+        images do not serve, or the backbone is no ResNet of three channels."""
+        coco_tools("cocoeval")  # what is not installed is told before hours of training
+        if isinstance(output, Masks) and not test.has_masks:
+            raise UserError(
+                "instance segmentation needs the pixels of every instance, and the test images have boxes only"
+            )
+        test = test if test.classes == train.classes else OfClasses(test, train.classes)
+        taught, schedule = worth_training(train, output, self.keep_empty), self.course()
+        device = work.place()
+        with seeded(draws.mix(self.seed, _INITIAL), device):
+            detector = self.network_on.build(trained, len(train.classes), output, self.sizes)
+        facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "1")
+        kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
+        course = Course(schedule, self.seed, self.precise_batches, kept)
+        losses = course(detector, taught, output, work, trained.name)
+        found = find(detector, test, output, work, trained.name)
+        measures, details = _precisions(test, found, output)
+        course.forget()
+        shown = {label for number in range(len(taught)) for label in taught.instances(number).label.tolist()}
+        details |= {
+            "steps": schedule.steps,
+            "falls": list(schedule.falls),
+            "rate": schedule.rate,
+            "training images left out": len(train) - len(taught),
+            "classes without training boxes": [n for number, n in enumerate(train.classes) if number not in shown],
+            "detections": sum(len(one.label) for one in found),
+            "losses": _thinned(losses),
+        }
+        return Outcome(measures, len(taught), len(test), {}, details)
+
+
+def annotated(source: Source | Annotated) -> Annotated:
+    """The source, if it tells what is where; raises `UserError` for others."""
+    if not isinstance(source, Annotated):
+        raise UserError(
+            "detection needs images with boxes: open them with vantage.detect.open_annotated (a COCO file, or a folder"
+            " of PASCAL VOC)"
+        )
+    return source
+
+
+def _precisions(test: Annotated, found: list[Found], output: Output) -> tuple[dict[str, float], dict[str, object]]:
+    """What papers report first: of masks or keypoints, then of boxes."""
+    measures, details = _told(precision_of(test, found, "bbox"), output, "box ")
+    if isinstance(output, Masks):
+        further, more = _told(precision_of(test, found, "segm"), Boxes(), "mask ", always=True)
+        measures, details = further | measures, details | more
+    if isinstance(output, Keypoints):
+        further, more = _told(precision_of(test, found, "keypoints"), Boxes(), "keypoint ", always=True)
+        measures, details = further | measures, details | more
+    return measures, details
+
+
+def _told(
+    precision: Precision, output: Output, prefix: str, always: bool = False
+) -> tuple[dict[str, float], dict[str, object]]:
+    """The three numbers that papers report, and all behind them. Of boxes alone they have no prefix."""
+    prefix = "" if isinstance(output, Boxes) and not always else prefix
+    measures = {f"{prefix}{name}": precision.measures[name] or 0.0 for name in ("AP", "AP50", "AP75")}
+    shown = {name: value for name, value in precision.of_class.items() if value is not None}
+    return measures, {f"{prefix}measures": precision.measures, f"{prefix}AP of each class shown": shown}
+
+
+def _thinned(losses: list[float], most: int = 100) -> list[float]:
+    """Means of at most so many equal parts of the course."""
+    size = -(-len(losses) // most) or 1
+    return [sum(losses[at : at + size]) / len(losses[at : at + size]) for at in range(0, len(losses), size)]
