@@ -1,8 +1,9 @@
 """Segmentation: the measures against a loop, what is trained, that the backbone stays, and masks that do not fit."""
 
+import copy
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,40 @@ from vantage.encoders.heads import Linear
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate.confusion import Confusion
-from vantage.evaluate.decoder import Decoder, pixel_loss
+from vantage.evaluate.decoder import Decoder, MapAt, pixel_loss
 from vantage.evaluate.masked_evaluation import evaluate_masked
 from vantage.evaluate.segmentation import Segmentation
 from vantage.trained import load, random_encoder, raw_pixels
+from vantage.views.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two convolutions, whose maps can be seen: quicker than a ResNet."""
+
+    def build(self) -> torch.nn.Module:
+        return TwoMaps()
+
+
+class TwoMaps(torch.nn.Module):
+    width: int = 6
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Conv2d(3, 4, 3, 2, 1), torch.nn.Conv2d(4, 6, 3, 2, 1)
+
+    def maps(self, images: torch.Tensor) -> list[torch.Tensor]:
+        first = self.first(images).relu()
+        return [first, self.second(first).relu()]
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.maps(images)[-1].mean((2, 3))
+
 
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
+SMALL = replace(tiny_run(), encoders=Shared(Encoder(Two(), Linear(8))))
 QUICK = Segmentation(size=16, width=8, epochs=2, batch=4)
+PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
 
 
 def write_scenes(folder: Path, count: int, size: int = 24, seed: int = 0, classes: int = 3) -> str:
@@ -102,10 +130,73 @@ def test_colours_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
     assert QUICK(raw_pixels(RUN), train, test, work(tmp_path)).measures["pixel accuracy"] > 0
 
 
-def test_kept_maps_and_maps_made_anew_train_the_same_decoder(tmp_path: Path) -> None:
+def test_held_read_and_made_anew_maps_train_the_same_decoder(tmp_path: Path) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
-    trained, there = random_encoder(RUN), work(tmp_path)
-    assert QUICK(trained, train, test, there) == QUICK(trained, train, test, replace(there, resident_bytes=0))
+    trained, there = random_encoder(SMALL), work(tmp_path)
+    (tmp_path / "file").write_text("")
+    wanted = QUICK(trained, train, test, there)
+    nowhere = replace(there, cache=tmp_path / "file")
+    for other in (replace(there, resident_bytes=0), nowhere, replace(nowhere, resident_bytes=0)):
+        assert QUICK(trained, train, test, other) == wanted
+
+
+def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
+    trained, there, seen = random_encoder(SMALL), work(tmp_path), list[int]()
+    honest = MapAt.forward
+
+    def counted(self: MapAt, images: torch.Tensor) -> torch.Tensor:
+        seen.append(len(images))
+        return honest(self, images)
+
+    monkeypatch.setattr(MapAt, "forward", counted)
+    QUICK(trained, train, test, there)
+    assert sum(seen) == 2 * 8 + 2 + 2  # both ways, the test images one way, and one of each for the shape
+    for other in (replace(QUICK, seed=1), replace(QUICK, width=4, rate=0.01), replace(QUICK, flip=0.2)):
+        seen.clear()
+        found = other(trained, train, test, there)
+        assert not seen
+        assert found == other(trained, train, test, work(tmp_path / f"{other}")) and seen
+    moved = replace(trained, backbone=copy.deepcopy(trained.backbone))
+    with torch.no_grad():
+        next(moved.backbone.parameters()).add_(0.1)
+    different = (
+        (moved, QUICK), (random_encoder(SMALL, 5), QUICK), (trained, replace(QUICK, depth=1)),
+        (trained, replace(QUICK, size=20)), (replace(trained, view=replace(trained.view, statistics=PLAIN)), QUICK),
+    )  # fmt: skip
+    for number, (encoder, other) in enumerate(different):
+        seen.clear()
+        assert other(encoder, train, test, there) == other(encoder, train, test, work(tmp_path / f"{number}"))
+        assert sum(seen) == 2 * (2 * 8 + 2 + 2)
+
+
+def test_changed_images_and_masks_are_looked_at_anew(tmp_path: Path) -> None:
+    place = write_scenes(tmp_path, 10)
+    trained, there = random_encoder(SMALL), work(tmp_path)
+    first = QUICK(trained, *split_masked(open_masked(place)), there)
+    for file in (tmp_path / "masks" / "a").iterdir():
+        mask = np.array(Image.open(file))
+        Image.fromarray(np.where(mask == 255, 255, (mask + 1) % 3).astype(np.uint8)).save(file)
+    second = QUICK(trained, *split_masked(open_masked(place)), there)
+    assert second != first and second == QUICK(trained, *split_masked(open_masked(place)), work(tmp_path / "fresh"))
+
+
+def test_what_was_broken_off_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
+    trained, there = random_encoder(SMALL), work(tmp_path)
+    honest, calls = MapAt.forward, list[int]()
+
+    def stopped(self: MapAt, images: torch.Tensor) -> torch.Tensor:
+        calls.append(len(images))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return honest(self, images)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(MapAt, "forward", stopped)
+        QUICK(trained, train, test, there)
+    assert list((there.cache / "maps").iterdir()) == []
+    assert QUICK(trained, train, test, there) == QUICK(trained, train, test, work(tmp_path / "fresh"))
 
 
 @pytest.mark.slow

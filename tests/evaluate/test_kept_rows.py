@@ -1,0 +1,109 @@
+"""Rows kept in a file: the same as made, made once, nothing half, and memory for a few of them only."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from vantage.errors import DataError
+from vantage.evaluate import kept_rows as module
+from vantage.evaluate.kept_rows import kept_rows
+from vantage.progress import QuietTeller
+
+
+class Maker:
+    """Rows of random numbers, each the same whenever it is made; counts how many it made."""
+
+    def __init__(self, *shape: int, fail_at: int | None = None) -> None:
+        self.shape, self.fail_at, self.made = shape, fail_at, 0
+
+    def __call__(self, numbers: Tensor) -> Tensor:
+        self.made += len(numbers)
+        if self.fail_at is not None and self.made > self.fail_at:
+            raise KeyboardInterrupt
+        rows = [torch.rand(self.shape, generator=torch.Generator().manual_seed(int(one))) for one in numbers]
+        return torch.stack(rows)
+
+
+@pytest.mark.parametrize("resident", [0, 1 << 20], ids=["read", "held"])
+def test_rows_are_made_once_and_stay_the_same_to_the_bit(resident: int, tmp_path: Path) -> None:
+    first, numbers = Maker(3, 2), torch.tensor([149, 0, 7, 7])
+    rows = kept_rows(first, 150, tmp_path / "a.npy", resident, QuietTeller(), "rows")
+    assert torch.equal(rows(numbers), Maker(3, 2)(numbers)) and first.made == 151  # one of them for the shape
+    again = Maker(3, 2)
+    known = kept_rows(again, 150, tmp_path / "a.npy", resident, QuietTeller(), "rows")
+    assert torch.equal(known(numbers), rows(numbers)) and again.made == 0
+    assert known(torch.arange(0)).shape == (0, 3, 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.int64])
+def test_numbers_keep_their_kind(dtype: torch.dtype, tmp_path: Path) -> None:
+    whole = torch.arange(12).view(4, 3).to(dtype)
+    for _ in range(2):
+        rows = kept_rows(lambda numbers: whole[numbers], 4, tmp_path / "a.npy", 0, QuietTeller(), "rows")
+        assert torch.equal(rows(torch.tensor([3, 1])), whole[[3, 1]]) and rows(torch.arange(1)).dtype == dtype
+
+
+def test_what_is_broken_off_leaves_nothing_half(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        kept_rows(Maker(4, fail_at=100), 200, tmp_path / "a.npy", 0, QuietTeller(), "rows")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
+    file = tmp_path / "a.npy"
+    kept_rows(Maker(4), 9, file, 0, QuietTeller(), "rows")
+    whole = file.read_bytes()
+    for damaged in (b"", b"nothing", whole[:-1], whole + b"1", whole.replace(b"(9, 4)", b"(4, 9)")):
+        file.write_bytes(damaged)
+        maker = Maker(4)
+        kept_rows(maker, 9, file, 0, QuietTeller(), "rows")
+        assert maker.made == 10 and file.read_bytes() == whole
+
+
+def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
+    rows = kept_rows(Maker(4), 9, tmp_path / "a.npy", 0, QuietTeller(), "rows")
+    (tmp_path / "a.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"a.npy changed while it was in use \(it was cut short\)"):
+        rows(torch.tensor([8]))
+    (tmp_path / "a.npy").unlink()
+    with pytest.raises(DataError, match="changed while it was in use"):
+        rows(torch.tensor([0]))
+
+
+def test_without_a_place_to_write_rows_are_held_or_made_each_time(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    held, made = Maker(4), Maker(4)
+    for resident, maker in ((1 << 20, held), (0, made)):
+        rows = kept_rows(maker, 70, tmp_path / "file" / "a.npy", resident, QuietTeller(), "rows")
+        for _ in range(2):
+            assert torch.equal(rows(torch.tensor([69, 3])), Maker(4)(torch.tensor([69, 3])))
+    assert (held.made, made.made) == (71, 5)
+
+
+def test_half_of_the_disk_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for spare, kept in ((2 * 9 * 16 - 1, False), (2 * 9 * 16, True)):
+        monkeypatch.setattr(module.shutil, "disk_usage", lambda _: type("U", (), {"free": spare}))  # noqa: B023
+        kept_rows(Maker(4), 9, tmp_path / "a.npy", 0, QuietTeller(), "rows")
+        assert (tmp_path / "a.npy").exists() == kept
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to tell memory in use")
+def test_memory_is_that_of_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", 4)
+    row, count = torch.ones(1 << 18), 128  # 1 MiB each
+    used: list[int] = []
+
+    def seen(numbers: Tensor) -> Tensor:
+        used.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE"))
+        return row.expand(len(numbers), -1).clone()
+
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    rows = kept_rows(seen, count, tmp_path / "a.npy", 0, QuietTeller(), "rows")
+    for numbers in torch.arange(count).split(4):
+        assert rows(numbers).shape == (len(numbers), 1 << 18)
+        seen(numbers)
+    assert (tmp_path / "a.npy").stat().st_size > 128 << 20
+    assert max(used) - before < 48 << 20
