@@ -14,12 +14,12 @@ from typing import Literal
 
 from safetensors.torch import save
 
-from vantage.data.cache import written_whole
 from vantage.detectron2.folder import write_folder
 from vantage.encoders.backbones import LAYERS, ResNet, Timm
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.trained import Trained, load
+from vantage.writing import write_result
 
 __all__ = ["Exported", "export", "export_backbone"]
 
@@ -80,11 +80,7 @@ def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
         "checkpoint": trained.checkpoint.name if trained.checkpoint else "",
         "encoder": trained.digest(),
     }
-    try:
-        with written_whole(file) as whole:
-            whole.write(save(tensors, metadata))
-    except OSError as problem:
-        raise UserError(f"the backbone could not be written to {file}: {problem.strerror or problem}") from problem
+    write_result(file, save(tensors, metadata), "the backbone")
     return Exported(file, how)
 
 

@@ -5,7 +5,6 @@ import os
 import platform
 import subprocess
 import sys
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from vantage.errors import UserError
+from vantage.writing import write_result
 
 __all__ = ["Metrics", "hardware", "provenance", "read_provenance", "versions", "write_json"]
 
@@ -113,17 +113,7 @@ def write_json(path: Path, value: Any) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all: under another name, flushed to disk, renamed. Raises `UserError` if it cannot
     be."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(path)
-    except OSError as problem:
-        raise UserError(
-            f"{path} could not be written: {problem}. Free some space or choose another folder"
-        ) from problem
+    write_result(path, text, path.name)
 
 
 def _processor() -> str:

@@ -240,4 +240,3 @@ def _below(path: str, name: str) -> str:
 def _replace(path: Path, text: str) -> None:
     with written_whole(path) as file:
         file.write(text.encode())
-    path.chmod(0o644)  # a temporary file is its owner's alone

@@ -197,7 +197,7 @@ def test_the_table_tells_mean_and_spread() -> None:
     ("words", "told"),
     [
         ("shots", "needs folders of runs"),
-        ("shots RUN --out shots.bmp", "ends with .png, .svg, .pdf"),
+        ("shots RUN --out shots.bmp", "end the name with .png, .svg or .pdf"),
         ("shots RUN --out NOWHERE/shots.png", "there is no folder"),
         ("shots RUN/missing.json", "cannot read"),
         ("shots RUN", "no low-shot results in"),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from vantage.analyse.learned import Learned, learned
 from vantage.analyse.pictures import needs_matplotlib
 from vantage.analyse.tables import Row
-from vantage.data.cache import written_whole
 from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.record import versions
+from vantage.writing import write_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,11 +130,6 @@ def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analysed:
     table_file, picture_file = folder / f"{told['analysis']}.json", folder / f"{told['analysis']}.png"
     picture = BytesIO()
     found.figure().savefig(picture, format="png")
-    table = json.dumps(told, indent=1, allow_nan=False).encode()
-    for path, content in ((table_file, table), (picture_file, picture.getvalue())):
-        try:
-            with written_whole(path) as file:
-                file.write(content)
-        except OSError as problem:
-            raise UserError(f"the result could not be written to {path}: {problem.strerror or problem}") from problem
+    write_result(table_file, json.dumps(told, indent=1, allow_nan=False), "the table")
+    write_result(picture_file, picture.getvalue(), "the picture")
     return Analysed(found, table_file, picture_file)

@@ -10,6 +10,7 @@ from vantage.cli.console import Voice
 from vantage.cli.detecting import DETECTING
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
+from vantage.cli.results import kept_or_out, tell
 from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.transferring import evaluate_transfer
@@ -145,8 +146,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
     from vantage.trained import load
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
-    if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
-        raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
+    out = kept_or_out(asked)
     train = opened(asked["data"], asked, voice)
     test = opened(asked["test"], asked, voice) if asked["test"] else None
     result = judge(
@@ -157,11 +157,9 @@ def evaluate(words: list[str], voice: Voice) -> int:
         baselines=asked["baselines"],
         network=asked["network"],
         work=work_of(asked, voice),
-        out=Path(asked["out"]) if asked["out"] else None,
+        out=out,
     )
-    voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
-    for line in result.lines():
-        voice.result(line)
+    tell(result, voice)
     return 0
 
 

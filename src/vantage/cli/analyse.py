@@ -9,6 +9,7 @@ from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
+from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.sweeping import views
 from vantage.errors import UserError
@@ -84,10 +85,10 @@ def analyse(words: list[str], voice: Voice) -> int:
     if not asked["runs"]:
         raise UserError(f"analyse {words[0]} needs the folder of a run: vantage analyse {words[0]} RUN --data PATH")
     needs_matplotlib()
+    out = check_folder(Path(asked["out"])) if asked["out"] else None
     for folder in asked["runs"]:
         learned(Path(folder))  # a mistake in a run is told before the images are looked at
     source = opened(asked["data"], asked, voice)
-    out = Path(asked["out"]) if asked["out"] else None
     work = work_of(asked, voice, asked["batch"])
     done = look(analysis, [Path(run) for run in asked["runs"]], source, work=work, out=out)
     for line in done.findings.lines():
@@ -105,7 +106,7 @@ def _experiment(kind: Any, words: list[str], voice: Voice) -> int:
 
     needs_matplotlib()
     toy = replaced(kind(), {leaf.path: asked.values[leaf.path] for leaf in fields})
-    done = experiment(toy, Path(asked.values["out"]))
+    done = experiment(toy, check_folder(Path(asked.values["out"])))
     for line in done.findings.lines():
         voice.result(line)
     voice.note(f"kept in {done.table_file} and {done.picture_file}")

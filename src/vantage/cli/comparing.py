@@ -8,6 +8,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import options
 from vantage.cli.images import opened, work_of
+from vantage.cli.results import check_out
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
@@ -53,16 +54,12 @@ def compare(words: list[str], voice: Voice) -> int:
     asked = parse(Command("vantage compare", compare.__doc__ or "", {}), options(Options, ("runs",)), words).values
     if not asked["runs"]:
         raise UserError("compare needs a run or more: vantage compare RUN [RUN …] --data PATH")
-    out = Path(asked["out"]) if asked["out"] else None
-    if out is not None and out.suffix not in (".md", ".csv", ".tex"):
-        raise UserError(f"--out {out}: a table is a .md, .csv or .tex file; end the name so")
-    if out is not None and not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    out = check_out(Path(asked["out"]), (".md", ".csv", ".tex"), "a table") if asked["out"] else None
     protocols = [_protocol(name.strip()) for name in asked["protocols"].split(",") if name.strip()]
-    from vantage.data.cache import written_whole
     from vantage.evaluate.comparison import compare as judge
     from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown
     from vantage.trained import load
+    from vantage.writing import write_result
 
     for run in asked["runs"]:
         load(Path(run))  # a mistake in a run is told before the images are looked at
@@ -74,11 +71,7 @@ def compare(words: list[str], voice: Voice) -> int:
         voice.result(as_markdown(table))
         return 0
     form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
-    try:
-        with written_whole(out) as file:
-            file.write(form(table).encode())
-    except OSError as problem:
-        raise UserError(f"--out {out}: the table could not be written: {problem.strerror or problem}") from problem
+    write_result(out, form(table), "the table")
     voice.result(str(out))
     return 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options, replaced
-from vantage.errors import UserError
+from vantage.cli.results import kept_or_out, tell
 
 __all__ = ["DETECTING"]
 
@@ -53,8 +53,7 @@ def _detect(name: str, words: list[str], voice: Voice) -> int:
     asked = parse(command, (*options(Detecting, ("run",)), *fields), words).values
     protocol = replaced(kind(), {leaf.path: asked[leaf.path] for leaf in fields})
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
-    if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
-        raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
+    out = kept_or_out(asked)
     train = open_annotated(asked["data"])
     voice.note(f"{len(train):,} annotated images, {len(train.classes)} classes")
     result = evaluate_detector(
@@ -65,15 +64,13 @@ def _detect(name: str, words: list[str], voice: Voice) -> int:
         baselines=asked["baselines"],
         network=asked["network"],
         work=work_of(asked, voice),
-        out=Path(asked["out"]) if asked["out"] else None,
+        out=out,
     )
     details = next(iter(result.outcomes.values())).details
-    voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
     voice.note(
         f"{details['steps']:,} steps; {details['training images left out']} training images have nothing to find"
     )
-    for line in result.lines():
-        voice.result(line)
+    tell(result, voice)
     return 0
 
 

@@ -11,6 +11,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import Leaf, headings, leaves, options, replaced
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
+from vantage.cli.results import check_out
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import suited
 from vantage.cli.view_learning import in_learned_views, learn_views
@@ -85,20 +86,19 @@ def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int
         parse(_command(name, recipe(224)), (*options(Options), *_fields(recipe(224))), words)
     flags = {flag for size in (224, 64, 32) for leaf in _fields(recipe(size)) for flag in flags_of(leaf)}
     first = parse(Command(name, views.__doc__ or "", {}), options(Options), words, flags).values
-    out = Path(first["out"])
-    if out.suffix != ".png":
-        raise UserError(f"--out {out}: the picture is a .png file; end the name so")
-    if not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    out = check_out(Path(first["out"]), (".png",), "a picture")
     source = opened(first["data"], first, voice)
     run = recipe(first["size"] or suited(source, voice))
     asked = parse(_command(name, run), (*options(Options), *_fields(run)), words)
     run = replaced(run, {leaf.path: asked.values[leaf.path] for leaf in _fields(run) if leaf.path in asked.asked})
     from vantage.views.show import picture
+    from vantage.writing import result_file
 
     count = min(max(0, first["images"]), len(source))
     chosen = [source.image(number * len(source) // count) for number in range(count)]
-    picture(run.views, chosen, first["times"], first["seed"]).save(out)
+    drawn = picture(run.views, chosen, first["times"], first["seed"])
+    with result_file(out, "the picture") as file:
+        drawn.save(file, "PNG")
     voice.result(str(out))
     return 0
 

@@ -9,6 +9,7 @@ from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
+from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
@@ -58,9 +59,7 @@ def reproduce(words: list[str], voice: Voice) -> int:
     from vantage.reproduce import reproduce as make
 
     entry = replaced(kind(), {leaf.path: asked[leaf.path] for leaf in fields})
-    folder = Path(asked["out"])
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"--out {folder} is a file: name a folder")
+    folder = check_folder(Path(asked["out"]))
     sources = {place.name: opened(asked[place.name], asked, voice) for place in kind.places}
     done = make(entry, sources, folder, work_of(asked, voice))
     voice.results(done.report.title, done.report.rows, done.report.columns)

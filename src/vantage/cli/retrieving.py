@@ -8,7 +8,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import options
 from vantage.cli.images import opened, work_of
-from vantage.errors import UserError
+from vantage.cli.results import kept_or_out, tell
 
 __all__ = ["retrieval"]
 
@@ -51,10 +51,11 @@ def retrieval(words: list[str], voice: Voice) -> int:
     from vantage.evaluate.retrieval import neighbours, queries
     from vantage.evaluate.retrieval_picture import retrieval_picture, rows_of
     from vantage.trained import load
+    from vantage.writing import result_file
 
     protocol, run = Retrieval(asked["k"]), Path(asked["run"])
     trained = load(run, asked["network"])
-    out = _picture(asked["out"], run)
+    out = kept_or_out(asked, (".png",), "a picture") or run / "evaluations" / "retrieval.png"
     data, work = opened(asked["data"], asked, voice), work_of(asked, voice)
     given = opened(asked["test"], asked, voice) if asked["test"] else None
     train, test = (data, Renumbered(given, data.classes)) if given is not None else queries(data)
@@ -64,27 +65,13 @@ def retrieval(words: list[str], voice: Voice) -> int:
     found = neighbours(trained, train, test, asked["k"], work)
     if found.right is not None:
         result = evaluate(run, protocol, data, given, baselines=asked["baselines"], network=asked["network"], work=work)
-        voice.note(f"{result.protocol} version {result.version}; images looked up: {result.test_split}")
-        for line in result.lines():
-            voice.result(line)
+        tell(result, voice, "images looked up")
         title = f"{result.lines()[0]}, among {len(train):,}"
     else:
         voice.note("without labels in both sets there is no precision, and the picture has no frames")
         title = f"{trained.name}: {len(test):,} images looked up among {len(train):,}"
-    out.parent.mkdir(exist_ok=True)
-    try:
-        retrieval_picture(found, train, test, rows, title, asked["side"]).save(out)
-    except OSError as problem:
-        raise UserError(f"--out {out}: the picture could not be written: {problem.strerror or problem}") from problem
+    picture = retrieval_picture(found, train, test, rows, title, asked["side"])
+    with result_file(out, "the picture") as file:
+        picture.save(file, "PNG")
     voice.result(str(out))
     return 0
-
-
-def _picture(asked: str, run: Path) -> Path:
-    """The file to write; mistakes in its name are told before an image is looked at."""
-    out = Path(asked) if asked else run / "evaluations" / "retrieval.png"
-    if out.suffix != ".png":
-        raise UserError(f"--out {out}: the picture is a .png file; end the name so")
-    if asked and not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
-    return out

@@ -6,6 +6,7 @@ from pathlib import Path
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
+from vantage.cli.results import kept_or_out, tell
 from vantage.errors import UserError
 
 __all__ = ["evaluate_segmentation"]
@@ -58,8 +59,7 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
     from vantage.trained import load
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
-    if asked["out"] and not Path(asked["out"]).absolute().parent.is_dir():
-        raise UserError(f"--out {asked['out']}: there is no folder {Path(asked['out']).absolute().parent}")
+    out = kept_or_out(asked)
     train = open_masked(asked["data"], _names(asked["classes"]))
     voice.note(f"{len(train):,} images with masks, {len(train.classes)} classes")
     result = evaluate_masked(
@@ -70,11 +70,9 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
         baselines=asked["baselines"],
         network=asked["network"],
         work=work_of(asked, voice),
-        out=Path(asked["out"]) if asked["out"] else None,
+        out=out,
     )
-    voice.note(f"{result.protocol} version {result.version}; test images: {result.test_split}")
-    for line in result.lines():
-        voice.result(line)
+    tell(result, voice)
     each = next(iter(result.outcomes.values())).details["IoU"]
     voice.notes("IoU of each class", [(name, "none" if it is None else f"{it:.1f} %") for name, it in each.items()])
     return 0

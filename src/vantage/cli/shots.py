@@ -6,6 +6,7 @@ from pathlib import Path
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import options
+from vantage.cli.results import check_out
 from vantage.errors import UserError
 
 __all__ = ["shots"]
@@ -30,15 +31,15 @@ def shots(words: list[str], voice: Voice) -> int:
     out = Path(asked["out"])
     if not asked["results"]:
         raise UserError("shots needs folders of runs, or files of results: vantage shots RUN --out shots.png")
-    if out.suffix not in _ENDINGS:
-        raise UserError(f"--out {out}: the picture ends with {', '.join(_ENDINGS)}; end the name so")
-    if not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
+    check_out(out, _ENDINGS, "a picture")
     from vantage.evaluate.shots import read_shots
+    from vantage.writing import result_file
 
     found = read_shots([Path(place) for place in asked["results"]])
     for line in found.lines():
         voice.result(line)
-    found.figure().savefig(out)
+    figure = found.figure()
+    with result_file(out, "the picture") as file:
+        figure.savefig(file, format=out.suffix[1:])
     voice.note(f"kept in {out}")
     return 0

@@ -11,6 +11,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe
+from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import SIZES, overridden, suited
 from vantage.errors import UserError
@@ -95,6 +96,7 @@ def views(words: list[str], voice: Voice) -> int:
     own = (*options(Options), *_fields_of_sweep(sweep), *_fields_of_information())
     first = _first_reading(name, sweep, own, words, voice)
     recipe = find_recipe(first["recipe"] or sweep.recipe, voice)
+    check_folder(Path(first["out"]))
     source, data = _opened(first, voice)
     size = first["size"] or suited(source, voice)
     planned = _small(recipe(size), first["widths"])

@@ -12,6 +12,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe, first_line
+from vantage.cli.results import check_folder
 from vantage.cli.view_learning import in_learned_views
 from vantage.errors import UserError
 
@@ -167,8 +168,7 @@ def _help_without_recipe(voice: Voice) -> int:
 def _check_folder(out: Path) -> None:
     if (out / "settings.json").exists() or (out / "checkpoint").exists():
         raise UserError(f"{out} holds a run already: continue it with `vantage resume {out}`, or give another --out")
-    if out.exists() and not out.is_dir():
-        raise UserError(f"--out {out} is a file: give a folder")
+    check_folder(out)
 
 
 def suited(source: "Source", voice: Voice) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
+from vantage.cli.results import kept_or_out
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
@@ -81,6 +82,7 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
     protocol = kinds[name](**{leaf.path: asked[leaf.path] for leaf in fields})
     from vantage.evaluate.transfer import META_DATASET, found_sets, transfer
     from vantage.trained import load
+    from vantage.writing import write_result
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     targets = _targets(asked)
@@ -103,8 +105,7 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
     )
     text = table.markdown() + "".join(f"Not here: {line}\n" for line in absent)
     for target in targets:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(table.comma_separated() if target.suffix == ".csv" else text, encoding="utf-8")
+        write_result(target, table.comma_separated() if target.suffix == ".csv" else text, "the table")
     voice.result(text.rstrip())
     voice.note(f"kept in {', '.join(map(str, targets))}")
     return 0
@@ -121,14 +122,9 @@ def _judge_in(words: list[str]) -> str:
 
 
 def _targets(asked: Mapping[str, Any]) -> list[Path]:
-    if not asked["out"]:
-        return [Path(asked["run"]) / "evaluations" / f"transfer.{ending}" for ending in ("md", "csv")]
-    out = Path(asked["out"])
-    if out.suffix not in (".md", ".csv"):
-        raise UserError(f"--out {out}: a table is Markdown or comma-separated; end the name with .md or .csv")
-    if not out.absolute().parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder {out.absolute().parent}")
-    return [out]
+    out = kept_or_out(asked, (".md", ".csv"), "a table")
+    kept = Path(asked["run"]) / "evaluations"
+    return [kept / "transfer.md", kept / "transfer.csv"] if out is None else [out]
 
 
 def _given(asked: Mapping[str, Any]) -> "Statistics | None":

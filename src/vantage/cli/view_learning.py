@@ -11,6 +11,7 @@ from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
+from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
@@ -154,8 +155,7 @@ def _changes(parsed: Parsed, known: Sequence[Leaf]) -> dict[str, Any]:
 def _check_folder(out: Path) -> None:
     if (out / "settings.json").exists():
         raise UserError(f"{out} holds a run: give another folder with --out")
-    if out.exists() and not out.is_dir():
-        raise UserError(f"--out {out} is a file: give a folder")
+    check_folder(out)
 
 
 def _ended(learnt: Any, voice: Voice) -> int:

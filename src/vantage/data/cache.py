@@ -5,7 +5,7 @@ The folder is `$VANTAGE_CACHE`, else `$XDG_CACHE_HOME/vantage`, else `~/.cache/v
 
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,17 +22,26 @@ def cache_folder() -> Path:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears at `path` complete or not at all, though several processes write it at once."""
+    """A binary file that appears at `path` complete or not at all, though several processes write it at once.
+
+    Who may read it is what the process's umask says, as for a file that `open` makes. A link is followed; what is no
+    file, such as a pipe, is written to as it is.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+    if path.exists() and not path.is_file() and not path.is_dir():  # a rename would put a file in its place
+        with path.open("wb") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -5,6 +5,7 @@ nothing but tensors, so `weights_only=True` reads them too. Writing them needs p
 nothing that Vantage does.
 """
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -14,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vantage.data.cache import written_whole
 from vantage.detectron2.settings import detectors
 from vantage.detectron2.weights import check_network, weights_there
 from vantage.errors import UserError
 from vantage.trained import Trained
 from vantage.views.spaces import RGB
+from vantage.writing import write_result
 
 __all__ = ["write_folder", "yaml_lines"]
 
@@ -47,18 +48,15 @@ def write_folder(trained: Trained, folder: Path) -> Path:
         raise UserError(f"{folder} exists already: remove it, or choose another folder with --out")
     tensors = weights_there(trained.backbone.state_dict())
     whole = choice.depth >= 50
-    try:
-        _save(folder / _WEIGHTS, tensors)
-        if not whole:
-            _save(folder / _TO_RES4, {name: value for name, value in tensors.items() if not name.startswith("res5.")})
-        wanted = detectors(choice, trained.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
-        for name, settings in wanted.items():
-            (folder / f"{name}.yaml").write_text("\n".join(yaml_lines(settings)) + "\n", encoding="utf-8")
-        # Kept as text: as a module of this package it could not be imported without Detectron2.
-        script = resources.files("vantage.detectron2").joinpath("train_net.txt").read_text(encoding="utf-8")
-        (folder / _SCRIPT).write_text(script, encoding="utf-8")
-    except OSError as problem:
-        raise UserError(f"the export could not be written to {folder}: {problem.strerror or problem}") from problem
+    _save(folder / _WEIGHTS, tensors)
+    if not whole:
+        _save(folder / _TO_RES4, {name: value for name, value in tensors.items() if not name.startswith("res5.")})
+    wanted = detectors(choice, trained.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
+    for name, settings in wanted.items():
+        write_result(folder / f"{name}.yaml", "\n".join(yaml_lines(settings)) + "\n", "the export")
+    # Kept as text: as a module of this package it could not be imported without Detectron2.
+    script = resources.files("vantage.detectron2").joinpath("train_net.txt").read_text(encoding="utf-8")
+    write_result(folder / _SCRIPT, script, "the export")
     return folder / _WEIGHTS
 
 
@@ -75,5 +73,6 @@ def yaml_lines(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 def _save(file: Path, tensors: Mapping[str, Tensor]) -> None:
     # matching_heuristics: tensors find their places by the ends of names, in pyramids and in C4 heads alike.
     content = {"model": dict(tensors), "__author__": "Vantage", "matching_heuristics": True}
-    with written_whole(file) as opened:
-        torch.save(content, opened)
+    whole = io.BytesIO()  # torch tells of a full disk in words of its own
+    torch.save(content, whole)
+    write_result(file, whole.getvalue(), "the export")

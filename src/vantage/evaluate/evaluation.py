@@ -10,13 +10,12 @@ from typing import Any
 
 import torch
 
-from vantage.data.cache import written_whole
 from vantage.data.source import Source, Subset, hash_of, marks_in
 from vantage.embedding import Work
-from vantage.errors import UserError
 from vantage.evaluate.labelled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.trained import Trained, load, random_encoder, raw_pixels
+from vantage.writing import write_result
 
 __all__ = ["Result", "evaluate", "file_name", "judged", "keep", "parted", "result_of", "split", "with_baselines"]
 
@@ -116,11 +115,7 @@ def judged(
 def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
     """Write a result as JSON, to `out` or under `run_folder`/evaluations; the same evaluation replaces its file."""
     target = out or run_folder / "evaluations" / file_name(result)
-    try:
-        with written_whole(target) as file:
-            file.write(json.dumps(asdict(result), indent=1).encode())
-    except OSError as problem:
-        raise UserError(f"the result could not be written to {target}: {problem.strerror or problem}") from problem
+    write_result(target, json.dumps(asdict(result), indent=1), "the result")
     return result
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from vantage.data.cache import written_whole
 from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.record import versions, write_json, write_text
 from vantage.reproduce.kept import Kept
 from vantage.settings import encode
+from vantage.writing import result_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -127,7 +127,7 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     write_text(files[0], report.markdown())
     write_text(files[1], report.comma_separated())
     write_json(files[2], told)
-    with written_whole(files[3]) as file:
+    with result_file(files[3], "the picture") as file:
         image.save(file, "PNG", optimize=True)
     return Reproduced(report, files)
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.analyse.pictures import needs_matplotlib
 from vantage.analyse.tables import Row, aligned
-from vantage.data.cache import written_whole
-from vantage.errors import UserError
 from vantage.sweep.rows import RANDOM, RAW, SweepRow
+from vantage.writing import write_result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -194,12 +193,7 @@ class Swept:
             contents[kind] = picture.getvalue()
         paths = {kind: folder / f"{self.name}{kind}" for kind in contents}
         for kind, content in contents.items():
-            try:
-                with written_whole(paths[kind]) as file:
-                    file.write(content)
-                paths[kind].chmod(0o644)
-            except OSError as problem:
-                raise UserError(f"{paths[kind]} could not be written: {problem.strerror or problem}") from problem
+            write_result(paths[kind], content, "the result")
         return list(paths.values())
 
 

@@ -20,11 +20,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from vantage.data.cache import written_whole
 from vantage.errors import UserError
 from vantage.views.flows import Flow, FlowNetwork
 from vantage.views.spaces import ColourSpace
 from vantage.views.statistics import Statistics
+from vantage.writing import write_result
 
 __all__ = ["BEST", "LAST", "Learned", "learned_views", "write_learned"]
 
@@ -118,12 +118,7 @@ def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColourSpa
     }
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     content = save(state, {_META: json.dumps(told, allow_nan=False)})
-    try:
-        with written_whole(file) as handle:
-            handle.write(content)
-        file.chmod(0o644)
-    except OSError as problem:
-        raise UserError(f"the learned views could not be written to {file}: {problem}") from problem
+    write_result(file, content, "the learned views")
     return Learned(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
 
 
