@@ -148,7 +148,7 @@ def segmented(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dic
         for encoder in encoders:
             start = time.process_time()
             protocol = Segmentation(size=96, width=32, epochs=15, seed=seed)
-            found = protocol(encoder, train, test, Work("cpu", workers=1))
+            found = protocol(encoder, train, test, Work("cpu", workers=1, cache=folder / "cache"))
             row = {"part": f"segmentation, {name}", "encoder": encoder.name, "seed": seed, **found.measures}
             rows.append({**row, "IoU": found.details["IoU"], "seconds of one core": time.process_time() - start})
             print(json.dumps(rows[-1]), flush=True)
