@@ -80,6 +80,24 @@ def test_the_pyramid_sees_what_the_backbone_sees() -> None:
     assert torch.allclose(head(trunk(images)["0"]).mean((2, 3)), trained.backbone(images), atol=1e-5)
 
 
+def test_heads_as_infomin_released_them() -> None:
+    plain, normed = (
+        Pyramid(new_norm=False, normed_heads=heads).build(resnet(), 3, Masks(), SIZES).model.roi_heads
+        for heads in (False, True)
+    )
+
+    def shapes(part: Any) -> list[tuple[int, ...]]:
+        return [tuple(own.shape) for own in part.parameters()]
+
+    def norms(part: Any) -> int:
+        return sum(isinstance(own, torch.nn.BatchNorm2d) for own in part.modules())
+
+    assert shapes(plain.box_head) == [(1024, 256 * 49), (1024,), (1024, 1024), (1024,)] and norms(plain) == 0
+    assert shapes(normed.box_head) == [(256, 256, 3, 3), (256,), (256,)] * 4 + [(1024, 256 * 49), (1024,)]
+    assert shapes(normed.mask_head) == [(256, 256, 3, 3), (256,), (256,)] * 4 and norms(normed) == 8
+    assert normed.box_predictor.cls_score.in_features == 1024  # pyright: ignore
+
+
 def step(detector: Any, source: Any, output: Any) -> dict[str, torch.Tensor]:
     detector.learn()
     optimizer = torch.optim.SGD([own for own in detector.model.parameters() if own.requires_grad], lr=0.01)

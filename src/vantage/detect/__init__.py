@@ -16,6 +16,7 @@ from vantage.detect.scoring import Found, Precision, precision_of
 from vantage.detect.selections import Chosen, Joined, OfClasses
 from vantage.detect.sizes import COCO_SIZES, VOC_SIZES, Sizes
 from vantage.detect.voc import VOC_CLASSES, VocImages
+from vantage.detect.voc_scoring import voc_precision_of
 
 __all__ = [
     "COCO_SIZES",
@@ -58,4 +59,5 @@ __all__ = [
     "precision_of",
     "run_lengths",
     "split_annotated",
+    "voc_precision_of",
 ]

@@ -17,12 +17,13 @@ from vantage.detect.schedules import SCHEDULES, Schedule, ScheduleName
 from vantage.detect.scoring import Found, Precision, precision_of
 from vantage.detect.selections import OfClasses
 from vantage.detect.sizes import Sizes
+from vantage.detect.voc_scoring import is_voc, voc_precision_of
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 
-__all__ = ["Judging", "annotated"]
+__all__ = ["Judging", "annotated", "precisions"]
 
 _INITIAL = 0xDE74  # what a seed is for
 
@@ -93,7 +94,7 @@ class Judging:
         course = Course(schedule, self.seed, self.precise_batches, kept)
         losses = course(detector, taught, output, work, trained.name)
         found = find(detector, test, output, work, trained.name)
-        measures, details = _precisions(test, found, output)
+        measures, details = precisions(test, found, output)
         course.forget()
         shown = {label for number in range(len(taught)) for label in taught.instances(number).label.tolist()}
         details |= {
@@ -118,8 +119,8 @@ def annotated(source: Source | Annotated) -> Annotated:
     return source
 
 
-def _precisions(test: Annotated, found: list[Found], output: Output) -> tuple[dict[str, float], dict[str, object]]:
-    """What papers report first: of masks or keypoints, then of boxes."""
+def precisions(test: Annotated, found: list[Found], output: Output) -> tuple[dict[str, float], dict[str, object]]:
+    """What papers report first: of masks or keypoints, then of boxes; of VOC's images by VOC's own code as well."""
     measures, details = _told(precision_of(test, found, "bbox"), output, "box ")
     if isinstance(output, Masks):
         further, more = _told(precision_of(test, found, "segm"), Boxes(), "mask ", always=True)
@@ -127,6 +128,9 @@ def _precisions(test: Annotated, found: list[Found], output: Output) -> tuple[di
     if isinstance(output, Keypoints):
         further, more = _told(precision_of(test, found, "keypoints"), Boxes(), "keypoint ", always=True)
         measures, details = further | measures, details | more
+    if is_voc(test):
+        further, more = _told(voc_precision_of(test, found), Boxes(), "VOC07 ", always=True)
+        measures, details = measures | further, details | more
     return measures, details
 
 

@@ -18,9 +18,9 @@ from torchvision.models._utils import IntermediateLayerGetter
 from torchvision.models.detection import FasterRCNN, KeypointRCNN, MaskRCNN
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.backbone_utils import BackboneWithFPN
-from torchvision.models.detection.faster_rcnn import FastRCNNPredictor
+from torchvision.models.detection.faster_rcnn import FastRCNNConvFCHead, FastRCNNPredictor
 from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
-from torchvision.models.detection.mask_rcnn import MaskRCNNPredictor
+from torchvision.models.detection.mask_rcnn import MaskRCNNHeads, MaskRCNNPredictor
 from torchvision.ops import MultiScaleRoIAlign
 
 from vantage.detect.detector import Detector, check_frozen, checked, copy_of, freeze, images_of
@@ -44,6 +44,9 @@ class Pyramid:
     new_norm: bool = True
     """Whether the pyramid's convolutions have BatchNorm, as where the backbone learns (MoCo, JCL, InfoMin); not where
     it is frozen (Ring)."""
+    normed_heads: bool = False
+    """Whether the heads of boxes and masks have BatchNorm, and that of boxes four convolutions and one layer in the
+    place of two layers: as in InfoMin's released code (arXiv 2005.10243), whose paper does not say so."""
 
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
@@ -68,6 +71,7 @@ class Pyramid:
             rpn_post_nms_top_n_train=sizes.proposals,
             rpn_pre_nms_top_n_test=sizes.proposals,
             **images_of(trained, sizes),
+            **(_normed_heads(output) if self.normed_heads else {}),
         )
         model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
         place = {name: f"backbone.body.{name}" for name in trained.backbone.state_dict()}
@@ -153,6 +157,14 @@ class _Pooled(nn.Module):
 
     def forward(self, regions: Float[Tensor, "r c 14 14"]) -> Float[Tensor, "r d"]:
         return self.stage(regions).mean((2, 3))
+
+
+def _normed_heads(output: Output) -> dict[str, nn.Module]:
+    norm, four = nn.BatchNorm2d, [_WIDTH] * 4
+    heads: dict[str, nn.Module] = {"box_head": FastRCNNConvFCHead((_WIDTH, 7, 7), four, [1024], norm_layer=norm)}
+    if isinstance(output, Masks):
+        heads["mask_head"] = MaskRCNNHeads(_WIDTH, four, 1, norm_layer=norm)
+    return heads
 
 
 def _regions() -> MultiScaleRoIAlign:

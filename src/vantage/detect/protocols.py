@@ -41,8 +41,9 @@ class DetectionC4(Judging):
     """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
 
     As MoCo, InfoMin and InterCLR train it on PASCAL VOC: --schedule voc --sizes.short-sides 480 512 … 800, trainval of
-    2007 and 2012 for training, test of 2007 for testing; all layers learn. They report AP of VOC's own code, which
-    averages precision at 11 recalls; here it is COCO's, at 101. For synchronised BatchNorm see `detection`.
+    2007 and 2012 for training, test of 2007 for testing; all layers learn. They report VOC's own AP, which averages
+    precision at 11 recalls: VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For
+    synchronised BatchNorm see `detection`.
     """
 
     name: ClassVar[str] = "detection-c4"

@@ -48,11 +48,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Precision:
-    """What pycocotools says of all images, in per cent."""
+    """Average precision over all images, in per cent."""
 
     measures: dict[str, float | None]
-    """By COCO's names: AP is the mean over classes and IoU (for keypoints, OKS) .5 to .95. None where the test images
-    have nothing of the size that is meant."""
+    """By COCO's names, of which VOC has the first three: AP is the mean over classes and IoU (for keypoints, OKS) .5 to
+    .95. None where the test images have nothing of the size that is meant."""
 
     of_class: dict[str, float | None]
     """AP of each class; None for classes that no test image shows."""
