@@ -9,13 +9,14 @@ from dataclasses import fields, is_dataclass, replace
 import pytest
 import synthetic
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Tensor
 
 from vantage import negatives, schedules
 from vantage.errors import UserError
+from vantage.members import Members
 from vantage.negatives import (
     AbsoluteRing,
     Ball,
@@ -215,6 +216,28 @@ def test_24_no_negative_shares_a_cluster_and_own_clusters_are_the_rest():
     other, own = (rule(before, query, keys, 0) for rule in (OtherClusters(), OwnCluster()))
     assert [pairs(other, row) for row in range(2)] == [[3, 4], [0, 2, 4]]
     assert torch.equal(own.keep, ~other.keep)
+
+
+@settings(max_examples=30)
+@given(clusters=st.sampled_from([2, 300]), clusterings=st.integers(1, 3), seed=st.integers(0, 50))
+def test_the_index_marks_the_pairs_that_comparing_labels_marks(clusters: int, clusterings: int, seed: int):
+    """Also where few labels are so common that the index is not asked, and for queries whose cluster is empty."""
+    generator = torch.Generator().manual_seed(seed)
+    query, keys = (
+        replace(k, cluster=torch.randint(clusters + 5, (len(k), clusterings), generator=generator))
+        for k in (synthetic.keys(3, 3, 0), synthetic.keys(400, 3, 1))
+    )
+    by_index = replace(keys, members=Members())
+    before = score(query, keys)
+    for rule in (OtherClusters(), OwnCluster()):
+        assert torch.equal(rule(before, query, by_index, 0).keep, rule(before, query, keys, 0).keep)
+    truth = (keys.clusters == query.clusters[:, None]).any(2)
+    assert Members().joined(keys.clusters, query.clusters, -1) is None
+    place = Members().joined(keys.clusters, query.clusters, truth.numel() * clusterings)
+    assert place is not None
+    marked = torch.zeros_like(truth)
+    marked[place] = True
+    assert torch.equal(marked, truth)
 
 
 def test_one_cluster_for_all_leaves_no_negative_and_ends():

@@ -44,6 +44,16 @@ class Members:
         """The rows that stand at these places; any row for a place that is no member's."""
         return self._order[place.clamp(max=len(self._order) - 1)]
 
+    def joined(
+        self, label: Int[Tensor, "m c"], asked: Int[Tensor, "b c"], most: int
+    ) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]] | None:
+        """Query and row of every pair that some clustering joins, or nothing where there are more than `most`."""
+        start, size = self.find(label, asked)
+        if int(size.sum()) > most:
+            return None
+        which, slot = _ragged(size.T.flatten(), start.T.flatten())
+        return which % max(1, len(asked)), self.rows(slot)
+
     def _sort(self, label: Int[Tensor, "m c"]) -> None:
         parts = [_Sorted.of(column) for column in label.T]
         self._label, self._version, self._order = label, label._version, torch.cat([part.order for part in parts])

@@ -5,6 +5,7 @@ b: queries   n: keys scored
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool
 from torch import Tensor
 
@@ -12,6 +13,9 @@ from vantage.negatives.rule import PairRule
 from vantage.records import Keys, Scores
 
 __all__ = ["OtherClusters", "OtherImages", "OwnCluster"]
+
+
+_FEW = 64  # where the index names fewer than a 64th of the pairs, marking them is cheaper than comparing all labels
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,12 @@ class OwnCluster(PairRule):
 
 def _apart(scores: Scores, query: Keys, pool: Keys) -> Bool[Tensor, "b n"]:
     """Whether every clustering gives the images different labels; a clustering at a time, to save memory."""
+    if pool.members is not None and scores.key.stride(0) == 0 and scores.key.shape[1] == len(pool):
+        joined = pool.members.joined(pool.clusters, query.clusters, scores.keep.numel() // _FEW)
+        if joined is not None:
+            apart = torch.ones_like(scores.keep, memory_format=torch.contiguous_format)
+            apart[joined] = False
+            return apart
     (mine, theirs), *others = zip(query.clusters.T, pool.clusters.T, strict=True)
     apart = scores.of(theirs) != mine[:, None]
     for mine, theirs in others:

@@ -53,8 +53,8 @@ def columns_within(
     long row it is only seen that they lie below a bound, which a sample of the row gives."""
     if outer <= inner:
         return np.empty(0, np.int64)
-    near = value >= _bound(value, keep, outer)
-    column = np.flatnonzero(np.logical_and(near, keep, out=near))
+    near = np.flatnonzero(value >= _bound(value, keep, outer))
+    column = near[keep[near]]
     if len(column) < outer:  # the sample misled
         column = np.flatnonzero(keep)
     column = column[_top(value[column], outer)]
