@@ -47,6 +47,31 @@ class TinyFeatures(nn.Sequential):
         self.width = channels
 
 
+@dataclass(frozen=True)
+class TinyMaps:
+    """Two convolutions whose maps can be seen."""
+
+    in_channels: int = 3
+
+    def build(self) -> nn.Module:
+        return TinyMapsNetwork(self.in_channels)
+
+
+class TinyMapsNetwork(nn.Module):
+    width: int = 6
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(in_channels, 4, 3, 2, 1), nn.Conv2d(4, 6, 3, 2, 1)
+
+    def maps(self, images: torch.Tensor) -> list[torch.Tensor]:
+        first = self.first(images).relu()
+        return [first, self.second(first).relu()]
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.maps(images)[-1].mean((2, 3))
+
+
 ALLOW = ("tiny",)
 """What the settings of a tiny run need imported."""
 

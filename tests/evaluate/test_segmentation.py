@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from references import segmentation as reference
-from tiny import kept_run, tiny_run, work
+from tiny import TinyMaps, kept_run, tiny_run, work
 
 from vantage.cli import main
 from vantage.data.masked import open_masked, split_masked
@@ -27,32 +27,8 @@ from vantage.evaluate.segmentation import Segmentation
 from vantage.trained import load, random_encoder, raw_pixels
 from vantage.views.statistics import Statistics
 
-
-@dataclass(frozen=True)
-class Two:
-    """Two convolutions, whose maps can be seen: quicker than a ResNet."""
-
-    def build(self) -> torch.nn.Module:
-        return TwoMaps()
-
-
-class TwoMaps(torch.nn.Module):
-    width: int = 6
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second = torch.nn.Conv2d(3, 4, 3, 2, 1), torch.nn.Conv2d(4, 6, 3, 2, 1)
-
-    def maps(self, images: torch.Tensor) -> list[torch.Tensor]:
-        first = self.first(images).relu()
-        return [first, self.second(first).relu()]
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.maps(images)[-1].mean((2, 3))
-
-
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
-SMALL = replace(tiny_run(), encoders=Shared(Encoder(Two(), Linear(8))))
+SMALL = replace(tiny_run(), encoders=Shared(Encoder(TinyMaps(), Linear(8))))
 QUICK = Segmentation(size=16, width=8, epochs=2, batch=4)
 PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
 
@@ -264,6 +240,14 @@ def test_one_class_is_none(tmp_path: Path) -> None:
         Image.fromarray(np.full((24, 28), 255, np.uint8)).save(file)
     with pytest.raises(DataError, match="no mask names a class"):
         open_masked(place)
+
+
+def test_a_class_without_training_pixels_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
+    train, test = source.some(torch.tensor([0, 2, 4])), source.some(torch.tensor([1, 3, 6]))
+    found = QUICK(random_encoder(SMALL), train, test, work(tmp_path))
+    told = "warning: no pixel of the training masks is of green: test pixels of it count as wrong\n"
+    assert capsys.readouterr().err == told and found.details["IoU"]["green"] == 0.0
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4])

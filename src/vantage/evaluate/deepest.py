@@ -10,9 +10,10 @@ from jaxtyping import Float, Int8
 from torch import Tensor
 
 from vantage.data.source import Source, Subset, labels_of, marks_in, marks_of
-from vantage.embedding import Work, features_of, in_evaluation
+from vantage.embedding import Work, in_evaluation
 from vantage.encoders.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.errors import UserError
+from vantage.evaluate.labelled import finite_features
 from vantage.trained import Trained
 from vantage.views.evaluation import Straight
 
@@ -62,18 +63,17 @@ def marked(trained: Trained, source: Source, work: Work) -> MarkedFeatures:
     """Features and marks of the images of a source, cached. Of a source with one class an image those without a class
     are left out. Raises `UserError` where no image shows a class.
     """
+    count = len(source)
     if marks_in(source) is None:
         known = (labels_of(source) >= 0).nonzero().squeeze(1)
         source = source if len(known) == len(source) else Subset(source, known)
     mark = marks_of(source)
     if not (mark == 1).any():
         raise UserError(
-            f"none of the {len(mark)} images is known to show a class: put each class in a folder of its own, name"
+            f"none of the {count} images is known to show a class: put each class in a folder of its own, name"
             " classes in a list file (one an image) or in a table (.csv, several an image)"
         )
-    vector = features_of(trained, source, work)
-    if not bool(vector.isfinite().all()):
-        raise UserError(f"features of {trained.name} are not all finite: the network diverged; take another checkpoint")
+    vector = finite_features(trained, source, work)
     vector = vector / (torch.linalg.vector_norm(vector, dim=1, keepdim=True) + _EPSILON)
     names = source.classes or tuple(str(number) for number in range(mark.shape[1]))
     return MarkedFeatures(vector, mark, names)

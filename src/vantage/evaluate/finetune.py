@@ -18,7 +18,7 @@ from vantage.data.source import Source, Subset, hash_of
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy
-from vantage.evaluate.labelled import with_labels
+from vantage.evaluate.labelled import check_classes, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.tuning import Course, tune
 from vantage.trained import Trained
@@ -89,9 +89,8 @@ class FineTune:
         cache keeps, and ends as one that was never stopped."""
         train, label = with_labels(train)
         test, wanted = with_labels(test)
+        check_classes(label, wanted, test.classes, work.teller)
         classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
-        if classes < 2:
-            raise UserError(f"there is one class ({', '.join(train.classes)}), so nothing to tell apart: give several")
         before, found, losses, count = trained.digest(), [], [], 0
         for sample in range(self.samples):
             seed = draws.mix(self.seed, sample) if sample else self.seed

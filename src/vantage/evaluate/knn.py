@@ -18,7 +18,7 @@ from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy, best_classes
-from vantage.evaluate.labelled import Labelled, labelled, with_labels
+from vantage.evaluate.labelled import Labelled, check_classes, labelled, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 
@@ -54,7 +54,7 @@ class KNN:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
-        self._check(_count(train))
+        self._check(len(_checked(train, test, work)))
         known, asked = labelled(trained, train, work), labelled(trained, test, work)
         guess = self.predict(known.vector, known.label, asked.vector, _classes(known, asked))
         return Outcome(accuracy(guess, asked.label, _classes(known, asked)).measures(), known.count, asked.count, {})
@@ -93,6 +93,7 @@ class NearestNeighbour:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
+        _checked(train, test, work)
         known, asked = labelled(trained, train, work), labelled(trained, test, work)
         guess = self.predict(known.vector, known.label, asked.vector)
         share = accuracy(guess[:, None], asked.label, _classes(known, asked))
@@ -154,5 +155,8 @@ def _classes(known: Labelled, asked: Labelled) -> int:
     return max(known.classes, asked.classes)
 
 
-def _count(source: Source) -> int:
-    return len(with_labels(source)[1])
+def _checked(train: Source, test: Source, work: Work) -> Int[Tensor, "n"]:
+    """Labels of the training images; sets that cannot be judged are refused before an image is looked at."""
+    label = with_labels(train)[1]
+    check_classes(label, with_labels(test)[1], test.classes, work.teller)
+    return label

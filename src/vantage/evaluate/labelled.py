@@ -14,9 +14,19 @@ from vantage import draws
 from vantage.data.source import Source, Subset, labels_of, marks_in, stamp_of
 from vantage.embedding import Work, features_of
 from vantage.errors import UserError
+from vantage.progress import Teller
 from vantage.trained import Trained
 
-__all__ = ["Labelled", "Renumbered", "check_apart", "check_classes", "held_out", "labelled", "with_labels"]
+__all__ = [
+    "Labelled",
+    "Renumbered",
+    "check_apart",
+    "check_classes",
+    "finite_features",
+    "held_out",
+    "labelled",
+    "with_labels",
+]
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,15 @@ def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
     part, label = with_labels(source)
     device = work.place()
     classes = max(len(source.classes), int(label.max()) + 1)
-    return Labelled(features_of(trained, part, work).to(device), label.to(device), classes)
+    return Labelled(finite_features(trained, part, work).to(device), label.to(device), classes)
+
+
+def finite_features(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
+    """Features of every image, cached. Raises `UserError` where one is no number."""
+    vector = features_of(trained, source, work)
+    if not bool(vector.isfinite().all()):
+        raise UserError(f"features of {trained.name} are not all finite: the network diverged; take another checkpoint")
+    return vector
 
 
 def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
@@ -110,10 +128,13 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
     return (source, label) if len(known) == len(label) else (Subset(source, known), label[known])
 
 
-def check_classes(label: Int[Tensor, "n"], test_label: Int[Tensor, "m"]) -> None:
+def check_classes(
+    label: Int[Tensor, "n"], test_label: Int[Tensor, "m"], names: tuple[str, ...], teller: Teller
+) -> None:
     """Refuse, with a `UserError`, training images of one class only, and test images of no class that was trained.
 
-    A class of the test images that no training image has is no mistake: its images count as wrong.
+    A class of the test images that no training image has is no mistake: its images count as wrong, and its name, of
+    the `names` that labels count, is told.
     """
     known = label.unique()
     if len(known) < 2:
@@ -121,10 +142,18 @@ def check_classes(label: Int[Tensor, "n"], test_label: Int[Tensor, "m"]) -> None
             f"all {len(label)} labelled training images are of one class, so there is nothing to tell apart: give"
             " images of two classes or more"
         )
-    if not torch.isin(test_label, known).any():
+    alien = ~torch.isin(test_label, known)
+    if alien.all():
         raise UserError(
             f"none of the {len(test_label)} test images is of a class that the training images have: name sets with the"
             " same classes (a folder of each name)"
+        )
+    if alien.any():
+        lacking = [names[number] if number < len(names) else str(number) for number in test_label[alien].unique()]
+        shown = ", ".join(lacking[:5]) + (" …" if len(lacking) > 5 else "")
+        teller.warn(
+            f"no training image is of {shown}: the {int(alien.sum())} test images of {len(lacking)} such class"
+            f"{'es' if len(lacking) > 1 else ''} (of {len(test_label)}) count as wrong"
         )
 
 

@@ -14,7 +14,7 @@ from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy, best_classes
-from vantage.evaluate.labelled import held_out, labelled
+from vantage.evaluate.labelled import check_classes, held_out, labelled, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 
@@ -52,6 +52,7 @@ class LinearCached:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, count on `test`."""
+        check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.teller)
         known, asked = labelled(trained, train, work), labelled(trained, test, work)
         classes = max(known.classes, asked.classes)
         mean, deviation = known.vector.mean(0), known.vector.std(0, correction=0)

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.source import Source, Subset, labels_of
-from vantage.embedding import Work, features_of
+from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.evaluation import split
 from vantage.evaluate.knn import nearest
-from vantage.evaluate.labelled import check_classes, with_labels
+from vantage.evaluate.labelled import check_classes, finite_features, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 
@@ -59,7 +59,7 @@ class Retrieval:
         """Look every test image up among the training images."""
         train, label = with_labels(train)
         test, test_label = with_labels(test)
-        check_classes(label, test_label)
+        check_classes(label, test_label, test.classes, work.teller)
         found = neighbours(trained, train, test, self.k, work)
         assert found.right is not None
         precision = 100.0 * found.right.double().mean(1)
@@ -80,7 +80,7 @@ def neighbours(trained: Trained, train: Source, test: Source, k: int, work: Work
     if not len(test):
         raise UserError("retrieval: there is no image to look up; name a test set with images")
     place = work.place()
-    bank, query = (features_of(trained, source, work).to(place) for source in (train, test))
+    bank, query = (finite_features(trained, source, work).to(place) for source in (train, test))
     parts = list(nearest(bank, query, k))
     cosine, number = (torch.cat([part[place] for part in parts]).cpu() for place in (0, 1))
     label, test_label = labels_of(train), labels_of(test)

@@ -84,7 +84,8 @@ class Segmentation:
         known, asked = _with_masks(train), _with_masks(test)
         before, size = trained.digest(), self.size or trained.view.size
         squares = Squares(known, size, work)
-        _check_classes(squares.present(), known.classes)
+        present = squares.present()
+        _check_classes(present, known.classes)
         maps = FeatureMaps(trained, self.depth, squares, self.flip > 0, work)
         decoder = self._trained_decoder(maps, work)
         once = replace(work, resident_bytes=0)  # test images are passed over one time
@@ -94,6 +95,9 @@ class Segmentation:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
         if not confusion.count.sum():
             raise DataError(f"no pixel of the {len(asked)} test images has a class: all are {IGNORED}")
+        asked_for = confusion.present().nonzero().flatten().tolist()
+        if lacking := ", ".join(known.classes[number] for number in asked_for if number not in present):
+            work.teller.warn(f"no pixel of the training masks is of {lacking}: test pixels of it count as wrong")
         found = zip(known.classes, confusion.intersection_over_union().tolist(), strict=True)
         details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in found}}
         return Outcome(confusion.measures(), len(known), len(asked), {}, details)

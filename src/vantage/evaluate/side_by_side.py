@@ -147,7 +147,7 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
     trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     train, label = with_labels(train)
     test, test_label = with_labels(test)
-    check_classes(label, test_label)
+    check_classes(label, test_label, test.classes, work.teller)
     classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
     choosing = plan.rates if len(plan.rates) * len(depths) > 1 else ()
     held = held_out(label, _HELD_OUT, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)

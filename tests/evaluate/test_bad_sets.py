@@ -1,0 +1,149 @@
+"""Sets that cannot be judged, by every protocol that reads labels: what is said of them, and what counts as wrong."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import TinyMaps, images, tiny_run, work
+
+from vantage.data.arrays import Arrays
+from vantage.encoders import Encoder, PerView, Shared
+from vantage.encoders.heads import Linear
+from vantage.errors import UserError
+from vantage.evaluate import (
+    KNN,
+    PROTOCOLS,
+    SVM,
+    EvaluationProtocol,
+    FineTune,
+    LinearCached,
+    LinearCMC,
+    LinearMoCo,
+    LinearMulti,
+    LinearPyContrast,
+    LinearRing,
+    LowShot,
+    LowShotChosen,
+    NearestNeighbour,
+    Retrieval,
+)
+from vantage.evaluate.labelled import Renumbered
+from vantage.progress import QuietTeller
+from vantage.recipes import cmc
+from vantage.trained import Trained, random_encoder
+
+NAMED: list[EvaluationProtocol] = [
+    KNN(5), NearestNeighbour(), Retrieval(5), LinearMoCo(rates=(1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),
+    LinearCMC((1.0,), epochs=1), LinearRing(epochs=1), LinearMulti(epochs=1), LinearCached((1e-2,)),
+    FineTune(fraction=1.0, epochs=1, batch=16, head_rate=0.1),
+]  # fmt: skip
+"""One class an image, of which some may be unknown."""
+BY_CLASS: list[EvaluationProtocol] = [
+    SVM(costs=(1.0,)), LowShot((1,), 1, 1, costs=(1.0,)), LowShotChosen((1,), 1, 1, costs=(1.0,)),
+]  # fmt: skip
+"""A precision for each class, which needs images with it."""
+
+every = pytest.mark.parametrize("protocol", NAMED + BY_CLASS, ids=lambda protocol: protocol.name)
+naming = pytest.mark.parametrize("protocol", NAMED, ids=lambda protocol: protocol.name)
+by_class = pytest.mark.parametrize("protocol", BY_CLASS, ids=lambda protocol: protocol.name)
+
+
+@dataclass
+class Heard(QuietTeller):
+    """Keeps what is warned of."""
+
+    told: list[str] = field(default_factory=list)
+
+    def warn(self, text: str) -> None:
+        self.told.append(text)
+
+
+def judge(
+    protocol: EvaluationProtocol, train: Arrays, test: Arrays, folder: Path
+) -> tuple[dict[str, float], list[str]]:
+    """Measures and warnings; the test labels count the training classes by name, as in `evaluate`."""
+    heard = Heard()
+    found = protocol(seen_by(protocol), train, Renumbered(test, train.classes), replace(work(folder), teller=heard))
+    return dict(found.measures), heard.told
+
+
+def seen_by(protocol: EvaluationProtocol) -> Trained:
+    if isinstance(protocol, LinearCMC):
+        pair = (Encoder(TinyMaps(1), Linear(8)), Encoder(TinyMaps(2), Linear(8)))
+        return random_encoder(replace(cmc(32), encoders=PerView(pair)))
+    return random_encoder(tiny_run(Shared(Encoder(TinyMaps(), Linear(8)))))
+
+
+def named(source: Arrays, *names: str) -> Arrays:
+    """The same images, the class of each by its name."""
+    labels = [names[source.label(number) or 0] for number in range(len(source))]
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(len(source))])
+    return Arrays(pixels, np.array(labels), "named")
+
+
+def test_no_protocol_is_forgotten() -> None:
+    assert {type(protocol) for protocol in NAMED + BY_CLASS} == set(PROTOCOLS)
+
+
+@every
+def test_one_class_is_nothing_to_tell_apart(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    train, test = named(images(12, 0, 1), "ant"), named(images(8, 1, 2), "ant", "bee")
+    with pytest.raises(UserError, match="of one class|no training image knows") as problem:
+        judge(protocol, train, test, tmp_path)
+    assert "give images of two classes" in str(problem.value) or "bee" in str(problem.value)
+
+
+@every
+def test_sets_without_a_common_class(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    train, test = named(images(12, 0, 2), "ant", "bee"), named(images(8, 1, 2), "cow", "dog")
+    with pytest.raises(UserError, match="none of the 8 test images is of a class|no training image knows .cow, dog."):
+        judge(protocol, train, test, tmp_path)
+
+
+@naming
+def test_a_class_that_was_not_trained_counts_as_wrong_and_is_told(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    train, test = named(images(12, 0, 2), "ant", "bee"), named(images(12, 1, 4), "ant", "bee", "cow", "dog")
+    measures, told = judge(protocol, train, test, tmp_path)
+    assert told == ["no training image is of cow, dog: the 6 test images of 2 such classes (of 12) count as wrong"]
+    assert all(value <= 50 for name, value in measures.items() if name in ("top-1", "precision at 5"))
+    _, told = judge(protocol, train, named(images(8, 1, 2), "ant", "bee"), tmp_path)
+    assert told == []
+
+
+@by_class
+def test_a_class_without_training_or_test_images_has_no_precision(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    two, three = named(images(12, 0, 2), "ant", "bee"), named(images(12, 1, 3), "ant", "bee", "cow")
+    with pytest.raises(UserError, match=r"the test images show classes that no training image knows \(cow\)"):
+        judge(protocol, two, three, tmp_path)
+    with pytest.raises(UserError, match="no test image shows cow, so average precision is undefined there"):
+        judge(protocol, three, two, tmp_path)
+
+
+@every
+@pytest.mark.parametrize("which", [0, 1])
+def test_images_without_labels(protocol: EvaluationProtocol, which: int, tmp_path: Path) -> None:
+    sets = [images(12, 0, 2), images(8, 1, 2)]
+    pixels = np.stack([sets[which].image(number).permute(1, 2, 0).numpy() for number in range(len(sets[which]))])
+    sets[which] = Arrays(pixels, None, "nameless")
+    one, other = "needs labels, but none of the {} images has one", "none of the {} images is known to show a class"
+    with pytest.raises(UserError, match=f"{one}|{other}".replace("{}", str((12, 8)[which]))):
+        judge(protocol, sets[0], sets[1], tmp_path)
+
+
+@every
+def test_fewer_images_than_are_needed(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    if isinstance(protocol, KNN | Retrieval):
+        with pytest.raises(UserError, match="smaller k|choose k of at most 4"):
+            judge(protocol, images(4, 0, 2), images(8, 1, 2), tmp_path)
+    else:  # two images of each class can be learned
+        assert judge(protocol, images(4, 0, 2), images(8, 1, 2), tmp_path)[0]
+
+
+@pytest.mark.parametrize("protocol", [*NAMED[:3], NAMED[8], *BY_CLASS], ids=lambda protocol: protocol.name)
+def test_a_network_that_diverged_is_told(protocol: EvaluationProtocol, tmp_path: Path) -> None:
+    trained = seen_by(protocol)
+    next(trained.backbone.parameters()).fill_(torch.nan)
+    with pytest.raises(UserError, match="features of random encoder are not all finite: the network diverged"):
+        protocol(trained, images(12, 0, 2), images(8, 1, 2), work(tmp_path))
