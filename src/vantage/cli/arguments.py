@@ -4,7 +4,7 @@ import contextlib
 import inspect
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ from tyro.constructors import ConstructorRegistry, StructConstructorSpec, Struct
 
 from vantage.cli.fields import REQUIRED, Leaf
 from vantage.cli.suggestions import did_you_mean
+from vantage.cli.values import misfit, takes_several
 from vantage.errors import UserError
 
 __all__ = ["EVERYWHERE", "Command", "Parsed", "parse", "wants_help"]
@@ -84,9 +85,10 @@ def parse(command: Command, known: Iterable[Leaf], words: Sequence[str], also: I
     except SystemExit as end:
         if not end.code:
             raise
-        raise UserError(f"{_unboxed(told.getvalue())} (see {command.name} --help)") from None
+        found = next(_misfits(known, words), None) or _unboxed(told.getvalue())
+        raise UserError(f"{found} (see {command.name} --help)") from None
     if rest and not also:
-        raise UserError(f"{command.verb} does not know what {rest[0]!r} is for: every option begins with --name")
+        raise UserError(f"{command.verb} does not know what {rest[0]!r} is for: {_stray(rest[0], words, flags, known)}")
     asked = frozenset(flags[flag] for flag in written if flag in flags)
     return Parsed({leaf.path: _at(values, leaf.path) for leaf in known}, asked)
 
@@ -111,6 +113,37 @@ def _check(
     for leaf in known:
         if leaf.value is REQUIRED and not leaf.positional and leaf.path not in asked:
             raise UserError(f"{command.verb} needs --{leaf.path.replace('_', '-')}: {leaf.help}")
+
+
+def _stray(word: str, words: Sequence[str], flags: Mapping[str, str], known: Iterable[Leaf]) -> str:
+    """Why a word has no place."""
+    flag = ""
+    for one in words:
+        name, equals, value = one.partition("=")
+        flag = name if name.startswith("--") else flag
+        if one == word or equals and value == word:
+            break
+    leaf = next((leaf for leaf in known if leaf.path == flags.get(_flag(flag))), None)
+    if leaf is not None and leaf.annotation is bool:
+        return f"{flag} is written alone, without a value"
+    if leaf is not None and not takes_several(leaf.annotation):
+        return f"{flag} takes one value"
+    return "every option begins with --name"
+
+
+def _misfits(known: Iterable[Leaf], words: Sequence[str]) -> Iterator[str]:
+    """The flags whose values do not fit their fields."""
+    flags = {flag: leaf for leaf in known for flag in flags_of(leaf) if leaf.annotation is not bool}
+    starts = [place for place, word in enumerate(words) if word.startswith("--")]
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+        flag, equals, value = words[start].partition("=")
+        if _flag(flag) in flags:
+            annotation = flags[_flag(flag)].annotation
+            written = (
+                [value] if equals else words[start + 1 : end if takes_several(annotation) else min(end, start + 2)]
+            )
+            if told := misfit(annotation, written):
+                yield f"{' '.join((flag, *written))}: {told}"
 
 
 def _flag(word: str) -> str:

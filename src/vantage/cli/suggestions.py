@@ -22,6 +22,7 @@ _ELSEWHERE = {
     "fp16": "precision",
     "amp": "precision",
     "output": "out",
+    "data": "sets",
     "output-dir": "out",
 }
 """What other programs call our fields, by the last part of a name."""
@@ -36,7 +37,9 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     if not near:
         ends = difflib.get_close_matches(last, {_last(name) for name in known}, 1, 0.75)
         near = [name for name in known if ends and _last(name) == ends[0]]
-    near = near or difflib.get_close_matches(word, known, 1, 0.5)
+    if not near:  # the dashes that all flags have make none alike
+        plain = {name.lstrip("-"): name for name in known}
+        near = [plain[name] for name in difflib.get_close_matches(word.lstrip("-"), plain, 1, 0.5)]
     if not near:
         return otherwise
     more = f" (or {len(near) - 2} more)" if len(near) > 2 else ""

@@ -1,0 +1,127 @@
+"""A place that results cannot go to is told in a line with status 2: at once where it can be seen, else at the end."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import images, kept_run, tiny_run
+
+from vantage.cli import main
+
+COMMANDS = {
+    "evaluate knn RUN --data DATA --k 3": "result.json",
+    "evaluate segmentation RUN --data DATA#DATA": "result.json",
+    "evaluate detection RUN --data DATA": "result.json",
+    "evaluate transfer RUN --sets a=DATA --by knn --k 3": "table.md",
+    "evaluate retrieval RUN --data DATA --k 3 --rows 2": "picture.png",
+    "compare RUN --data DATA --protocols nearest-neighbour": "table.tex",
+    "views show simclr --data DATA --images 2 --size 32": "picture.png",
+    "shots SHOTS": "picture.svg",
+}
+"""Verbs and what they write."""
+WORKING = [words for words in COMMANDS if "segmentation" not in words and "detection" not in words]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("places")
+    kept_run(folder / "run", tiny_run())
+    source = images(15, 0, 3)
+    pixels = torch.stack([source.image(number) for number in range(15)]).permute(0, 2, 3, 1).numpy()
+    np.savez(folder / "images.npz", images=pixels, labels=np.arange(15) % 3)
+    outcome = {"measures": {"mAP": 20.0}, "details": {"shots": {"1": [10.0, 30.0]}}}
+    record = {"protocol": "lowshot", "version": 1, "outcomes": {"a": outcome}}
+    (folder / "lowshot.json").write_text(json.dumps(record))
+    return {"RUN": str(folder / "run"), "DATA": str(folder / "images.npz"), "SHOTS": str(folder / "lowshot.json")}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+
+
+def told(words: str, places: dict[str, str], out: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The mistake that a call ends with."""
+    for name, place in places.items():
+        words = words.replace(name, place)
+    assert main(["--import", "tiny", *words.split(), "--out", str(out), "--quiet"]) == 2
+    heard = capsys.readouterr().err
+    assert heard.startswith("vantage: ") and heard.count("\n") == 1, heard
+    return heard
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words.split()[:2]))
+def test_a_place_that_cannot_be_is_told_at_once(
+    words: str,
+    places: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("vantage.feed.open_images", None)  # no image is looked at
+    name = COMMANDS[words]
+    assert f"there is no folder {tmp_path}/no/where" in told(words, places, tmp_path / "no" / "where" / name, capsys)
+    (tmp_path / name).mkdir()
+    assert f"--out {tmp_path / name} is a folder: name a file" in told(words, places, tmp_path / name, capsys)
+    (tmp_path / name).rmdir()
+    monkeypatch.setattr(os, "access", lambda place, mode: not (Path(place) == tmp_path and mode & os.W_OK))
+    assert f"you may not write to the folder {tmp_path};" in told(words, places, tmp_path / name, capsys)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("words", WORKING, ids=lambda words: " ".join(words.split()[:2]))
+def test_a_full_disk_is_told_and_leaves_the_old_file(
+    words: str,
+    places: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / COMMANDS[words]
+    out.write_text("the old one")
+    flush = os.fsync
+
+    def full(handle: int) -> None:
+        """No room for what lies beside the old file; elsewhere there is."""
+        if os.path.dirname(os.readlink(f"/proc/self/fd/{handle}")) == str(tmp_path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "could not be written to" in (heard := told(words, places, out, capsys)) and "No space left" in heard
+    assert out.read_text() == "the old one" and {path.name for path in tmp_path.iterdir()} <= {out.name, "cache"}
+
+
+def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
+    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Path(places["RUN"])
+    words = ["--import", "tiny", "evaluate", "knn", str(run), "--data", places["DATA"], "--k", "3", "--quiet"]
+    monkeypatch.setattr("vantage.feed.open_images", None)
+    monkeypatch.setattr(os, "access", lambda place, mode: run not in (Path(place), Path(place).parent))
+    assert main(words) == 2
+    assert f"results are kept in {run / 'evaluations'}: you may not write" in (heard := capsys.readouterr().err)
+    assert "name a file with --out" in heard
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "pretrain simclr --data DATA",
+        "views learn unsupervised --data DATA",
+        "analyse similarity RUN --data DATA",
+        "analyse optimal-toy",
+        "analyse views crop --data DATA",
+        "reproduce infomin-table-4 --digits DATA --test-digits DATA --backgrounds DATA --test-backgrounds DATA",
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_told_at_once(
+    words: str, places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    heard = told(words, places, tmp_path / "file" / "below", capsys)
+    assert f"--out {tmp_path}/file/below cannot be made: {tmp_path}/file is a file: give a folder" in heard
