@@ -16,13 +16,13 @@ from vantage.data import Subset
 from vantage.embedding import batches
 from vantage.encoders.normalisation import SplitBatchNorm
 from vantage.errors import UserError
-from vantage.evaluate import FineTune, accuracy, evaluate, tuning
+from vantage.evaluate import FineTune, Outcome, accuracy, evaluate, finetune, tuning
 from vantage.evaluate.accuracy import best_classes
 from vantage.evaluate.crops import epochs_of
 from vantage.evaluate.finetune import named_in, share_of_each_class
 from vantage.evaluate.linear import training_view
 from vantage.evaluate.tuning import Course, tune
-from vantage.trained import load, random_encoder, raw_pixels
+from vantage.trained import Trained, load, random_encoder, raw_pixels
 
 
 def test_the_papers_values_are_the_default() -> None:
@@ -146,6 +146,43 @@ def test_samples_tell_their_spread(tmp_path: Path) -> None:
     assert len(each) == 3 and found.train_images == 18
 
 
+def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = FineTune(fraction=0.2, samples=3, epochs=1, batch=16, backbone_rate=0.05, head_rate=0.2)
+    train, test, courses, stop = images(60, 0), images(30, 1), list[Course](), 3
+
+    def counted(course: Course, *rest: object) -> tuning.Tuned:
+        courses.append(course)
+        if len(courses) == stop:
+            raise KeyboardInterrupt
+        return tune(course, *rest)  # pyright: ignore[reportArgumentType]
+
+    def found(protocol: FineTune, encoder: Trained, folder: str) -> Outcome:
+        return protocol(encoder, train, test, work(tmp_path / folder))
+
+    trained = random_encoder(tiny_run())
+    whole = found(protocol, trained, "whole")
+    monkeypatch.setattr(finetune, "tune", counted)
+    with pytest.raises(KeyboardInterrupt):
+        found(protocol, trained, "cut")
+    stop = 0
+    assert found(protocol, trained, "cut") == whole and [course.seed for course in courses[2:]] == [courses[2].seed] * 2
+    more = found(replace(protocol, samples=4), trained, "cut")
+    assert more.details["samples"][:3] == whole.details["samples"] and len(courses) == 5
+    found(replace(protocol, seed=1), trained, "cut")
+    found(protocol, random_encoder(tiny_run(), 1), "cut")
+    assert len(courses) == 5 + 3 + 3
+    train = images(60, 2)
+    assert found(protocol, trained, "cut") != whole and len(courses) == 14
+
+
+def test_another_list_under_the_same_name_is_another_training(tmp_path: Path) -> None:
+    source, file = images(30, 0), tmp_path / "list.txt"
+    protocol = FineTune(names=str(file), epochs=1, backbone_rate=0.01, head_rate=0.1)
+    for count in (3, 5):
+        file.write_text("\n".join(source.name(number) for number in range(count)))
+        assert protocol(random_encoder(tiny_run()), source, images(9, 1), work(tmp_path)).train_images == count
+
+
 def test_names_in_a_file_are_trained_on(tmp_path: Path) -> None:
     source = images(30, 0)
     (tmp_path / "list.txt").write_text(f"{source.name(4)}\n\n{source.name(2)}\n{source.name(4)}\n{source.name(9)}\n")
@@ -195,8 +232,8 @@ def test_what_cannot_be_tuned_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="one class"):
         FineTune()(trained, images(12, 0, classes=1), images(6, 1, classes=1), there)
     with pytest.raises(UserError, match=r"diverged in epoch \d: the loss is .* choose lower rates"):
-        rates = {"backbone_rate": 1e20, "head_rate": 1e20}
-        FineTune(fraction=1.0, epochs=3, batch=8, **rates)(trained, images(24, 0), images(6, 1), there)
+        protocol = FineTune(fraction=1.0, epochs=3, batch=8, backbone_rate=1e20, head_rate=1e20)
+        protocol(trained, images(24, 0), images(6, 1), there)
     (tmp_path / "one.txt").write_text(images(12, 0).name(3))
     with pytest.raises(UserError, match="1 image is too few"):
         FineTune(names=str(tmp_path / "one.txt"))(trained, images(12, 0), images(6, 1), there)

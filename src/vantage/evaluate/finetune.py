@@ -1,10 +1,10 @@
 """Fine-tuning of a copy of the backbone with a linear classifier, on all labelled images or on a few of each class.
 
-n: images   k: images that are trained on
+n: images   m: test images   k: images that are trained on
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, ClassVar
@@ -14,7 +14,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.source import Source, Subset, hash_of
+from vantage.data.cache import read_json, try_write_json
+from vantage.data.source import Source, Subset, cache_key, hash_of
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy
@@ -86,27 +87,49 @@ class FineTune:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train a copy on images of `train`, count on `test`. A stopped training goes on after the last epoch that the
-        cache keeps, and ends as one that was never stopped."""
+        cache keeps, and ends as one that was never stopped; samples that are done are kept there and not done again."""
         train, label = with_labels(train)
         test, wanted = with_labels(test)
         check_classes(label, wanted, test.classes, work.teller)
-        classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
-        before, found, losses, count = trained.digest(), [], [], 0
+        classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), trained.digest()
+        kept = work.cache / "finetune" / f"{self._key(trained, train, label, test, wanted, work)}.json"
+        stored = read_json(kept)
+        done: dict[str, Any] = stored if isinstance(stored, dict) else {}
         for sample in range(self.samples):
+            if str(sample) in done:
+                continue
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)
-            part, count = Subset(train, rows), len(rows)
-            tuned = tune(self._course(len(rows) / len(train), seed), trained, part, label[rows], classes, work)
-            guess = tuned.predict(trained, test, work)
-            found.append(accuracy(guess, wanted, classes).measures())
-            losses.append(tuned.losses)
+            course = self._course(len(rows) / len(train), seed)
+            tuned = tune(course, trained, Subset(train, rows), label[rows], classes, work)
+            measures = accuracy(tuned.predict(trained, test, work), wanted, classes).measures()
+            done[str(sample)] = {"measures": measures, "losses": tuned.losses, "images": len(rows)}
+            try_write_json(kept, done)
         if trained.digest() != before:
             raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
+        found = [done[str(sample)] for sample in range(self.samples)]
+        measured = [one["measures"] for one in found]
         chosen: dict[str, float | int | str | list[float]] = {"by": "the protocol"}
-        details: dict[str, Any] = {"samples": found, "losses": losses}
+        details: dict[str, Any] = {"samples": measured, "losses": [one["losses"] for one in found]}
         if self.names:
-            details["names"] = hash_of([Path(self.names).read_bytes()])
-        return Outcome(_measures(found), count, len(wanted), chosen, details)
+            details["names"] = hash_of([_bytes(self.names)])
+        return Outcome(_measures(measured), found[-1]["images"], len(wanted), chosen, details)
+
+    def _key(
+        self,
+        trained: Trained,
+        train: Source,
+        label: Int[Tensor, "n"],
+        test: Source,
+        wanted: Int[Tensor, "m"],
+        work: Work,
+    ) -> str:
+        """Of all that a sample depends on; how many there are is nothing to it."""
+        facts = (
+            trained.digest(), repr(trained.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
+            str((label.tolist(), wanted.tolist())), work.place().type, torch.__version__,
+        )  # fmt: skip
+        return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
 
     def _rows(self, train: Source, label: Int[Tensor, "n"], seed: int) -> Int[Tensor, "k"]:
         rows = named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
@@ -152,6 +175,14 @@ def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
         example = f", such as {bad[0]!r} (the set has names such as {source.name(0)!r})" if bad else ""
         raise UserError(f"{words}{example}: name each image once, as the set does")
     return torch.tensor(sorted(numbers[0] for numbers in found))
+
+
+def _bytes(names: str) -> bytes:
+    """What a file of names holds; nothing where there is none, which is told where it is read."""
+    try:
+        return Path(names).read_bytes() if names else b""
+    except OSError:
+        return b""
 
 
 def _measures(found: list[dict[str, float]]) -> Mapping[str, float]:
