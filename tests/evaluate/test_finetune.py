@@ -16,7 +16,7 @@ from vantage.data import Subset
 from vantage.embedding import batches
 from vantage.encoders.normalisation import SplitBatchNorm
 from vantage.errors import UserError
-from vantage.evaluate import FineTune, Outcome, accuracy, evaluate, finetune, tuning
+from vantage.evaluate import FineTune, Outcome, accuracy, evaluate, finetune, kept_state, tuning
 from vantage.evaluate.accuracy import best_classes
 from vantage.evaluate.crops import epochs_of
 from vantage.evaluate.finetune import named_in, share_of_each_class
@@ -110,7 +110,7 @@ def test_a_stopped_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch
     trained, source = random_encoder(tiny_run()), images(24, 0)
     label, course = torch.tensor([0, 1, 2] * 8), Course(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     whole = tune(course, trained, source, label, 3, work(tmp_path / "whole"))
-    monkeypatch.setattr(tuning, "_SECONDS_BETWEEN_STATES", -1.0)
+    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
     plain = tuning._State.epoch
 
     def stopping(state: tuning._State, *rest: object) -> float:

@@ -17,7 +17,7 @@ from vantage.data.order import epoch_order
 from vantage.data.source import Subset
 from vantage.embedding import features_in_parts
 from vantage.errors import UserError
-from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing, crops
+from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing, crops, kept_state, side_by_side
 from vantage.evaluate.linear_depths import statistics_of
 from vantage.evaluate.side_by_side import Classifiers
 from vantage.trained import Trained, random_encoder, raw_pixels
@@ -259,3 +259,32 @@ def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:
     LinearRing(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
     LinearMulti(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
     assert (trained.view, trained.digest()) == before
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [LinearMoCo((0.5, 2.0), epochs=4, batch=16), LinearMulti((0.1, 0.3), epochs=4, batch=16)],
+    ids=lambda protocol: protocol.name,
+)
+def test_a_stopped_training_ends_as_one_that_was_not(protocol, kept, tmp_path: Path, monkeypatch) -> None:
+    """Weights, velocities and BatchNorm's statistics, bit by bit; the epochs that are done are not done again."""
+    trained, train, test = random_encoder(mapped_run()), images(40, 0, noise=60), images(20, 1, noise=60)
+    expected = protocol(trained, train, test, work(tmp_path / "whole"))
+    wanted = [one.tensors() for one in kept]
+    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    encode, calls = side_by_side.encode, list[int]()
+
+    def stopping(backbone: nn.Module, views: Tensor) -> Tensor:
+        calls.append(len(views))
+        if len(calls) == 8:  # in the third epoch of three steps
+            raise KeyboardInterrupt
+        return encode(backbone, views)
+
+    monkeypatch.setattr(side_by_side, "encode", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        protocol(trained, train, test, work(tmp_path / "cut"))
+    (state,) = (tmp_path / "cut" / "cache" / "linear").iterdir()
+    found = protocol(trained, train, test, work(tmp_path / "cut"))
+    assert found == expected and len(calls) == 8 + 6 and not state.exists()
+    for one, whole in zip(kept[4:], wanted, strict=True):
+        torch.testing.assert_close(one.tensors(), whole, rtol=0, atol=0)

@@ -72,6 +72,11 @@ class Heads:
         self.weight -= rate[:, None, None] * self._moved(self.weight, weight_gradient, self._weight_velocity)
         self.bias -= rate[:, None] * self._moved(self.bias, error.sum(1), self._bias_velocity)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All that steps change, to be read or written in place."""
+        velocities = {"weight velocity": self._weight_velocity, "bias velocity": self._bias_velocity}
+        return {"weight": self.weight, "bias": self.bias} | velocities
+
     @torch.no_grad()
     def accuracies(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> list[float]:
         """Share of right first guesses of each head, in per cent; a head that diverged has none right."""

@@ -10,18 +10,19 @@ the classifier that is reported is trained exactly by the protocol, and no test 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vantage.data.source import Source, Subset
+from vantage.data.source import Source, Subset, cache_key
 from vantage.embedding import Work, encode, features_in_parts
 from vantage.encoders.depths import Depth
 from vantage.errors import UserError
-from vantage.evaluate.crops import epochs_of
+from vantage.evaluate.crops import Epoch, epochs_of
 from vantage.evaluate.heads import Descent, Heads
+from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.labelled import check_classes, held_out, with_labels
 from vantage.trained import Trained
 from vantage.views.augmentation import Augmentation
@@ -59,6 +60,12 @@ class Plan:
     """How weights move."""
     normalise: Callable[[int], nn.Module] = nn.Identity
     """By the number of channels: what features (b, channels, places) go through before a classifier."""
+
+    @property
+    def facts(self) -> str:
+        """All of it in words."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        return repr(told | {"start": self.start.__name__})
 
     def factor(self, epoch: int) -> float:
         """What the rates are multiplied with in an epoch."""
@@ -101,6 +108,11 @@ class Classifiers:
         for depth, heads, before, part in zip(self.depths, self.heads, self.before, self._parts(features), strict=True):
             yield heads, _through(before.eval(), part, depth)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """All that steps change, to be read or written in place."""
+        parts = [heads.tensors() | before.state_dict() for heads, before in zip(self.heads, self.before, strict=True)]
+        return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
+
     def _parts(self, features: Float[Tensor, "b d"]) -> tuple[Float[Tensor, "b _"], ...]:
         return features.split([depth.width for depth in self.depths], 1)
 
@@ -140,8 +152,9 @@ class Verdict:
 def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source, test: Source, work: Work) -> Verdict:
     """Train classifiers by a plan, and let them guess the test images.
 
-    `trained` gives the features of all `depths`, one after the other. Raises `UserError` where labels are missing or
-    of one class only, `RuntimeError` where the backbone did not stay as it was.
+    `trained` gives the features of all `depths`, one after the other. What is drawn follows from seed, epoch and step
+    alone, and the state after an epoch is kept in the cache now and then. Raises `UserError` where labels are missing
+    or of one class only, `RuntimeError` where the backbone did not stay as it was.
     """
     device, before = work.place(), trained.digest()
     trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -153,25 +166,50 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
     held = held_out(label, _HELD_OUT, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
     whole = Classifiers(plan, depths, classes, plan.rates, device)
     partial = Classifiers(plan, depths, classes, choosing, device)
+    facts = (plan.facts, trained.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
+    kept = KeptState(work.cache / "linear", [label.numpy().tobytes(), *(fact.encode() for fact in facts)])
     images = epochs_of(train, plan.view, plan.batch, plan.seed, work)
-    work.teller.start(f"linear classifiers, {trained.name}", plan.epochs)
-    for epoch in range(plan.epochs):
-        factor = plan.factor(epoch)
-        for rows, views in images(epoch):
-            features, wanted = encode(trained.backbone, views), label[rows].to(device)
-            whole.step(features, wanted, factor)
-            if choosing:
-                kept = ~held[rows].to(device)
-                partial.step(features[kept], wanted[kept], factor)
-        work.teller.advance(epoch + 1)
-    work.teller.stop()
+    _train(plan, (whole, partial), (~held if choosing else None), images, label, trained, kept, work)
     known = _accuracies(partial, trained, Subset(train, held.nonzero().squeeze(1)), label[held], work)
     best = [_best(plan.rates, accuracies) for accuracies in known] or [0] * len(depths)
     guess = _guess(whole, best, trained, test, work)
     if trained.backbone.training or trained.digest() != before:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
+    kept.forget()
     rate = tuple(plan.rates[place] for place in best)
     return Verdict(guess, test_label, rate, known, classes, len(label), int(held.sum()))
+
+
+def _train(
+    plan: Plan,
+    both: tuple[Classifiers, Classifiers],
+    kept: Bool[Tensor, "n"] | None,
+    images: Callable[[int], Epoch],
+    label: Int[Tensor, "n"],
+    trained: Trained,
+    state: KeptState,
+    work: Work,
+) -> None:
+    """The first classifiers on all images, the second on those `kept` from being held out, if any are; from the epoch
+    that an earlier training was stopped in."""
+    live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
+    found, device = state.read(), work.place()
+    done = int(found.pop("epochs", torch.zeros(()))) if found.keys() == live.keys() | {"epochs"} else 0
+    for name in live if done else ():
+        live[name].copy_(found[name])
+    work.teller.start(f"linear classifiers, {trained.name}", plan.epochs, done)
+    for epoch in range(done, plan.epochs):
+        factor = plan.factor(epoch)
+        for rows, views in images(epoch):
+            features, wanted = encode(trained.backbone, views), label[rows].to(device)
+            both[0].step(features, wanted, factor)
+            if kept is not None:
+                some = kept[rows].to(device)
+                both[1].step(features[some], wanted[some], factor)
+        work.teller.advance(epoch + 1)
+        if state.due:
+            state.write(live | {"epochs": torch.tensor(epoch + 1)})
+    work.teller.stop()
 
 
 def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:

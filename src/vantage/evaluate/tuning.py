@@ -4,27 +4,23 @@ n: images   b: images of a batch   t: guesses an image   c: channels   s: side o
 """
 
 import copy
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from vantage import draws
-from vantage.data.cache import written_whole
-from vantage.data.source import Source, cache_key, hash_of
+from vantage.data.source import Source, cache_key
 from vantage.embedding import Work, batches
 from vantage.encoders.normalisation import GroupedStatistics
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import best_classes
 from vantage.evaluate.crops import epochs_of
+from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.linear import training_view
 from vantage.trained import Trained
 
@@ -32,7 +28,6 @@ __all__ = ["Course", "Tuned", "tune"]
 
 _MOMENTUM = 0.9
 _FALL = 0.2
-_SECONDS_BETWEEN_STATES = 60.0
 _START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
 
 
@@ -95,11 +90,11 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
     device = work.place()
     state = _State(course, trained, classes, device)
     facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
-    kept = work.cache / "finetune" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
-    state.restore(kept)
+    kept = KeptState(work.cache / "finetune", (fact.encode() for fact in facts))
+    state.restore(kept.read())
     size = ceil(len(source) / ceil(len(source) / course.batch))
     images = epochs_of(source, training_view(trained, course.smallest_area), size, course.seed, work)
-    label, told = label.to(device), time.monotonic()
+    label = label.to(device)
     work.teller.start(f"fine-tuning, {trained.name}", course.epochs, len(state.losses))
     for epoch in range(len(state.losses), course.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -111,11 +106,10 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
                 " (--backbone-rate, --head-rate)"
             )
         work.teller.advance(epoch + 1, f"loss {loss:.3f}")
-        if time.monotonic() - told > _SECONDS_BETWEEN_STATES and epoch + 1 < course.epochs:
-            state.keep(kept)
-            told = time.monotonic()
+        if kept.due and epoch + 1 < course.epochs:
+            kept.write(state.tensors())
     work.teller.stop()
-    kept.unlink(missing_ok=True)
+    kept.forget()
     return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses)
 
 
@@ -161,7 +155,8 @@ class _State:
         self.losses.append(float(total / count))
         return self.losses[-1]
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it."""
         networks = {"backbone": self.backbone, "head": self.head}
         tensors = {
             f"{name}.{key}": value for name, part in networks.items() for key, value in part.state_dict().items()
@@ -170,27 +165,14 @@ class _State:
             velocity = self.optimizer.state[weight].get("momentum_buffer")
             if velocity is not None:  # a parameter that the features do not need has none
                 tensors[f"velocity.{number}"] = velocity
-        return tensors
+        return tensors | {"losses": torch.tensor(self.losses, dtype=torch.float64)}
 
     def _weights(self) -> list[Tensor]:
         return [weight for group in self.optimizer.param_groups for weight in group["params"]]
 
-    def keep(self, file: Path) -> None:
-        """Write the state; a cache without room costs time later, but is no failure."""
-        tensors = {name: value.detach().cpu().contiguous() for name, value in self._tensors().items()}
-        tensors["losses"] = torch.tensor(self.losses, dtype=torch.float64)
-        try:
-            with written_whole(file) as target:
-                target.write(save(tensors))
-        except OSError:
-            pass
-
-    def restore(self, file: Path) -> None:
-        """Take up a state that was kept, if there is one that is whole."""
-        try:
-            found = load_file(file)
-            losses = found.pop("losses").tolist()
-        except (OSError, SafetensorError, KeyError):
+    def restore(self, found: dict[str, Tensor]) -> None:
+        """Take up what was kept, if anything was."""
+        if "losses" not in found:
             return
         for name, part in (("backbone", self.backbone), ("head", self.head)):
             own = {key.removeprefix(f"{name}."): value for key, value in found.items() if key.startswith(f"{name}.")}
@@ -199,4 +181,4 @@ class _State:
             if f"velocity.{number}" in found:
                 velocity = found[f"velocity.{number}"].to(weight.device)
                 self.optimizer.state[weight]["momentum_buffer"] = velocity
-        self.losses = losses
+        self.losses = found["losses"].tolist()
