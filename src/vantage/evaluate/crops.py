@@ -15,9 +15,10 @@ from vantage.data.resident import decode_all, fits
 from vantage.data.source import Source
 from vantage.embedding import Work, in_threads
 from vantage.errors import DataError
+from vantage.progress import Teller
 from vantage.views.augmentation import Augmentation
 
-__all__ = ["Epoch", "epochs_of"]
+__all__ = ["Epoch", "counted", "epochs_of"]
 
 _ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is for
 
@@ -57,3 +58,11 @@ def epochs_of(source: Source, view: Augmentation, batch: int, seed: int, work: W
     except DataError:  # images of several sizes
         return streamed
     return resident
+
+
+def counted(images: Epoch, teller: Teller, done: int, note: str) -> Epoch:
+    """The same batches, each told when it was worked on, after `done` images before."""
+    for rows, views in images:
+        yield rows, views
+        done += len(rows)
+        teller.advance(done, note)

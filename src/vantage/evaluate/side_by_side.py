@@ -20,7 +20,7 @@ from vantage.data.source import Source, Subset, cache_key
 from vantage.embedding import Work, encode, features_in_parts
 from vantage.encoders.depths import Depth
 from vantage.errors import UserError
-from vantage.evaluate.crops import Epoch, epochs_of
+from vantage.evaluate.crops import Epoch, counted, epochs_of
 from vantage.evaluate.heads import Descent, Heads
 from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.labelled import check_classes, held_out, with_labels
@@ -197,16 +197,16 @@ def _train(
     done = int(found.pop("epochs", torch.zeros(()))) if found.keys() == live.keys() | {"epochs"} else 0
     for name in live if done else ():
         live[name].copy_(found[name])
-    work.teller.start(f"linear classifiers, {trained.name}", plan.epochs, done)
+    count = len(label)
+    work.teller.start(f"linear classifiers, {trained.name}, images", plan.epochs * count, done * count)
     for epoch in range(done, plan.epochs):
-        factor = plan.factor(epoch)
-        for rows, views in images(epoch):
+        factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
+        for rows, views in counted(images(epoch), work.teller, epoch * count, note):
             features, wanted = encode(trained.backbone, views), label[rows].to(device)
             both[0].step(features, wanted, factor)
             if kept is not None:
                 some = kept[rows].to(device)
                 both[1].step(features[some], wanted[some], factor)
-        work.teller.advance(epoch + 1)
         if state.due:
             state.write(live | {"epochs": torch.tensor(epoch + 1)})
     work.teller.stop()

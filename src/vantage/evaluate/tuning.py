@@ -19,7 +19,7 @@ from vantage.embedding import Work, batches
 from vantage.encoders.normalisation import GroupedStatistics
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import best_classes
-from vantage.evaluate.crops import epochs_of
+from vantage.evaluate.crops import counted, epochs_of
 from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.linear import training_view
 from vantage.trained import Trained
@@ -95,17 +95,19 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
     size = ceil(len(source) / ceil(len(source) / course.batch))
     images = epochs_of(source, training_view(trained, course.smallest_area), size, course.seed, work)
     label = label.to(device)
-    work.teller.start(f"fine-tuning, {trained.name}", course.epochs, len(state.losses))
+    count, note = len(source), ""
+    work.teller.start(f"fine-tuning, {trained.name}, images", course.epochs * count, len(state.losses) * count)
     for epoch in range(len(state.losses), course.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            loss = state.epoch(images(epoch), label, epoch)
+            views = counted(images(epoch), work.teller, epoch * count, f"epoch {epoch + 1} of {course.epochs}{note}")
+            loss = state.epoch(views, label, epoch)
         if not loss < float("inf"):
             work.teller.stop()
             raise UserError(
                 f"fine-tuning {trained.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
                 " (--backbone-rate, --head-rate)"
             )
-        work.teller.advance(epoch + 1, f"loss {loss:.3f}")
+        note = f", loss {loss:.3f}"
         if kept.due and epoch + 1 < course.epochs:
             kept.write(state.tensors())
     work.teller.stop()
