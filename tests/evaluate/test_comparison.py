@@ -13,7 +13,8 @@ from tiny import ALLOW, images, kept_run, tiny_run, work
 from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
-from vantage.evaluate import NearestNeighbour, Outcome, Retrieval
+from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbour, Outcome, Retrieval, evaluate
+from vantage.evaluate.changed import changed
 from vantage.evaluate.comparison import Cell, Column, Comparison, Row, compare
 from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown, notes
 from vantage.run import Monitoring
@@ -155,3 +156,40 @@ def test_latex_escapes_and_counts_its_columns() -> None:
     assert "top-1 (\\%)" in text
     body = [line for line in text.splitlines() if line.endswith("\\\\")]
     assert len(body) == 3 and all(line.count(" & ") == 3 for line in body)
+
+
+def test_a_table_tells_which_settings_are_not_the_default(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0,))
+    table = judged(folders, tmp_path, KNN(k=3), KNN(k=5, temperature=0.5), NearestNeighbour())
+    assert [column.name for column in table.columns] == ["knn k=3", "knn k=5 temperature=0.5", "nearest-neighbour"]
+    text = as_markdown(table)
+    head = [word.strip() for word in text.splitlines()[0].split("|")]
+    assert head[3:6] == [
+        "knn v1 k=3, top-1 (%)",
+        "knn v1 k=5 temperature=0.5, top-1 (%)",
+        "nearest-neighbour v1, top-1 (%)",
+    ]
+    assert "- knn: k is 5 (by default 200), temperature is 0.5 (by default 0.07)." in text.splitlines()
+    assert "k is 3 (by default 200)" in as_latex(table)
+    rows = list(csv.DictReader(io.StringIO(as_csv(table))))
+    assert [row["settings"] for row in rows[:3]] == ["k=3", "k=5, temperature=0.5", ""]
+    with allowing(*ALLOW), pytest.raises(UserError, match="knn is named twice with the same settings"):
+        compare(folders, [KNN(k=3), KNN(k=3)], images(9, 0), images(9, 1), work(tmp_path))
+
+
+def test_what_evaluate_measured_with_the_same_settings_is_read(tmp_path: Path) -> None:
+    folders, heard = runs(tmp_path, good=(0,)), []
+    with allowing(*ALLOW):
+        found = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), work=work(tmp_path))
+        table = compare(folders, [KNN(k=3), KNN(k=4)], images(30, 0), images(12, 1), work(tmp_path), heard.append)
+    assert table.rows[0].cells[0].values == (found.outcomes["good"].measures["top-1"],)
+    assert heard[0] == "1 of 6: good, seed 0, by knn k=3, read from its record"
+    assert heard[3] == "4 of 6: good, seed 0, by knn k=4" and sum("read" in line for line in heard) == 1
+
+
+def test_changed_settings_are_told_as_they_are_written() -> None:
+    told = [str(each) for each in changed(LowShot(shots=(1, 2), costs=(0.5, 10.0)))]
+    assert told == ["shots=1 2", "costs=0.5 10"] and not changed(LowShot())
+    assert [each.sentence for each in changed(FineTune(weight_decay=1e-4))] == [
+        "weight_decay is 0.0001 (by default None)"
+    ]

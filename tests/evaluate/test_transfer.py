@@ -168,7 +168,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "root" / "MNIST").mkdir(parents=True)
     shutil.copy(train, tmp_path / "root" / "MNIST" / "x.npz")
     mistakes = {
-        ("--by", "knnn", "--sets", f"one={train}"): "no such protocol; did you mean knn?",
+        ("--by", "knnn", "--sets", f"one={train}"): "there is no protocol 'knnn'; did you mean knn?",
         ("--sets", train): "write NAME=PLACE",
         (): "no set is here",
         ("--suite", "meta-dataset"): "Aircraft: no folder Aircraft",

@@ -10,6 +10,7 @@ from vantage.cli.console import Voice
 from vantage.cli.detecting import DETECTING
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
+from vantage.cli.protocols import protocols
 from vantage.cli.results import kept_or_out, tell
 from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
@@ -165,13 +166,6 @@ def evaluate(words: list[str], voice: Voice) -> int:
 
 _OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_transfer, **DETECTING}
 """Protocols whose images are not one labelled set, by name."""
-
-
-def protocols() -> dict[str, type]:
-    """Every protocol by the name it has on the command line; linear is short for linear-moco."""
-    from vantage.evaluate import PROTOCOLS, LinearMoCo
-
-    return {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
 
 
 def _first_line(kind: object) -> str:

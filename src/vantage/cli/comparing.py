@@ -1,5 +1,6 @@
 """The verb `compare`: several runs by several protocols in one table."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -8,8 +9,8 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import options
 from vantage.cli.images import opened, work_of
+from vantage.cli.protocols import first_said, protocol_named, protocols, settings_of, with_settings
 from vantage.cli.results import check_out
-from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
 __all__ = ["compare"]
@@ -29,7 +30,9 @@ class Options:
     """Labelled test images, named as --data is; without, a fifth of each class of the data is held out."""
 
     protocols: str = "knn,linear-cached"
-    """Protocols with their defaults, commas between (vantage evaluate --help names them)."""
+    """Protocols, commas between (vantage evaluate --help names them); or a result of vantage evaluate, FILE.json, for
+    the protocol and the settings that it has. Settings of one that is named are given as --NAME.FIELD, such as
+    --knn.k 20."""
 
     out: str = ""
     """Table to write, ending with .md, .csv or .tex; an older one is replaced. Without, Markdown is printed."""
@@ -51,11 +54,10 @@ def compare(words: list[str], voice: Voice) -> int:
     than every other trained one in a t-test (paired where the seeds are the same, else Welch's; Holm's correction;
     three seeds or more). What RUN/evaluations holds of the same checkpoint and images is read, not made again.
     """
-    asked = parse(Command("vantage compare", compare.__doc__ or "", {}), options(Options, ("runs",)), words).values
+    asked, protocols = _asked(words)
     if not asked["runs"]:
         raise UserError("compare needs a run or more: vantage compare RUN [RUN …] --data PATH")
     out = check_out(Path(asked["out"]), (".md", ".csv", ".tex"), "a table") if asked["out"] else None
-    protocols = [_protocol(name.strip()) for name in asked["protocols"].split(",") if name.strip()]
     from vantage.evaluate.comparison import compare as judge
     from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown
     from vantage.trained import load
@@ -76,10 +78,22 @@ def compare(words: list[str], voice: Voice) -> int:
     return 0
 
 
-def _protocol(name: str) -> Any:
-    from vantage.cli.after import protocols
+def _asked(words: list[str]) -> tuple[Mapping[str, Any], list[Any]]:
+    """The options, and the protocols with the settings that they were given."""
+    entries = [word.strip() for word in first_said("--protocols", words, Options.protocols).split(",") if word.strip()]
+    plain = {entry: protocol_named(entry) for entry in entries}
+    named = {entry: settings_of(entry, it) for entry, it in plain.items() if not entry.endswith(".json")}
+    _check_owners(words, named)
+    headings = {entry.replace("-", "_"): f"Settings of {entry}." for entry in named}
+    known = (*options(Options, ("runs",)), *(leaf for fields in named.values() for leaf in fields))
+    asked = parse(Command("vantage compare", compare.__doc__ or "", headings), known, words).values
+    return asked, [with_settings(one, plain[one], asked) if one in named else plain[one] for one in entries]
 
-    known = protocols()
-    if name not in known:
-        raise UserError(f"there is no protocol {name!r}{did_you_mean(name, known)} (protocols: {', '.join(known)})")
-    return known[name]()
+
+def _check_owners(words: Sequence[str], named: Mapping[str, object]) -> None:
+    """Raises `UserError` for settings of a protocol that is not compared."""
+    for word in words:
+        flag = word.partition("=")[0]
+        name, dot, _ = flag.removeprefix("--").replace("_", "-").partition(".")
+        if flag.startswith("--") and dot and name not in named and name in protocols():
+            raise UserError(f"{flag}: {name} is not compared; add it with --protocols {','.join((*named, name))}")

@@ -37,6 +37,8 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     if not near:
         ends = difflib.get_close_matches(last, {_last(name) for name in known}, 1, 0.75)
         near = [name for name in known if ends and _last(name) == ends[0]]
+    if not near and len(word.lstrip("-")) > 2:
+        near = [name for name in known if name.lstrip("-").startswith(word.lstrip("-"))]
     if not near:  # the dashes that all flags have make none alike
         plain = {name.lstrip("-"): name for name in known}
         near = [plain[name] for name in difflib.get_close_matches(word.lstrip("-"), plain, 1, 0.5)]

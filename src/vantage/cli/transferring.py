@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
+from vantage.cli.protocols import first_said, protocol_named
 from vantage.cli.results import kept_or_out
-from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class Transferring:
     """Folder of the run."""
 
     by: str = "linear-cached"
-    """Protocol that judges each set, such as knn or linear-cached; its own fields may follow."""
+    """Protocol that judges each set, such as knn or linear-cached, or a result of vantage evaluate, FILE.json, for the
+    protocol and the settings that it has; its own fields may follow."""
 
     sets: tuple[str, ...] = ()
     """Sets, each NAME=PLACE or NAME=TRAINING,TEST, with places as --data has them; without TEST a fifth is held out.
@@ -67,19 +68,12 @@ class Transferring:
 def evaluate_transfer(words: list[str], voice: Voice) -> int:
     """Judge a run on many labelled sets, each with its own mean and deviation, in one table."""
     from vantage.cli.images import work_of
-    from vantage.evaluate import PROTOCOLS
 
-    kinds: dict[str, Any] = {kind.name: kind for kind in PROTOCOLS}
-    name = _judge_in(words)
-    if name not in kinds:
-        raise UserError(
-            f"--by {name}: there is no such protocol{did_you_mean(name, kinds)} (one of {', '.join(kinds)})"
-        )
-    protocol = kinds[name]()
-    fields = tuple(leaves(protocol))
-    command = Command("vantage evaluate transfer", evaluate_transfer.__doc__ or "", dict(headings(protocol)))
+    judge = protocol_named(first_said("--by", words, Transferring.by))
+    fields = tuple(leaves(judge))
+    command = Command("vantage evaluate transfer", evaluate_transfer.__doc__ or "", dict(headings(judge)))
     asked = parse(command, (*options(Transferring, ("run",)), *fields), words).values
-    protocol = kinds[name](**{leaf.path: asked[leaf.path] for leaf in fields})
+    protocol = replace(judge, **{leaf.path: asked[leaf.path] for leaf in fields})
     from vantage.evaluate.transfer import META_DATASET, found_sets, transfer
     from vantage.trained import load
     from vantage.writing import write_result
@@ -109,16 +103,6 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
     voice.result(text.rstrip())
     voice.note(f"kept in {', '.join(map(str, targets))}")
     return 0
-
-
-def _judge_in(words: list[str]) -> str:
-    """The protocol that the words name, whose fields must be known before all words can be read."""
-    for place, word in enumerate(words):
-        if word.startswith("--by="):
-            return word.removeprefix("--by=")
-        if word == "--by" and place + 1 < len(words):
-            return words[place + 1]
-    return Transferring("").by
 
 
 def _targets(asked: Mapping[str, Any]) -> list[Path]:

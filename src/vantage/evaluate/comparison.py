@@ -10,7 +10,8 @@ from typing import Any
 from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
-from vantage.evaluate.evaluation import keep, parted, result_of
+from vantage.evaluate.changed import Changed, changed
+from vantage.evaluate.evaluation import Result, keep, parted, result_of
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.significance import FEWEST, Difference, difference, holm
 from vantage.run import Hardware, Monitoring
@@ -69,6 +70,13 @@ class Column:
     more."""
     best: str | None
     """The row that is better than every other trained one beyond the spread; none where any comparison is open."""
+    changed: tuple[Changed, ...] = ()
+    """Settings of the protocol that are not as they are by default."""
+
+    @property
+    def name(self) -> str:
+        """The protocol, with what tells it from the same protocol by default."""
+        return _words(self.protocol, self.changed)
 
 
 @dataclass(frozen=True)
@@ -102,21 +110,20 @@ def compare(
         raise UserError(f"{len(folders)} runs by {len(protocols)} protocols: give at least one of each")
     if len(set(places)) < len(places):
         raise UserError("a run is named twice: name each folder once")
+    if twice := next((one for number, one in enumerate(protocols) if one in protocols[:number]), None):
+        raise UserError(f"{twice.name} is named twice with the same settings: leave one of them out")
     train, test, kind = parted(train, test)
     groups = _grouped([(folder, load(folder)) for folder in folders])
     todo = [(name, members, trained) for name, members, trained in (*groups, *_baselines(groups))]
     measured: dict[str, list[Cell]] = {name: [] for name, _, _ in todo}
     names: list[str] = []
+    judge = _Judge(train, test, kind, work, told, len(protocols) * sum(len(members) for _, members, _ in todo))
     for protocol in protocols:
         first = ""
         for name, members, _ in todo:
-            values = []
-            for folder, encoder in members:
-                told(f"{protocol.name}: {name}, seed {encoder.run.seed}")
-                outcome = _outcome(folder, encoder, protocol, train, test, kind, work)
-                first = next(iter(outcome.measures))
-                values.append(outcome.measures[first])
-            measured[name].append(Cell(tuple(values)))
+            outcomes = [judge(protocol, name, *member) for member in members]
+            first = next(iter(outcomes[-1].measures))
+            measured[name].append(Cell(tuple(outcome.measures[first] for outcome in outcomes)))
         names.append(first)
     rows = tuple(
         Row(name, tuple(encoder.run.seed for _, encoder in members), trained, tuple(measured[name]))
@@ -167,26 +174,50 @@ def _baselines(groups: Sequence[_Group]) -> list[_Group]:
     return [group for _, group in found]
 
 
-def _outcome(
-    folder: Path, encoder: Trained, protocol: EvaluationProtocol, train: Source, test: Source, kind: str, work: Work
-) -> Outcome:
-    """From its record, or made now and recorded."""
-    asked = _facts(asdict(result_of(protocol, encoder, train, test, kind, {}, work)))
-    for file in sorted((folder / "evaluations").glob(f"{protocol.name}-v{protocol.version}-*.json")):
+class _Judge:
+    """Judges one encoder after the other, or reads what came out before."""
+
+    def __init__(
+        self, train: Source, test: Source, kind: str, work: Work, told: Callable[[str], None], count: int
+    ) -> None:
+        self.images, self.work, self.told, self.count, self.done = (train, test, kind), work, told, count, 0
+
+    def __call__(self, protocol: EvaluationProtocol, name: str, folder: Path, encoder: Trained) -> Outcome:
+        """From its record, or made now and recorded."""
+        self.done += 1
+        train, test, kind = self.images
+        empty = result_of(protocol, encoder, train, test, kind, {}, self.work)
+        known = _recorded(folder, encoder.name, empty)
+        by = _words(protocol.name, changed(protocol))
+        read = ", read from its record" if known is not None else ""
+        self.told(f"{self.done} of {self.count}: {name}, seed {encoder.run.seed}, by {by}{read}")
+        if known is not None:
+            return known
+        outcome = protocol(encoder, train, test, self.work)
+        keep(replace(empty, outcomes={encoder.name: outcome}), folder)
+        return outcome
+
+
+def _recorded(folder: Path, encoder: str, empty: Result) -> Outcome | None:
+    """What the run's folder holds of the same evaluation, whatever came out."""
+    asked = _facts(asdict(empty))
+    for file in sorted((folder / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json")):
         try:
             record = json.loads(file.read_text())
-            if _facts(record) == asked and encoder.name in record["outcomes"]:
-                return Outcome(**record["outcomes"][encoder.name])
+            if _facts(record) == asked and encoder in record["outcomes"]:
+                return Outcome(**record["outcomes"][encoder])
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue  # not a record of ours: judged anew
-    outcome = protocol(encoder, train, test, work)
-    keep(result_of(protocol, encoder, train, test, kind, {encoder.name: outcome}, work), folder)
-    return outcome
+    return None
 
 
 def _facts(record: dict[str, Any]) -> Any:
     """All that decides an outcome, as plain data."""
     return json.loads(json.dumps({key: value for key, value in record.items() if key != "outcomes"}))
+
+
+def _words(protocol: str, settings: Sequence[Changed]) -> str:
+    return " ".join((protocol, *map(str, settings)))
 
 
 def _column(number: int, protocol: EvaluationProtocol, measure: str, rows: Sequence[Row]) -> Column:
@@ -204,4 +235,5 @@ def _column(number: int, protocol: EvaluationProtocol, measure: str, rows: Seque
     corrected = holm([gap.p for _, _, gap in found])
     told = tuple((*each, p) for each, p in zip(found, corrected, strict=True))
     sure = len(found) == len(trained) - 1 > 0 and all(p < LEVEL for p in corrected)
-    return Column(protocol.name, protocol.version, measure, told, top.name if sure else None)
+    best = top.name if sure else None
+    return Column(protocol.name, protocol.version, measure, told, best, changed(protocol))

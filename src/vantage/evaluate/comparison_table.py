@@ -42,15 +42,17 @@ def as_latex(table: Comparison) -> str:
 
 
 def as_csv(table: Comparison) -> str:
-    """A line for each row and protocol: the numbers of all seeds, their mean and deviation, and whether the row is
-    better than every other beyond the spread."""
+    """A line for each row and protocol, with its settings that are not the default: the numbers of all seeds, their
+    mean and deviation, and whether the row is better than every other beyond the spread."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "trained", "protocol", "version", "measure", "seeds", "values", "mean", "sd", "n", "best"])
+    heads = ["row", "trained", "protocol", "version", "settings", "measure", "seeds", "values", "mean", "sd", "n"]
+    writer.writerow([*heads, "best"])
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
             deviation = "" if cell.deviation is None else repr(cell.deviation)
-            facts = [column.protocol, column.version, column.measure, " ".join(map(str, row.seeds))]
+            settings = ", ".join(map(str, column.changed))
+            facts = [column.protocol, column.version, settings, column.measure, " ".join(map(str, row.seeds))]
             numbers = [" ".join(map(repr, cell.values)), repr(cell.mean), deviation, len(cell.values)]
             writer.writerow([row.name, int(row.trained), *facts, *numbers, int(column.best == row.name)])
     return text.getvalue()
@@ -60,11 +62,13 @@ def notes(table: Comparison) -> list[str]:
     """What the numbers are, and what was tested."""
     told = [f"Test images: {table.test}. Mean ± standard deviation over seeds; nothing is tested below three seeds."]
     for column in table.columns:
+        if column.changed:
+            told.append(f"{column.protocol}: {', '.join(each.sentence for each in column.changed)}.")
         for best, other, gap, p in column.differences:
             said = "beyond the spread" if p < LEVEL else "within the spread"
             count = f"n = {gap.n[0]}" if gap.n[0] == gap.n[1] else f"n = {gap.n[0]} and {gap.n[1]}"
             told.append(
-                f"{column.protocol}: {best} less {other} is {gap.mean:+.2f}, {said}"
+                f"{column.name}: {best} less {other} is {gap.mean:+.2f}, {said}"
                 f" ({gap.test}, {count}, p = {p:.3g} after Holm's correction)."
             )
     return told
@@ -72,7 +76,8 @@ def notes(table: Comparison) -> list[str]:
 
 def _head(column: Column) -> str:
     unit = "" if "(" in column.measure else " (%)"
-    return f"{column.protocol} v{column.version}, {column.measure}{unit}"
+    settings = "".join(f" {each}" for each in column.changed)
+    return f"{column.protocol} v{column.version}{settings}, {column.measure}{unit}"
 
 
 def _words(cell: Cell) -> str:

@@ -14,6 +14,7 @@ from vantage.data.opening import open_source
 from vantage.data.source import Source, cache_key, hash_of
 from vantage.embedding import Work
 from vantage.errors import DataError, UserError
+from vantage.evaluate.changed import changed
 from vantage.evaluate.evaluation import Result, file_name, keep, result_of, split, with_baselines
 from vantage.evaluate.labelled import Renumbered, with_labels
 from vantage.evaluate.linear_depths import statistics_of
@@ -116,7 +117,7 @@ def transfer(
             work.teller.warn(f"{one.name} is left out: {problem}")
     if not rows:
         raise UserError("no set could be judged: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
-    return TransferTable(protocol.name, protocol.version, _settings(protocol), tuple(rows), reasons)
+    return TransferTable(protocol.name, protocol.version, _settings(protocol), tuple(rows), reasons, changed(protocol))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vantage.evaluate.changed import Changed
+
 __all__ = ["Row", "TransferTable"]
 
 
@@ -52,6 +54,9 @@ class TransferTable:
     left_out: Mapping[str, str]
     """Sets that were not judged, and why."""
 
+    changed: tuple[Changed, ...] = ()
+    """Settings that are not as they are by default."""
+
     def cells(self) -> list[list[str]]:
         """A head, a line for each set, and the mean over sets of each encoder, where it has all of them."""
         encoders = list(dict.fromkeys(row.encoder for row in self.rows))
@@ -74,6 +79,8 @@ class TransferTable:
         head, *lines = self.cells()
         table = ["| " + " | ".join(line) + " |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in per cent."]
+        if self.changed:
+            below.append(f"Not by default: {', '.join(each.sentence for each in self.changed)}.")
         below += [f"Not judged: {name} ({why})" for name, why in self.left_out.items()]
         return "\n".join([*table, "", *below]) + "\n"
 

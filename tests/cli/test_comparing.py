@@ -1,0 +1,113 @@
+"""Protocols of a comparison with settings of their own: as options, or as a result has them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import images, kept_run, tiny_run
+
+from vantage.cli import main
+from vantage.errors import UserError
+from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """What protocols were asked for, in place of comparing."""
+    asked: list[Any] = []
+
+    def judge(folders: Any, protocols: Any, *_: Any) -> None:
+        asked.extend(protocols)
+        raise UserError("that will do")
+
+    monkeypatch.setattr("vantage.evaluate.comparison.compare", judge)
+    monkeypatch.setattr("vantage.trained.load", lambda *_: None)
+    monkeypatch.setattr("vantage.cli.comparing.opened", lambda *_: None)
+    return asked
+
+
+def result(file: Path, by: Any, **other: Any) -> str:
+    record = {"protocol": by.name, "version": by.version, "settings": asdict(by), "outcomes": {}}
+    file.write_text(json.dumps(record | other))
+    return str(file)
+
+
+def test_settings_are_options_that_begin_with_the_protocol(compared: list[Any], tmp_path: Path) -> None:
+    words = ["compare", "RUN", "--data", "X"]
+    settings = ["--knn.k", "20", "--linear-cached.l2", "0.1", "1", "--linear_cached.seed=3"]
+    assert main([*words, *settings]) == 2
+    assert compared == [KNN(k=20), LinearCached(l2=(0.1, 1.0), seed=3)]
+    compared.clear()
+    assert main([*words, "--protocols", "linear, lowshot", "--linear.epochs", "5", "--lowshot.shots", "1", "2"]) == 2
+    assert compared == [LinearMoCo(epochs=5), LowShot(shots=(1, 2))]
+
+
+def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Path) -> None:
+    many = LowShot(shots=(1, 2), costs=(0.5, 1.0))
+    files = [result(tmp_path / "a.json", KNN(k=7)), result(tmp_path / "b.json", many)]
+    assert main(["compare", "RUN", "--data", "X", "--protocols", f"{files[0]},knn,{files[1]}", "--knn.k=9"]) == 2
+    assert compared == [KNN(k=7), KNN(k=9), many]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbour"),
+        ("--protocols nowhere.json", "cannot read nowhere.json: No such file"),
+        ("--protocols DIR/no.json", "no.json is not a result of vantage evaluate"),
+        ("--protocols DIR/list.json", "list.json is not a result of vantage evaluate"),
+        ("--protocols DIR/old.json", "old.json is a result of knn version 0, but this is version 1"),
+        ("--protocols DIR/detect.json", "is a result of 'detection', which does not judge by one labelled set"),
+        ("--protocols DIR/field.json", "field.json: settings.kk: KNN has no field 'kk'; did you mean k?"),
+        ("--protocols DIR/type.json", 'type.json: settings.k: expected int, found "five"'),
+        ("--protocols DIR/value.json", "value.json: settings: kNN: k is 0"),
+        ("--knn.kk 3", "compare has no option --knn.kk; did you mean --knn.k?"),
+        ("--k 3", "compare has no option --k; did you mean --knn.k?"),
+        ("--knn.k five", "--knn.k five: expected a whole number"),
+        ("--knn.k 0", "k is 0"),
+        ("--svm.costs 1", "--svm.costs: svm is not compared; add it with --protocols knn,linear-cached,svm"),
+    ],
+)
+def test_mistakes_in_settings_are_told(
+    words: str, told: str, compared: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "no.json").write_text("{")
+    (tmp_path / "list.json").write_text("[1]")
+    result(tmp_path / "old.json", KNN(), version=0)
+    result(tmp_path / "detect.json", KNN(), protocol="detection")
+    result(tmp_path / "field.json", KNN(), settings={"kk": 3})
+    result(tmp_path / "type.json", KNN(), settings={"k": "five"})
+    result(tmp_path / "value.json", KNN(), settings={"k": 0})
+    assert main(["compare", "RUN", "--data", "X", *words.replace("DIR", str(tmp_path)).split()]) == 2
+    heard = capsys.readouterr().err
+    assert told in heard and heard.count("\n") == 1, heard
+    assert not compared
+
+
+def test_help_tells_the_settings_of_the_protocols_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--help"]) == 0
+    assert "--linear-cached.iterations INT" in (told := capsys.readouterr().out) and "--svm" not in told
+    assert main(["compare", "--protocols", "svm", "--help"]) == 0
+    assert "--svm.folds INT" in (told := capsys.readouterr().out) and "--knn" not in told.replace("--knn.k 20", "")
+
+
+def test_transfer_takes_the_settings_of_a_result_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    kept_run(tmp_path / "run", tiny_run())
+    source = images(15, 0, 3)
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(15)])
+    np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(15) % 3)
+    by = result(tmp_path / "knn.json", KNN(k=3, temperature=0.5))
+    words = ["--import", "tiny", "evaluate", "transfer", str(tmp_path / "run"), "--sets", f"a={tmp_path}/images.npz"]
+    assert main([*words, "--by", by, "--k", "2", "--quiet"]) == 0
+    told = capsys.readouterr().out
+    assert "Not by default: k is 2 (by default 200), temperature is 0.5 (by default 0.07)." in told
+    assert main([*words, "--by", "nearest-neighbour", "--quiet"]) == 0
+    assert "Not by default" not in capsys.readouterr().out
+    assert main([*words, "--by", "nearest"]) == 2
+    assert "did you mean nearest-neighbour?" in capsys.readouterr().err
