@@ -23,6 +23,7 @@ from vantage.evaluate import (
     SVM,
     EvaluationProtocol,
     FineTune,
+    FineTuneChosen,
     LinearCached,
     LinearMoCo,
     LinearPyContrast,
@@ -71,6 +72,7 @@ PROTOCOLS: list[EvaluationProtocol] = [
     LowShot((1, 4, 16), samples=1, negatives=9, costs=(0.1, 1.0)),
     LowShotChosen((1, 4, 16), samples=1, negatives=9, costs=(0.1, 1.0)),
     FineTune(fraction=0.1, epochs=10, batch=25, head_rate=0.1),
+    FineTuneChosen(fraction=0.1, epochs=10, batch=25, head_rates=(0.1, 0.3)),
 ]
 
 

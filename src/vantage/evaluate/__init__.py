@@ -5,6 +5,7 @@ from vantage.evaluate.average_precision import average_precision
 from vantage.evaluate.deepest import MarkedFeatures, deepest, marked
 from vantage.evaluate.evaluation import Result, evaluate, split
 from vantage.evaluate.finetune import FineTune
+from vantage.evaluate.finetune_chosen import FineTuneChosen
 from vantage.evaluate.heads import Heads
 from vantage.evaluate.knn import KNN, NearestNeighbour
 from vantage.evaluate.labelled import held_out
@@ -33,6 +34,7 @@ PROTOCOLS = (
     LowShot,
     LowShotChosen,
     FineTune,
+    FineTuneChosen,
 )
 """Every protocol that `vantage evaluate` and `vantage compare` know."""
 
@@ -44,6 +46,7 @@ __all__ = [
     "Accuracy",
     "EvaluationProtocol",
     "FineTune",
+    "FineTuneChosen",
     "Heads",
     "LinearCMC",
     "LinearCached",

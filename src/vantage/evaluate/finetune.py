@@ -24,7 +24,7 @@ from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.tuning import Course, tune
 from vantage.trained import Trained
 
-__all__ = ["FineTune", "named_in", "share_of_each_class"]
+__all__ = ["FineTune", "mean_and_spread", "named_in", "share_of_each_class"]
 
 _SHARE = 0x5E41  # what a seed is for
 
@@ -60,7 +60,7 @@ class FineTune:
     """Learning rate of the backbone."""
     head_rate: float = 1.0
     """Learning rate of the classifier. The paper's is for batches of 256 and the features of a ResNet-50: small sets,
-    batches and networks need less, such as 0.1, or the loss (told in the result) jumps."""
+    batches and networks need less, such as 0.1, or the loss (told in the result) jumps; finetune-chosen finds one."""
     weight_decay: float | None = None
     """L2 penalty of all parameters; none: the paper's, 5e-4 for less than 5 % of the images of a set, else 1e-4."""
     smallest_area: float = 0.08
@@ -113,7 +113,7 @@ class FineTune:
         details: dict[str, Any] = {"samples": measured, "losses": [one["losses"] for one in found]}
         if self.names:
             details["names"] = hash_of([_bytes(self.names)])
-        return Outcome(_measures(measured), found[-1]["images"], len(wanted), chosen, details)
+        return Outcome(mean_and_spread(measured), found[-1]["images"], len(wanted), chosen, details)
 
     def _key(
         self,
@@ -130,6 +130,11 @@ class FineTune:
             str((label.tolist(), wanted.tolist())), work.place().type, torch.__version__,
         )  # fmt: skip
         return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
+
+    def drawn(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
+        """The numbers of the images of the first sample, and the weight decay for so many."""
+        rows = self._rows(train, label, self.seed)
+        return rows, self._course(len(rows) / len(train), self.seed).weight_decay
 
     def _rows(self, train: Source, label: Int[Tensor, "n"], seed: int) -> Int[Tensor, "k"]:
         rows = named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
@@ -185,7 +190,8 @@ def _bytes(names: str) -> bytes:
         return b""
 
 
-def _measures(found: list[dict[str, float]]) -> Mapping[str, float]:
+def mean_and_spread(found: list[dict[str, float]]) -> Mapping[str, float]:
+    """Of each measure the mean over samples and, of several, the standard deviation."""
     mean = {name: fmean(one[name] for one in found) for name in found[0]}
     if len(found) == 1:
         return mean

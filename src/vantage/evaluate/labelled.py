@@ -129,12 +129,12 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
 
 
 def check_classes(
-    label: Int[Tensor, "n"], test_label: Int[Tensor, "m"], names: tuple[str, ...], teller: Teller
+    label: Int[Tensor, "n"], test_label: Int[Tensor, "m"], names: tuple[str, ...], teller: Teller | None = None
 ) -> None:
     """Refuse, with a `UserError`, training images of one class only, and test images of no class that was trained.
 
     A class of the test images that no training image has is no mistake: its images count as wrong, and its name, of
-    the `names` that labels count, is told.
+    the `names` that labels count, is told where there is somebody to tell.
     """
     known = label.unique()
     if len(known) < 2:
@@ -148,7 +148,7 @@ def check_classes(
             f"none of the {len(test_label)} test images is of a class that the training images have: name sets with the"
             " same classes (a folder of each name)"
         )
-    if alien.any():
+    if alien.any() and teller is not None:
         lacking = [names[number] if number < len(names) else str(number) for number in test_label[alien].unique()]
         shown = ", ".join(lacking[:5]) + (" …" if len(lacking) > 5 else "")
         teller.warn(

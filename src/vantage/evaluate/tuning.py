@@ -24,11 +24,15 @@ from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.linear import training_view
 from vantage.trained import Trained
 
-__all__ = ["Course", "Tuned", "tune"]
+__all__ = ["Course", "Diverged", "Tuned", "tune"]
 
 _MOMENTUM = 0.9
 _FALL = 0.2
 _START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
+
+
+class Diverged(UserError):
+    """A training whose loss is no longer a number."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
 
     BatchNorm takes its statistics over the whole batch, whatever the pretraining did. What is drawn follows from seed,
     epoch and step alone, and the state after an epoch is kept in the cache now and then, so that a stopped training
-    ends as one that was never stopped. Raises `UserError` where the loss is no longer a number.
+    ends as one that was never stopped. Raises `Diverged` where the loss is no longer a number.
     """
     device = work.place()
     state = _State(course, trained, classes, device)
@@ -103,7 +107,7 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
             loss = state.epoch(views, label, epoch)
         if not loss < float("inf"):
             work.teller.stop()
-            raise UserError(
+            raise Diverged(
                 f"fine-tuning {trained.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
                 " (--backbone-rate, --head-rate)"
             )

@@ -1,0 +1,67 @@
+"""The classifier's rate, chosen on training images held out: the choice against trainings by hand, and its cost."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import images, tiny_run, work
+
+from vantage import draws
+from vantage.data import Subset, labels_of
+from vantage.errors import UserError
+from vantage.evaluate import FineTune, FineTuneChosen, accuracy, held_out, tuning
+from vantage.evaluate.finetune import share_of_each_class
+from vantage.evaluate.tuning import Course, tune
+from vantage.trained import random_encoder
+
+CHOOSING = FineTuneChosen(0.5, epochs=2, batch=8, backbone_rate=0.05, head_rates=(0.2, 1e-4))
+
+
+def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
+    trained, train, test = random_encoder(tiny_run()), images(90, 0), images(30, 1)
+    found = CHOOSING(trained, train, test, work(tmp_path))
+    label = labels_of(train)
+    rows = share_of_each_class(label, 0.5, 0)
+    held = held_out(label[rows], 0.2, 0)
+    assert (len(rows), int(held.sum())) == (45, 9)
+    by_hand = []
+    for rate in CHOOSING.head_rates:
+        course = Course(2, 8, (0.05, rate), 1e-4, 0.08, 0)
+        tuned = tune(course, trained, Subset(train, rows[~held]), label[rows[~held]], 3, work(tmp_path / "hand"))
+        guess = tuned.predict(trained, Subset(train, rows[held]), work(tmp_path / "hand"))
+        by_hand.append(accuracy(guess, label[rows[held]], 3).top1)
+    assert found.details["held_out_accuracy"] == [by_hand] and by_hand[0] > by_hand[1]
+    assert found.chosen["head_rate"] == [0.2] and "9 of the 45 training images" in str(found.chosen["by"])
+    alone = FineTune(0.5, epochs=2, batch=8, backbone_rate=0.05, head_rate=0.2)(trained, train, test, work(tmp_path))
+    assert found.measures == alone.measures and found.details["losses"] == alone.details["losses"]
+
+
+def test_samples_choose_each_for_itself_and_are_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
+    protocol = replace(CHOOSING, samples=2, epochs=1)
+    found = protocol(trained, train, test, work(tmp_path))
+    each = torch.tensor([sample["top-1"] for sample in found.details["samples"]], dtype=torch.float64)
+    assert found.measures == pytest.approx({"top-1": float(each.mean()), "top-1 sd": float(each.std())})
+    assert len(found.details["held_out_accuracy"]) == 2 and draws.mix(0, 1) != 0
+    monkeypatch.setattr(tuning._State, "epoch", None)  # no training any more
+    assert protocol(trained, train, test, work(tmp_path)) == found
+
+
+def test_a_rate_that_diverges_is_not_taken(tmp_path: Path) -> None:
+    protocol = replace(CHOOSING, head_rates=(1e30, 0.2), epochs=3)
+    found = protocol(random_encoder(tiny_run()), images(60, 0), images(30, 1), work(tmp_path))
+    assert found.chosen["head_rate"] == [0.2] and found.details["held_out_accuracy"][0][0] == 0.0
+
+
+def test_what_cannot_be_chosen_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no class has two images"):
+        FineTuneChosen(0.01)(random_encoder(tiny_run()), images(12, 0), images(6, 1), work(tmp_path))
+    for rates in ((0.1,), (0.1, 0.1)):
+        with pytest.raises(UserError, match="finetune-chosen: head_rates is"):
+            FineTuneChosen(head_rates=rates)
+    for samples, fraction in ((0, 0.1), (2, 1.0)):
+        with pytest.raises(UserError, match=f"finetune-chosen: .*{samples}"):
+            FineTuneChosen(fraction, samples)
+    with pytest.raises(UserError, match="fraction is 2"):
+        FineTuneChosen(2.0)
