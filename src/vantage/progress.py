@@ -5,7 +5,7 @@ import time
 from typing import Protocol, runtime_checkable
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 __all__ = ["BarTeller", "PlainTeller", "QuietTeller", "Teller", "teller"]
 
@@ -105,9 +105,8 @@ class BarTeller:
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
             TimeRemainingColumn(),
+            TextColumn("left"),
             TextColumn("[dim]{task.fields[note]}"),
         )
         self.console = Console(stderr=True)

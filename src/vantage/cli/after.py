@@ -1,12 +1,13 @@
 """What is done with a run: `embed`, `evaluate`, `export`; and `demo`, which does it all."""
 
 import inspect
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Voice, columns
 from vantage.cli.detecting import DETECTING
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
@@ -118,10 +119,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            voice.result(inspect.cleandoc(evaluate.__doc__ or ""))
-            voice.result("\n" + "\n".join(f"{name:<19}{_first_line(kind)}" for name, kind in protocols().items()))
-            voice.result("\n".join(f"{name:<19}{_first_line(verb)}" for name, verb in _OTHER_IMAGES.items()))
-            voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
+            _tell_protocols(voice)
             return 0
         raise UserError("evaluate needs a protocol first, such as: vantage evaluate knn RUN --data PATH")
     if words[0] == "retrieval":
@@ -166,6 +164,17 @@ def evaluate(words: list[str], voice: Voice) -> int:
 
 _OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_transfer, **DETECTING}
 """Protocols whose images are not one labelled set, by name."""
+
+
+def _tell_protocols(voice: Voice) -> None:
+    """Every protocol in a line or two."""
+    voice.result(inspect.cleandoc(evaluate.__doc__ or "") + "\n")
+    known = protocols()
+    about = {name: _first_line(kind) for name, kind in (*known.items(), *_OTHER_IMAGES.items())}
+    about |= {name: f"Short for {kind.name}." for name, kind in known.items() if kind.name != name}  # pyright: ignore
+    for name, told in about.items():
+        voice.result(textwrap.fill(f"{name:<19}{told}", columns(), subsequent_indent=" " * 19, break_on_hyphens=False))
+    voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
 
 
 def _first_line(kind: object) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import io
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.constructors import ConstructorRegistry, StructConstructorSpec, StructFieldSpec, StructTypeInfo
 
+from vantage.cli.console import columns
 from vantage.cli.fields import REQUIRED, Leaf
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.values import misfit, takes_several
@@ -69,6 +71,9 @@ def parse(command: Command, known: Iterable[Leaf], words: Sequence[str], also: I
     written = [_flag(word) for word in words if word.startswith("--")]
     if not wants_help(words):
         _check(command, known, flags, written, also)
+    if wants_help(words):  # tyro would break its lines inside words
+        for paragraph in inspect.cleandoc(command.about).split("\n\n"):
+            print(textwrap.fill(" ".join(paragraph.split()), columns(), break_on_hyphens=False) + "\n")
     tree = _tree(known, command.headings)
     told = io.StringIO()
     try:
@@ -77,7 +82,7 @@ def parse(command: Command, known: Iterable[Leaf], words: Sequence[str], also: I
                 _Tree,
                 default=tree,
                 prog=command.name,
-                description=inspect.cleandoc(command.about),
+                description="",
                 args=[_plain(word, flags) for word in words],
                 registry=_registry,
                 return_unknown_args=True,

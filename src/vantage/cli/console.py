@@ -1,6 +1,7 @@
 """What the command line prints: tables in a terminal, plain lines elsewhere, nothing where quiet was asked for."""
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Voice"]
+__all__ = ["Voice", "columns"]
+
+
+def columns() -> int:
+    """Letters that text may be wide: the terminal's width, up to 120."""
+    return min(120, shutil.get_terminal_size().columns)
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,10 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     records = []
     for place in files:
         inside = sorted((place / "evaluations").glob("lowshot*.json")) if place.is_dir() else [place]
+        if not inside:
+            raise UserError(
+                f"no low-shot results in {place}: make them first, such as vantage evaluate lowshot {place} --data PATH"
+            )
         for file in inside:
             try:
                 record = json.loads(file.read_bytes())

@@ -76,8 +76,11 @@ class TransferTable:
 
     def markdown(self) -> str:
         """A table, the protocol with its settings, and the sets that were left out."""
-        head, *lines = self.cells()
-        table = ["| " + " | ".join(line) + " |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]
+        cells = self.cells()
+        widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+        head, *lines = [_padded(line, widths) for line in cells]
+        rule = [("-" * widths[0]), *("-" * (width - 1) + ":" for width in widths[1:])]
+        table = ["| " + " | ".join(line) + " |" for line in (head, rule, *lines)]
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in per cent."]
         if self.changed:
             below.append(f"Not by default: {', '.join(each.sentence for each in self.changed)}.")
@@ -89,3 +92,8 @@ class TransferTable:
         written = io.StringIO()
         csv.writer(written, lineterminator="\n").writerows(self.cells())
         return written.getvalue()
+
+
+def _padded(line: list[str], widths: list[int]) -> list[str]:
+    """Names to the left, all else to the right."""
+    return [line[0].ljust(widths[0]), *(word.rjust(width) for word, width in zip(line[1:], widths[1:], strict=True))]
