@@ -1,44 +1,17 @@
 """Features in memory: in order, of the deterministic view, cached by what they are of."""
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from counting import Counting
 from tiny import images, tiny_run, work
 from torch import Tensor
 
-from vantage.data.source import Subset
-from vantage.embedding import Work, embed, features_of, in_threads
+from vantage.embedding import Work, embed, in_threads
 from vantage.errors import UnreadableImage, UserError
 from vantage.trained import random_encoder
-
-
-class Counting:
-    """A source that counts how often it is read."""
-
-    def __init__(self, bad: int | None = None) -> None:
-        self.source, self.reads, self.bad = images(40, seed=1), 0, bad
-        self.classes = self.source.classes
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def image(self, number: int) -> Tensor:
-        self.reads += 1
-        if number == self.bad:
-            raise UnreadableImage(f"row {number}", "for a test")
-        return self.source.image(number)
-
-    def label(self, number: int) -> int | None:
-        return self.source.label(number)
-
-    def name(self, number: int) -> str:
-        return self.source.name(number)
-
-    def fingerprint(self) -> str:
-        return self.source.fingerprint()
 
 
 def test_features_are_the_backbone_s_of_the_view(tmp_path: Path) -> None:
@@ -59,27 +32,6 @@ def test_images_of_any_size_are_brought_to_the_view(tmp_path: Path) -> None:
 def test_an_unreadable_image_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableImage, match="row 21"):
         embed(random_encoder(tiny_run()), Counting(bad=21), work(tmp_path))
-
-
-def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) -> None:
-    trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
-    first = features_of(trained, source, here)
-    assert source.reads == 40
-    assert torch.equal(features_of(trained, source, here), first) and source.reads == 40
-    other = [
-        features_of(random_encoder(tiny_run(), seed=1), source, here),
-        features_of(replace(trained, view=replace(trained.view, resize=40)), source, here),
-        features_of(trained, Subset(source, range(39, -1, -1)), here),
-    ]
-    assert source.reads == 160 and not any(torch.equal(first, vector) for vector in other)
-
-
-def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
-    trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
-    first = features_of(trained, source, here)
-    (kept,) = (tmp_path / "cache" / "features").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-7])
-    assert torch.equal(features_of(trained, source, here), first) and source.reads == 80
 
 
 def test_few_batches_are_decoded_ahead() -> None:

@@ -1,4 +1,4 @@
-"""Images to features: in memory with a cache for evaluations, or streamed into a file of any size.
+"""Images to features: all in memory, or batch by batch.
 
 n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
 """
@@ -12,17 +12,15 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int, UInt8
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from vantage.data.cache import cache_folder, written_whole
-from vantage.data.source import Source, cache_key, hash_of, labels_of
+from vantage.data.cache import cache_folder
+from vantage.data.source import Source, labels_of
 from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
 
-__all__ = ["Features", "Work", "embed", "features_in_parts", "features_of", "in_evaluation", "in_threads"]
+__all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""
@@ -30,7 +28,8 @@ _AHEAD = 3
 
 @dataclass(frozen=True)
 class Work:
-    """What the work after training computes with. Nothing here changes a result beyond rounding."""
+    """What the work after training computes with. Nothing here changes a result beyond rounding, but for
+    `resident_bytes`."""
 
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
@@ -43,7 +42,7 @@ class Work:
 
     resident_bytes: int = 2 << 30
     """A linear protocol that looks at the images again and again keeps sets of one image size in memory up to so many
-    bytes."""
+    bytes, which draws other crops than for larger sets; features of more are read from the cache as they are used."""
 
     cache: Path = field(default_factory=cache_folder)
     """Folder where features are kept, under a hash of the encoder, the images and the view."""
@@ -94,37 +93,6 @@ def embed(trained: Trained, source: Source, work: Work | None = None) -> Feature
     for start, part in batches(trained, source, work):
         vector[start : start + len(part)] = part
     return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
-
-
-def features_of(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
-    """Features of every image, from the cache where this very encoder has seen these very images before."""
-    place = work.place()
-    facts = (trained.digest(), cache_key(source), repr(trained.view), place.type, "1")
-    kept = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
-    try:
-        known = load_file(kept)["vector"]
-        if known.shape == (len(source), trained.width):
-            return known
-    except (OSError, SafetensorError, KeyError):
-        pass  # not there or damaged: it is made again
-    vector = embed(trained, source, work).vector
-    try:
-        with written_whole(kept) as file:
-            file.write(save({"vector": vector}))
-    except OSError:
-        pass  # a cache without room costs time later, but is no failure
-    return vector
-
-
-def features_in_parts(trained: Trained, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
-    """Features of every image in order, on the device of the work, some at a time: from the cache where those of all
-    images stay within `work.resident_bytes`, else made while they are asked for and not kept."""
-    if 4 * len(source) * trained.width <= work.resident_bytes:
-        parts: Iterator[Tensor] = iter(features_of(trained, source, work).split(work.batch))
-    else:
-        parts = (part for _, part in batches(trained, source, work))
-    for part in parts:
-        yield part.to(work.place())
 
 
 def batches(trained: Trained, source: Source, work: Work, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:

@@ -15,11 +15,11 @@ from vantage import draws
 from vantage.data.arrays import Arrays
 from vantage.data.order import epoch_order
 from vantage.data.source import Subset
-from vantage.embedding import features_in_parts
 from vantage.errors import UserError
 from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing, crops, kept_state, side_by_side
 from vantage.evaluate.linear_depths import statistics_of
 from vantage.evaluate.side_by_side import Classifiers
+from vantage.feature_cache import features_in_parts
 from vantage.trained import Trained, random_encoder, raw_pixels
 from vantage.views import Augmentation, ColourJitter, Flip, Lighting, RandomResizedCrop, Statistics
 from vantage.views.operation import Operation
@@ -233,7 +233,7 @@ def test_features_that_do_not_fit_are_made_again_and_are_the_same(tmp_path: Path
     none = replace(room, cache=tmp_path / "none", resident_bytes=0)
     cached, streamed = (torch.cat(list(features_in_parts(trained, source, how))) for how in (room, none))
     torch.testing.assert_close(cached, streamed, rtol=0, atol=0)
-    assert list((tmp_path / "cache").rglob("*.safetensors")) and not (tmp_path / "none").exists()
+    assert list((tmp_path / "cache").rglob("*.npy")) and not (tmp_path / "none").exists()
 
 
 def test_statistics_are_those_of_the_space_that_the_networks_see(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.source import Source, Subset, labels_of, marks_in, stamp_of
-from vantage.embedding import Work, features_of
+from vantage.embedding import Work
 from vantage.errors import UserError
+from vantage.feature_cache import features_of
 from vantage.progress import Teller
 from vantage.trained import Trained
 
@@ -106,7 +107,7 @@ def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
 def finite_features(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, cached. Raises `UserError` where one is no number."""
     vector = features_of(trained, source, work)
-    if not bool(vector.isfinite().all()):
+    if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
         raise UserError(f"features of {trained.name} are not all finite: the network diverged; take another checkpoint")
     return vector
 

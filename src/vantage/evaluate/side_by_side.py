@@ -17,13 +17,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from vantage.data.source import Source, Subset, cache_key
-from vantage.embedding import Work, encode, features_in_parts
+from vantage.embedding import Work, encode
 from vantage.encoders.depths import Depth
 from vantage.errors import UserError
 from vantage.evaluate.crops import Epoch, counted, epochs_of
 from vantage.evaluate.heads import Descent, Heads
 from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.labelled import check_classes, held_out, with_labels
+from vantage.feature_cache import features_in_parts
 from vantage.trained import Trained
 from vantage.views.augmentation import Augmentation
 
