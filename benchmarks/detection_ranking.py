@@ -1,0 +1,198 @@
+"""Detectors on a frozen network that was trained with labels for minutes, and on a frozen one that was not.
+
+    python benchmarks/detection_ranking.py --data ../shared/data --work /tmp/ranking
+
+A ResNet-18 is trained as a classifier of CIFAR-10's training images (JPEG). Each detector protocol is then
+trained on it with all stages frozen (--network-on.frozen-stages 5), and in the same way, from the same seed, on the
+same network before training. Scenes are made of CIFAR-10's test images (pasted_scenes.py): those that detectors learn
+from and those that they are judged on share no image. BatchNorm stands on the new layers in both, so that neither
+network gains by the scale of its features.
+
+Detection on COCO's own photographs is added: 150 for training and 50 for testing are far too few to tell features
+apart, and the rows say what came out.
+"""
+
+import argparse
+import json
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from pasted_scenes import Photographs, boards, points_of, things, write_scenes
+from timing import write_results
+from torch import Tensor, nn
+
+import vantage
+from vantage import checkpoint, settings
+from vantage.data import Source, labels_of, open_source
+from vantage.data.resident import decode_all
+from vantage.detect import (
+    Annotated,
+    Detection,
+    DetectionC4,
+    FourthStage,
+    InstancesC4,
+    InstanceSegmentation,
+    KeypointDetection,
+    Pyramid,
+    Sizes,
+    open_annotated,
+)
+from vantage.detect.evaluation import Protocol
+from vantage.embedding import Work
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.learner import Learner
+from vantage.progress import PlainTeller
+from vantage.trained import load, random_encoder
+
+SIZES = Sizes((96,), 96, 160, (24, 32, 40, 48, 72), regions=16, proposals=50)
+FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and C4 cost most
+COURSE = ((32, 40_000), (48, 20_000))  # side in pixels and images of the classifier's training, one part after another
+
+
+def main() -> None:
+    """Train, judge, and write results/detection_ranking.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
+    parser.add_argument("--work", type=Path, required=True, help="folder that is kept, so that parts are done once")
+    parser.add_argument("--only", nargs="+", help="protocols, and photographs; all unless given")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--steps", type=int, default=0, help="steps of every protocol in the place of its own")
+    chosen = parser.parse_args()
+    folder, done = chosen.work, chosen.work / "rows.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = json.loads(done.read_text()) if done.exists() else []
+    if not rows:
+        rows.append(train_with_labels(chosen.data, folder / "run"))
+        done.write_text(json.dumps(rows))
+    sets = {"things": pasted(chosen.data, folder, "things"), "boards": pasted(chosen.data, folder, "boards")}
+    sets["photographs"] = photographs(chosen.data, folder)
+    trained = load(folder / "run")
+    for seed in chosen.seeds:
+        for name, (scenes, protocol) in cases(seed, chosen.steps).items():
+            for encoder in (trained, random_encoder(trained.run, seed)):
+                key = {"protocol": name, "encoder": encoder.name, "seed": seed, "steps": protocol.steps}
+                known = any(all(row.get(part) == value for part, value in key.items()) for row in rows)
+                if known or (chosen.only and name not in chosen.only):
+                    continue
+                start, (train, test) = time.process_time(), sets[scenes]
+                found = protocol(encoder, train, test, Work("cpu", cache=folder, workers=1, teller=PlainTeller()))
+                counts = {"training images": found.train_images, "test images": found.test_images}
+                seconds = {"seconds of one core": time.process_time() - start}
+                rows.append({**key, "scenes": scenes, **found.measures, **counts, **seconds})
+                rows[-1]["losses"] = found.details["losses"]
+                done.write_text(json.dumps(rows))
+                print({part: value for part, value in rows[-1].items() if part != "losses"}, flush=True)
+    print(write_results("detection_ranking", rows))
+
+
+def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
+    """Which scenes a protocol is given, and the protocol: all stages stay as they are. The rate of a step is .02."""
+    four: dict[str, Any] = {"batch": 4, "rate": 0.08, "precise_batches": 20, "seed": seed, "sizes": SIZES}
+    two = four | {"batch": 2, "rate": 0.16, "sizes": FEWER}
+    pyramid, stage = Pyramid(5), FourthStage(5)
+    return {
+        "detection": ("things", Detection("1x", steps or 300, **four, network_on=pyramid)),
+        "keypoints": ("boards", KeypointDetection("1x", steps or 150, **two | {"rate": 0.32}, network_on=pyramid)),
+        "instances": ("things", InstanceSegmentation("1x", steps or 120, **two, network_on=pyramid)),
+        "detection-c4": ("things", DetectionC4("1x", steps or 100, **two, network_on=stage)),
+        "instances-c4": ("things", InstancesC4("1x", steps or 100, **two, network_on=stage)),
+        "photographs": ("photographs", Detection("1x", steps or 150, **four, network_on=pyramid)),
+    }
+
+
+def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
+    """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
+    run = replace(vantage.simclr(32), recipe="trained with labels", encoders=Shared(Encoder(ResNet(18), Linear(8))))
+    learner = Learner(run.encoders, run.branches, images=64, seed=0)
+    backbone = learner.networks.kept[0].get_submodule("backbone")
+    view = random_encoder(run).view
+    source = open_source(f"{data}/cifar10-jpg.tar.gz#train")
+    pixels, label = decode_all(source, 32, cache=folder.parent), labels_of(source)
+    test = open_source(f"{data}/cifar10-jpg.tar.gz#test")
+    head = nn.Linear(512, len(source.classes))
+    steps = sum(images // 128 for _, images in COURSE)
+    optimizer = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], weight_decay=0.05)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    generator, start = torch.Generator().manual_seed(0), time.process_time()
+    for side, images in COURSE:
+        order = torch.randperm(len(pixels), generator=generator)[: images // 128 * 128]
+        right = 0.0
+        for rows in order.split(128):
+            score = head(backbone(moved(view.finish(pixels[rows]), side, generator)))
+            loss = F.cross_entropy(score, label[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            right += float((score.argmax(1) == label[rows]).sum())
+        print(f"{side} pixels: {100 * right / len(order):.1f} % of the training crops are right", flush=True)
+    seconds = time.process_time() - start
+    settings.write(run, folder)
+    checkpoint.save(folder, steps, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
+    backbone.eval()
+    some = torch.arange(0, len(test), 10)
+    with torch.no_grad():
+        images = view.finish(decode_all(test, 32, cache=folder.parent)[some])
+        told = head(backbone(F.interpolate(images, size=COURSE[-1][0], mode="bicubic"))).argmax(1)
+    top1 = 100 * float((told == labels_of(test)[some]).float().mean())
+    return {"part": "training", "images": COURSE, "seconds of one core": seconds, "top-1 of 1,000 test images": top1}
+
+
+def moved(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
+    """Each image moved by up to four pixels, half of them mirrored, and all brought to `side` pixels."""
+    padded = F.pad(images, (4, 4, 4, 4), mode="reflect")
+    top, left = torch.randint(0, 9, (2, len(images)), generator=generator)
+    rows, columns = top[:, None] + torch.arange(32), left[:, None] + torch.arange(32)
+    columns = torch.where(torch.rand(len(images), 1, generator=generator) < 0.5, columns.flip(1), columns)
+    number = torch.arange(len(images))[:, None, None]
+    cut = padded.permute(0, 2, 3, 1)[number, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2).contiguous()
+    return cut if side == 32 else F.interpolate(cut, size=side, mode="bicubic")
+
+
+def pasted(data: Path, folder: Path, kind: str) -> tuple[Annotated, Annotated]:
+    """Scenes to learn from and to be judged on; each has its own half of CIFAR-10's test images, and of the flowers."""
+    source = open_source(f"{data}/cifar10-jpg.tar.gz#test")
+    if not (folder / "flowers5-128").exists():
+        with tarfile.open(data / "flowers5-128.tar.gz") as tar:
+            tar.extractall(folder, filter="data")
+    flowers = sorted((folder / "flowers5-128").rglob("*.jpg"))
+    categories: list[dict[str, Any]] = [{"id": n + 1, "name": name} for n, name in enumerate(source.classes)]
+    if kind == "boards":
+        categories = [{"id": 1, "name": "board", "keypoints": points_of(source.classes)}]
+    paint: Callable[..., list[dict[str, Any]]] = things if kind == "things" else boards
+    opened = []
+    for part, (split, count) in enumerate((("train", 240), ("test", 80))):
+        file = write_scenes(
+            folder / kind, split, count, paint, half(source, part), flowers[part::2], categories, seed=part
+        )
+        opened.append(open_annotated(file))
+    return opened[0], opened[1]
+
+
+def half(source: Source, part: int) -> Photographs:
+    """Every second image of each class."""
+    pixels, label = decode_all(source, 32).permute(0, 2, 3, 1).numpy(), labels_of(source).numpy()
+    return {one: pixels[label == one][part::2] for one in range(len(source.classes))}
+
+
+def photographs(data: Path, folder: Path) -> tuple[Annotated, Annotated]:
+    """COCO's own: 150 to learn from, 50 to be judged on."""
+    for archive in ("tiny-coco-100", "coco-train-100"):
+        if not (folder / archive).exists():
+            with tarfile.open(data / f"{archive}.tar.gz") as tar:
+                tar.extractall(folder / archive, filter="data")
+    first = folder / "tiny-coco-100/tiny-coco/annotations"
+    second = folder / "coco-train-100/coco-train-100/annotations/instances_train2017.json"
+    train = open_annotated(f"{first}/instances_train2017.json,{second}")
+    return train, open_annotated(first / "instances_val2017.json")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
