@@ -15,7 +15,7 @@ from vantage.embedding import encode
 from vantage.errors import UserError
 from vantage.evaluate import LinearMoCo, LinearPyContrast, crops, side_by_side
 from vantage.evaluate.heads import Descent, Heads
-from vantage.evaluate.side_by_side import normal_start, torch_start
+from vantage.evaluate.linear_plan import normal_start, torch_start
 from vantage.trained import random_encoder
 from vantage.views.recipes import linear_training
 

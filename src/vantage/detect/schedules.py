@@ -1,5 +1,6 @@
 """How long detectors are trained, in steps of 16 images, as the papers have it; and the same for other batches."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,7 +28,7 @@ class Schedule:
     """Learning rate after the rise."""
 
     def __post_init__(self) -> None:
-        if min(self.steps, self.batch) < 1 or not self.rate > 0 or self.warm_up < 0:
+        if min(self.steps, self.batch) < 1 or not 0 < self.rate < math.inf or self.warm_up < 0:
             raise UserError(
                 f"detection: steps are {self.steps}, batch {self.batch}, rate {self.rate}, warm_up {self.warm_up};"
                 " give at least 1 step and image, a rate above 0, and no negative rise"

@@ -20,7 +20,7 @@ from vantage.writing import write_result
 __all__ = ["Result", "evaluate", "file_name", "judged", "keep", "parted", "result_of", "split", "with_baselines"]
 
 _TEST_SHARE = 0.2
-_LIBRARIES = ("torch", "torchvision", "scikit-learn", "vantage-ssl")
+_LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm", "vantage-ssl")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 n: images   m: test images   k: images that are trained on
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,10 +75,10 @@ class FineTune:
                 f"finetune: fraction is {self.fraction}, samples {self.samples}, epochs {self.epochs} and batch"
                 f" {self.batch}; give a fraction above 0 and up to 1, and at least 1 sample, 1 epoch and 2 images"
             )
-        if min(self.backbone_rate, self.head_rate) < 0 or (self.weight_decay or 0) < 0:
+        if not all(0 <= one < math.inf for one in (self.backbone_rate, self.head_rate, self.weight_decay or 0)):
             raise UserError(
                 f"finetune: backbone_rate is {self.backbone_rate}, head_rate {self.head_rate} and weight_decay"
-                f" {self.weight_decay}; none may be below 0"
+                f" {self.weight_decay}; all must be finite, and none below 0"
             )
         if self.samples > 1 and (self.names or self.fraction == 1):
             raise UserError(

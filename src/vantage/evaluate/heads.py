@@ -88,7 +88,7 @@ class Heads:
         right = torch.zeros(len(self.bias), dtype=torch.int64, device=features.device)
         for part, wanted in zip(features.split(1024), label.split(1024), strict=True):
             logits = self._logits(part)
-            right += ((logits.argmax(2) == wanted) & self._finite()[:, None]).sum(1)
+            right += ((logits.argmax(2) == wanted) & self.finite[:, None]).sum(1)
         return right
 
     @torch.no_grad()
@@ -109,5 +109,7 @@ class Heads:
         flat = features @ self.weight.flatten(0, 1).T
         return flat.unflatten(1, self.bias.shape).transpose(0, 1) + self.bias[:, None]
 
-    def _finite(self) -> Bool[Tensor, "r"]:
-        return self.weight.isfinite().all(2).all(1)
+    @property
+    def finite(self) -> Bool[Tensor, "r"]:
+        """Whether a head consists of numbers still: one that diverged does not."""
+        return self.weight.isfinite().all(2).all(1) & self.bias.isfinite().all(1)

@@ -6,6 +6,7 @@ b: test images at once
 Similarities are computed for a bounded table of test by training images at a time, whatever the sizes.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -47,7 +48,7 @@ class KNN:
     """Divides the cosine in a vote's weight: the lower, the more the nearest count."""
 
     def __post_init__(self) -> None:
-        if self.k < 1 or not self.temperature > 0:
+        if self.k < 1 or not 0 < self.temperature < math.inf:
             raise UserError(
                 f"kNN: k is {self.k} and temperature {self.temperature}; k must be 1 or more, temperature above 0"
             )
@@ -83,8 +84,10 @@ class KNN:
 
 @dataclass(frozen=True)
 class NearestNeighbour:
-    """The nearest training image names the class: the accuracy of Ring (arXiv 2010.02037) and local aggregation.
+    """The nearest training image names the class, as Ring (arXiv 2010.02037) and local aggregation report it.
 
+    They look the image up in the memory bank, whose rows are averages of the network's features while it learned; here
+    the network that is judged sees the training images anew, so that any run can be judged, with a bank or without.
     With one neighbour there is one guess, so there is no top-5.
     """
 

@@ -12,8 +12,9 @@ from vantage.encoders.depths import Depth
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import accuracy
+from vantage.evaluate.linear_plan import Plan, Start, normal_start, torch_start
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.side_by_side import Plan, Start, check_settings, judge, normal_start, torch_start
+from vantage.evaluate.side_by_side import check_settings, judge
 from vantage.trained import Trained
 from vantage.views.augmentation import Augmentation
 from vantage.views.geometry import Flip, RandomResizedCrop

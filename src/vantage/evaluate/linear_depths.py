@@ -19,8 +19,9 @@ from vantage.evaluate.accuracy import accuracy
 from vantage.evaluate.heads import Descent
 from vantage.evaluate.labelled import with_labels
 from vantage.evaluate.linear import on_features, training_view
+from vantage.evaluate.linear_plan import Plan, normal_start, torch_start
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.side_by_side import Plan, Verdict, check_settings, judge, normal_start, torch_start
+from vantage.evaluate.side_by_side import Verdict, check_settings, judge
 from vantage.trained import Pixels, Trained
 from vantage.views.colour import ColourJitter
 from vantage.views.evaluation import Evaluation, Straight

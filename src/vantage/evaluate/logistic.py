@@ -3,6 +3,7 @@
 n: images   d: width of the features   c: classes   p: parameters
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,10 +45,10 @@ class LinearCached:
     """Of the images held out."""
 
     def __post_init__(self) -> None:
-        if not self.l2 or min(self.l2) < 0 or self.iterations < 1:
+        if not self.l2 or not all(0 <= l2 < math.inf for l2 in self.l2) or self.iterations < 1:
             raise UserError(
                 f"linear evaluation on cached features: l2 is {self.l2} and iterations {self.iterations};"
-                " give at least one penalty, none below 0, and 1 iteration or more"
+                " give at least one finite penalty, none below 0, and 1 iteration or more"
             )
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:

@@ -3,6 +3,7 @@
 n: images   m: test images   r: images drawn   c: classes   v: values of C   d: width of the features
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -110,7 +111,7 @@ class LowShotChosen:
     def __post_init__(self) -> None:
         _check(self.name, self.shots, self.samples, self.negatives)
         costs_of(self.costs)
-        if self.folds < 2 or not self.cost_of_one > 0:
+        if self.folds < 2 or not 0 < self.cost_of_one < math.inf:
             raise UserError(
                 f"{self.name}: folds is {self.folds} and cost_of_one {self.cost_of_one}; give at least 2 folds and a"
                 " cost above 0"

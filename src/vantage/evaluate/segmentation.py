@@ -73,7 +73,7 @@ class Segmentation:
                 f"segmentation: size is {self.size}, width {self.width}, epochs {self.epochs} and batch {self.batch};"
                 " give a size of 0 or more, at least 1 channel and epoch, and batches of 2 or more"
             )
-        if not self.rate > 0 or self.weight_decay < 0 or not 0 <= self.flip <= 1:
+        if not 0 < self.rate < math.inf or not 0 <= self.weight_decay < math.inf or not 0 <= self.flip <= 1:
             raise UserError(
                 f"segmentation: rate is {self.rate}, weight_decay {self.weight_decay} and flip {self.flip}; the rate"
                 " must be above 0, the decay 0 or more, flip from 0 to 1"

@@ -9,8 +9,9 @@ what is reported is a classifier of the first set, after the last epoch. So one 
 the classifier that is reported is trained exactly by the protocol, and no test label is looked at before.
 """
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -21,67 +22,17 @@ from vantage.embedding import Work, encode
 from vantage.encoders.depths import Depth
 from vantage.errors import UserError
 from vantage.evaluate.crops import Epoch, counted, epochs_of
-from vantage.evaluate.heads import Descent, Heads
+from vantage.evaluate.heads import Heads
 from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.labelled import check_classes, held_out, with_labels
+from vantage.evaluate.linear_plan import Plan
 from vantage.feature_cache import features_in_parts
 from vantage.trained import Trained
-from vantage.views.augmentation import Augmentation
 
-__all__ = ["Classifiers", "Plan", "Verdict", "check_settings", "judge", "normal_start", "torch_start"]
+__all__ = ["Classifiers", "Verdict", "check_settings", "judge"]
 
 _HELD_OUT = 0.1
 """Share of each class of the training images that chooses."""
-
-Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
-"""Classes and width to initial weights and biases, by torch's default generator."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What linear protocols set differently."""
-
-    rates: tuple[float, ...]
-    """Learning rates."""
-    epochs: int
-    """Passes over the training images."""
-    batch: int
-    """Images of a step."""
-    view: Augmentation
-    """How a training image is seen."""
-    seed: int
-    """Of the order, the views, the initial weights and the images held out."""
-    falls: tuple[int, ...]
-    """Epochs before which the rates fall."""
-    fall: float
-    """What they are then multiplied with."""
-    start: Start
-    """Initial weights."""
-    descent: Descent = Descent()
-    """How weights move."""
-    normalise: Callable[[int], nn.Module] = nn.Identity
-    """By the number of channels: what features (b, channels, places) go through before a classifier."""
-
-    @property
-    def facts(self) -> str:
-        """All of it in words."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
-        return repr(told | {"start": self.start.__name__})
-
-    def factor(self, epoch: int) -> float:
-        """What the rates are multiplied with in an epoch."""
-        return self.fall ** sum(epoch >= fall for fall in self.falls)
-
-
-def normal_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]:
-    """Weights from N(0, .01²), biases 0."""
-    return torch.randn(classes, width) * 0.01, torch.zeros(classes)
-
-
-def torch_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]:
-    """torch's own initial weights of a linear layer."""
-    layer = nn.Linear(width, classes)
-    return layer.weight.detach(), layer.bias.detach()
 
 
 class Classifiers:
@@ -173,6 +124,12 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
     _train(plan, (whole, partial), (~held if choosing else None), images, label, trained, kept, work)
     known = _accuracies(partial, trained, Subset(train, held.nonzero().squeeze(1)), label[held], work)
     best = [_best(plan.rates, accuracies) for accuracies in known] or [0] * len(depths)
+    for heads, place, depth in zip(whole.heads, best, depths, strict=True):
+        if not heads.finite[place]:
+            raise UserError(
+                f"the linear classifier of {depth.name} diverged at the rate {plan.rates[place]:g}: give lower ones"
+                " (--rates)"
+            )
     guess = _guess(whole, best, trained, test, work)
     if trained.backbone.training or trained.digest() != before:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
@@ -215,8 +172,8 @@ def _train(
 
 def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:
     """Refuse, with a `UserError`, settings that make no sense."""
-    if not rates or min(rates) <= 0:
-        raise UserError(f"linear evaluation: rates are {rates}; give at least one, all above 0")
+    if not rates or not all(0 < rate < math.inf for rate in rates):
+        raise UserError(f"linear evaluation: rates are {rates}; give at least one, all above 0 and finite")
     if epochs < 1 or batch < 1:
         raise UserError(f"linear evaluation: epochs is {epochs} and batch {batch}; both must be 1 or more")
 

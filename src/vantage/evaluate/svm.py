@@ -3,6 +3,7 @@
 n: images   m: test images   c: classes   c2: classes of the test images
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -162,8 +163,10 @@ class SVM:
 def costs_of(costs: Costs) -> tuple[float, ...]:
     """The values of C; raises `UserError` where there is none, or one that is not above 0."""
     values = COSTS[costs] if isinstance(costs, str) else tuple(sorted(costs))
-    if not values or not min(values) > 0:
-        raise UserError(f"linear SVMs: costs is {costs}; give at least one, all above 0, or the name of a list")
+    if not values or not all(0 < cost < math.inf for cost in values):
+        raise UserError(
+            f"linear SVMs: costs is {costs}; give one or more, all above 0 and finite, or the name of a list"
+        )
     return values
 
 

@@ -1,0 +1,45 @@
+"""Settings that are no numbers, and classifiers that diverge: refused by name, never reported."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mapped import mapped_run
+from tiny import images, work
+
+from vantage.errors import UserError
+from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LinearMulti, LowShotChosen
+from vantage.evaluate.segmentation import Segmentation
+from vantage.trained import random_encoder
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda value: LinearMoCo(rates=(1.0, value)), "rates"),
+        (lambda value: LinearMulti(rates=(value,)), "rates"),
+        (lambda value: LinearCached((0.1, value)), "l2"),
+        (lambda value: SVM(costs=(0.1, value)), "costs"),
+        (lambda value: LowShotChosen(cost_of_one=value), "cost_of_one"),
+        (lambda value: FineTune(head_rate=value), "head_rate"),
+        (lambda value: FineTune(weight_decay=value), "weight_decay"),
+        (lambda value: Segmentation(rate=value), "rate"),
+        (lambda value: Segmentation(weight_decay=value), "weight_decay"),
+        (lambda value: KNN(temperature=value), "temperature"),
+    ],
+)
+@pytest.mark.parametrize("value", [NAN, INF, -1.0])
+def test_settings_are_finite_numbers(make: Callable[[float], object], named: str, value: float) -> None:
+    with pytest.raises(UserError, match=named):
+        make(value)
+
+
+def test_a_classifier_that_diverged_is_no_result(tmp_path: Path) -> None:
+    """A weight decay of 1 at so high a rate takes weights beyond all numbers within some steps."""
+    trained, train, test = random_encoder(mapped_run()), images(40, 0), images(8, 1)
+    with pytest.raises(UserError, match=r"diverged at the rate 1e\+10: give lower ones"):
+        LinearMulti((1e10,), epochs=3, batch=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
+    found = LinearMulti((1e10, 0.1), epochs=3, batch=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
+    assert found.chosen["rate"] == 0.1
