@@ -20,6 +20,8 @@ from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
+from vantage.evaluate import kept_state
+from vantage.evaluate import segmentation as module
 from vantage.evaluate.confusion import Confusion
 from vantage.evaluate.decoder import Decoder, MapAt, pixel_loss
 from vantage.evaluate.masked_evaluation import evaluate_masked
@@ -265,3 +267,24 @@ def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> 
 def test_settings_that_cannot_be(change: dict[str, float]) -> None:
     with pytest.raises(UserError, match="segmentation: "):
         Segmentation(**change)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_stopped_decoder_ends_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenes = open_masked(write_scenes(tmp_path / "scenes", 12))
+    trained, protocol = random_encoder(SMALL), replace(QUICK, epochs=4)
+    expected = protocol(trained, scenes, scenes, work(tmp_path / "whole"))
+    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    plain, calls = module.pixel_loss, list[int]()
+
+    def stopping(*arguments):
+        calls.append(0)
+        if len(calls) == 8:  # in the third epoch of three steps
+            raise KeyboardInterrupt
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, "pixel_loss", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        protocol(trained, scenes, scenes, work(tmp_path / "cut"))
+    (state,) = (tmp_path / "cut" / "cache" / "decoders").iterdir()
+    assert protocol(trained, scenes, scenes, work(tmp_path / "cut")) == expected
+    assert len(calls) == 8 + 6 and not state.exists()

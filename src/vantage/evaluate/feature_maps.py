@@ -65,7 +65,8 @@ class FeatureMaps:
         self.trained, self.squares, self.device, self._ways = trained, squares, work.place(), 2 if mirror else 1
         self._map = MapAt(trained.backbone, depth).eval().to(self.device)
         facts = (trained.digest(), repr(trained.view), squares.key, f"{depth} {self._ways}", self.device.type, "1")
-        file = work.cache / "maps" / f"{hash_of(fact.encode() for fact in facts)}.npy"
+        self.key = hash_of(fact.encode() for fact in facts)
+        file = work.cache / "maps" / f"{self.key}.npy"
         what, count = f"maps, {trained.name}", self._ways * squares.count
         self._rows: Rows = kept_rows(self._made, count, file, work.resident_bytes, work.teller, what)
 

@@ -1,17 +1,19 @@
 """What a training within an evaluation keeps in the cache, so that a stopped one ends as one that was never stopped."""
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from vantage.data.cache import written_whole
 from vantage.data.source import hash_of
 
-__all__ = ["KeptState"]
+__all__ = ["KeptState", "restore", "tensors_of"]
 
 SECONDS = 60.0
 """Between two states."""
@@ -48,4 +50,31 @@ class KeptState:
 
     def forget(self) -> None:
         """The training is done."""
-        self.file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # nothing there, or no cache
+            self.file.unlink()
+
+
+def tensors_of(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """All that a training changes in modules, by their names, and in the optimizer of their parameters."""
+    tensors = {f"{name}.{key}": value for name, part in parts.items() for key, value in part.state_dict().items()}
+    for number, weight in enumerate(_weights(optimizer)):
+        state = optimizer.state[weight].items()  # nothing for a parameter that got no gradient yet
+        tensors |= {f"optimizer.{number}.{key}": value for key, value in state if isinstance(value, Tensor)}
+    return tensors
+
+
+def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]) -> None:
+    """Take up what `tensors_of` gave, on the devices where the modules are."""
+    for name, part in parts.items():
+        own = {key.removeprefix(f"{name}."): value for key, value in found.items() if key.startswith(f"{name}.")}
+        part.load_state_dict(own)
+    weights = _weights(optimizer)
+    for name, value in found.items():
+        if name.startswith("optimizer."):
+            _, number, key = name.split(".", 2)
+            weight = weights[int(number)]
+            optimizer.state[weight][key] = value if key == "step" else value.to(weight.device)
+
+
+def _weights(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [weight for group in optimizer.param_groups for weight in group["params"]]

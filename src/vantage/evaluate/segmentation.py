@@ -21,6 +21,7 @@ from vantage.errors import DataError, UserError
 from vantage.evaluate.confusion import Confusion
 from vantage.evaluate.decoder import Decoder, enlarged, pixel_loss
 from vantage.evaluate.feature_maps import FeatureMaps, Squares, mirrored
+from vantage.evaluate.kept_state import KeptState, restore, tensors_of
 from vantage.evaluate.outcome import Outcome
 from vantage.trained import Trained
 
@@ -108,21 +109,31 @@ class Segmentation:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
-        steps = self.epochs * max(1, math.ceil(squares.count / self.batch))
+        per_epoch = max(1, math.ceil(squares.count / self.batch))
         optimizer = torch.optim.AdamW(decoder.parameters(), self.rate, weight_decay=self.weight_decay)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        work.teller.start(f"decoder, {maps.trained.name}", self.epochs)
-        loss = torch.zeros(())
-        for epoch in range(self.epochs):
-            for rows, flipped in self._batches(squares.count, epoch):
+        facts = (maps.key, repr(self), torch.__version__)
+        state, parts = KeptState(work.cache / "decoders", (fact.encode() for fact in facts)), {"decoder": decoder}
+        if found := state.read():
+            done = int(found.pop("epochs"))
+            restore(parts, optimizer, found)
+        else:
+            done = 0
+        work.teller.start(f"decoder, {maps.trained.name}", self.epochs, done)
+        for epoch in range(done, self.epochs):
+            loss = torch.zeros(())
+            for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
+                past = (epoch * per_epoch + number) / (self.epochs * per_epoch)
+                optimizer.param_groups[0]["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * past))
                 mask = mirrored(squares.masks(rows), flipped).to(maps.device)
                 loss = pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                schedule.step()
             work.teller.advance(epoch + 1, f"loss {float(loss.detach()):.3f}")
+            if state.due:
+                state.write(tensors_of(parts, optimizer) | {"epochs": torch.tensor(epoch + 1)})
         work.teller.stop()
+        state.forget()
         return decoder.eval()
 
     def _batches(self, count: int, epoch: int) -> Iterator[tuple[Int[Tensor, "b"], Bool[Tensor, "b"]]]:

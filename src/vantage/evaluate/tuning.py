@@ -20,7 +20,7 @@ from vantage.encoders.normalisation import GroupedStatistics
 from vantage.errors import UserError
 from vantage.evaluate.accuracy import best_classes
 from vantage.evaluate.crops import counted, epochs_of
-from vantage.evaluate.kept_state import KeptState
+from vantage.evaluate.kept_state import KeptState, restore, tensors_of
 from vantage.evaluate.linear import training_view
 from vantage.trained import Trained
 
@@ -94,6 +94,7 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
     device = work.place()
     state = _State(course, trained, classes, device)
     facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
+    facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
     kept = KeptState(work.cache / "finetune", (fact.encode() for fact in facts))
     state.restore(kept.read())
     size = ceil(len(source) / ceil(len(source) / course.batch))
@@ -161,30 +162,17 @@ class _State:
         self.losses.append(float(total / count))
         return self.losses[-1]
 
+    @property
+    def _parts(self) -> dict[str, nn.Module]:
+        return {"backbone": self.backbone, "head": self.head}
+
     def tensors(self) -> dict[str, Tensor]:
         """All of it."""
-        networks = {"backbone": self.backbone, "head": self.head}
-        tensors = {
-            f"{name}.{key}": value for name, part in networks.items() for key, value in part.state_dict().items()
-        }
-        for number, weight in enumerate(self._weights()):
-            velocity = self.optimizer.state[weight].get("momentum_buffer")
-            if velocity is not None:  # a parameter that the features do not need has none
-                tensors[f"velocity.{number}"] = velocity
-        return tensors | {"losses": torch.tensor(self.losses, dtype=torch.float64)}
-
-    def _weights(self) -> list[Tensor]:
-        return [weight for group in self.optimizer.param_groups for weight in group["params"]]
+        losses = torch.tensor(self.losses, dtype=torch.float64)
+        return tensors_of(self._parts, self.optimizer) | {"losses": losses}
 
     def restore(self, found: dict[str, Tensor]) -> None:
         """Take up what was kept, if anything was."""
-        if "losses" not in found:
-            return
-        for name, part in (("backbone", self.backbone), ("head", self.head)):
-            own = {key.removeprefix(f"{name}."): value for key, value in found.items() if key.startswith(f"{name}.")}
-            part.load_state_dict(own)
-        for number, weight in enumerate(self._weights()):
-            if f"velocity.{number}" in found:
-                velocity = found[f"velocity.{number}"].to(weight.device)
-                self.optimizer.state[weight]["momentum_buffer"] = velocity
-        self.losses = found["losses"].tolist()
+        if "losses" in found:
+            self.losses = found.pop("losses").tolist()
+            restore(self._parts, self.optimizer, found)
