@@ -3,6 +3,7 @@
 n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,10 @@ from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
 
-__all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
+__all__ = ["CORES", "Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""Processors that this process may use."""
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""
@@ -37,8 +41,8 @@ class Work:
     batch: int = 256
     """Images that go through the network at once."""
 
-    workers: int = 2
-    """Threads that decode images."""
+    workers: int = CORES
+    """Threads that decode images; as many as this process may use processors."""
 
     resident_bytes: int = 2 << 30
     """A linear protocol that looks at the images again and again keeps sets of one image size in memory up to so many

@@ -16,6 +16,7 @@ from vantage.cli.results import kept_or_out, tell
 from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.transferring import evaluate_transfer
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 __all__ = ["demo", "embed", "evaluate", "export"]
@@ -37,7 +38,7 @@ class Images:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
     network: int | None = None

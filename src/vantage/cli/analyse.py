@@ -12,6 +12,7 @@ from vantage.cli.images import opened, work_of
 from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.sweeping import views
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 __all__ = ["analyse"]
@@ -33,7 +34,7 @@ class Looking:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
     batch: int = 256

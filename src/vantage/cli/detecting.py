@@ -7,6 +7,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.results import kept_or_out, tell
+from vantage.embedding import CORES
 
 __all__ = ["DETECTING"]
 
@@ -35,7 +36,7 @@ class Detecting:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
     network: int | None = None

@@ -16,6 +16,7 @@ from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import suited
 from vantage.cli.view_learning import in_learned_views, learn_views
 from vantage.cli.view_statistics import view_statistics
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Options:
     on_bad_image: Literal["skip", "stop"] = "skip"
     """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
 

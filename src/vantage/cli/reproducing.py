@@ -11,6 +11,7 @@ from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replac
 from vantage.cli.images import opened, work_of
 from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 __all__ = ["reproduce"]
@@ -30,7 +31,7 @@ class Making:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
 

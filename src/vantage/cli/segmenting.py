@@ -7,6 +7,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.results import kept_or_out, tell
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 __all__ = ["evaluate_segmentation"]
@@ -38,7 +39,7 @@ class Segmenting:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
     network: int | None = None

@@ -10,10 +10,11 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.protocols import first_said, protocol_named
 from vantage.cli.results import kept_or_out
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.evaluate.transfer import TransferSet
+    from vantage.evaluate.transfer_sets import TransferSet
     from vantage.views.statistics import Statistics
 
 __all__ = ["evaluate_transfer"]
@@ -28,14 +29,16 @@ class Transferring:
 
     by: str = "linear-cached"
     """Protocol that judges each set, such as knn or linear-cached, or a result of vantage evaluate, FILE.json, for the
-    protocol and the settings that it has; its own fields may follow."""
+    protocol and the settings that it has; its own fields may follow. linear-ring is what Ring's published table is made
+    by; the default is faster, and its numbers are other ones."""
 
     sets: tuple[str, ...] = ()
     """Sets, each NAME=PLACE or NAME=TRAINING,TEST, with places as --data has them; without TEST a fifth is held out.
     crops:FILE.json is the boxes of a COCO file."""
 
     suite: Literal["", "meta-dataset"] = ""
-    """Sets of a benchmark by name, beside those of --sets: the ones that are there are taken, the others are named."""
+    """Sets of a benchmark by name, beside those of --sets: the ones that are there and can be used are taken, the
+    others are named with the reason. One of --sets that cannot be used is an error."""
 
     root: str = ""
     """Folder with a folder for each set of the suite."""
@@ -49,6 +52,9 @@ class Transferring:
     std: tuple[float, ...] = ()
     """Standard deviation of red, green and blue; given together with --mean."""
 
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: leave them out (up to 1 % of a set), or refuse the set that has one."""
+
     baselines: bool = False
     """Whether raw pixels and a random encoder are judged as well."""
 
@@ -58,7 +64,7 @@ class Transferring:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that decode images."""
 
     network: int | None = None
@@ -74,25 +80,28 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
     command = Command("vantage evaluate transfer", evaluate_transfer.__doc__ or "", dict(headings(judge)))
     asked = parse(command, (*options(Transferring, ("run",)), *fields), words).values
     protocol = replace(judge, **{leaf.path: asked[leaf.path] for leaf in fields})
-    from vantage.evaluate.transfer import META_DATASET, found_sets, transfer
+    from vantage.evaluate.transfer import transfer
+    from vantage.evaluate.transfer_sets import META_DATASET, found_sets
     from vantage.trained import load
     from vantage.writing import write_result
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     targets = _targets(asked)
     sets = [_set_of(written, _given(asked)) for written in asked["sets"]]
+    here: list[TransferSet] = []
     absent: list[str] = []
     if asked["suite"]:
         here, absent = found_sets(META_DATASET, Path(asked["root"]) if asked["root"] else None, asked["download"])
-        sets += [replace(one, statistics=_given(asked)) for one in here]
     for line in absent:
         voice.note(f"not here: {line}")
-    if not sets:
+    if not sets and not here:
         raise UserError("no set is here: name some (--sets NAME=PLACE), or a suite and the folder of its sets (--root)")
     table = transfer(
         Path(asked["run"]),
         sets,
         protocol,
+        found=[replace(one, statistics=_given(asked)) for one in here],
+        on_bad_image=asked["on_bad_image"],
         baselines=asked["baselines"],
         network=asked["network"],
         work=work_of(asked, voice),
@@ -125,7 +134,7 @@ def _given(asked: Mapping[str, Any]) -> "Statistics | None":
 
 
 def _set_of(written: str, statistics: "Statistics | None") -> "TransferSet":
-    from vantage.evaluate.transfer import TransferSet
+    from vantage.evaluate.transfer_sets import TransferSet
 
     name, mark, places = written.partition("=")
     train, _, test = places.partition(",")

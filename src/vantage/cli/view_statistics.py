@@ -9,6 +9,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import leaves, options
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
+from vantage.embedding import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Options:
     on_bad_image: Literal["skip", "stop"] = "skip"
     """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
 
-    workers: int = 2
+    workers: int = CORES
     """Threads that look at the images first."""
 
 
