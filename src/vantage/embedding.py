@@ -3,7 +3,6 @@
 n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,16 +14,14 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
+from vantage.cores import CORES
 from vantage.data.cache import cache_folder
 from vantage.data.source import Source, labels_of
 from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.trained import Trained
 
-__all__ = ["CORES", "Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
-
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-"""Processors that this process may use."""
+__all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""

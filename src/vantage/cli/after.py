@@ -16,7 +16,7 @@ from vantage.cli.results import kept_or_out, tell
 from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.transferring import evaluate_transfer
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["demo", "embed", "evaluate", "export"]

@@ -12,7 +12,7 @@ from vantage.cli.images import opened, work_of
 from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.sweeping import views
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["analyse"]

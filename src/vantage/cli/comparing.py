@@ -11,7 +11,7 @@ from vantage.cli.fields import options
 from vantage.cli.images import opened, work_of
 from vantage.cli.protocols import first_said, protocol_named, protocols, settings_of, with_settings
 from vantage.cli.results import check_out
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["compare"]

@@ -7,7 +7,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.results import kept_or_out, tell
-from vantage.embedding import CORES
+from vantage.cores import CORES
 
 __all__ = ["DETECTING"]
 

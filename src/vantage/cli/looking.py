@@ -16,7 +16,7 @@ from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import suited
 from vantage.cli.view_learning import in_learned_views, learn_views
 from vantage.cli.view_statistics import view_statistics
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.results import kept_or_out, tell
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["evaluate_segmentation"]

@@ -10,7 +10,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.protocols import first_said, protocol_named
 from vantage.cli.results import kept_or_out
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

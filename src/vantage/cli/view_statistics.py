@@ -9,7 +9,7 @@ from vantage.cli.console import Voice
 from vantage.cli.fields import leaves, options
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
-from vantage.embedding import CORES
+from vantage.cores import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
