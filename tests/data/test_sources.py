@@ -312,6 +312,21 @@ def test_torchvision_mnist_from_files_on_disk(tmp_path: Path) -> None:
     assert source.fingerprint() == open_source("torchvision:MNIST#test", cache=tmp_path).fingerprint()
 
 
+def test_training_and_validation_images_joined(tmp_path: Path) -> None:
+    """DTD has a list of each; in its files on disk each class has a folder."""
+    root = tmp_path / "sets" / "dtd" / "dtd"
+    for part, chosen in (("train", (0, 4)), ("val", (1, 8, 5)), ("test", (2,))):
+        names = [f"{CLASSES[LABELS[number]]}/{number}.png" for number in chosen]
+        for number, name in zip(chosen, names, strict=True):
+            (root / "images" / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / "images" / name).write_bytes(as_png(IMAGES[number]))
+        (root / "labels").mkdir(exist_ok=True)
+        (root / "labels" / f"{part}1.txt").write_text("\n".join((*names, "owl/8.png") if part == "train" else names))
+    source = open_source("torchvision:DTD#trainval", cache=tmp_path)
+    assert source.classes == CLASSES and labels_of(source).tolist() == [0, 1, 2, 0, 2, 1]
+    assert torch.equal(source.image(5), torch.from_numpy(IMAGES[5]).permute(2, 0, 1))
+
+
 @pytest.mark.parametrize(
     "name, folder, label_bytes", [("CIFAR10", "cifar-10-batches-bin", 1), ("CIFAR100", "cifar-100-binary", 2)]
 )

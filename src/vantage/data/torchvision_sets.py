@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
@@ -34,6 +35,27 @@ def _by_split(make: Any, *splits: str) -> dict[str, Callable[[Path], Any]]:
     return {split: lambda root, split=split: make(root, split=split, download=True) for split in splits}
 
 
+def _with_both(make: Any) -> dict[str, Callable[[Path], Any]]:
+    """Training and validation images apart, and joined as `trainval`, which torchvision has for some sets only."""
+    apart = _by_split(make, "train", "val", "test")
+    return apart | {"trainval": lambda root: _Joined(apart["train"](root), apart["val"](root))}
+
+
+class _Joined:
+    """Two splits of one set, one after the other."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._parts = torch.utils.data.ConcatDataset([first, second])
+        self._labels = [*first._labels, *second._labels]
+        self.classes = getattr(first, "classes", None)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, number: int) -> Any:
+        return self._parts[number]
+
+
 _SETS: dict[str, dict[str, Callable[[Path], Any]]] = {
     "MNIST": _by_flag(datasets.MNIST),
     "FashionMNIST": _by_flag(datasets.FashionMNIST),
@@ -41,8 +63,8 @@ _SETS: dict[str, dict[str, Callable[[Path], Any]]] = {
     "QMNIST": _by_flag(datasets.QMNIST),
     "STL10": _by_split(datasets.STL10, "train", "test", "unlabeled", "train+unlabeled"),
     "SVHN": _by_split(datasets.SVHN, "train", "test", "extra"),
-    "Flowers102": _by_split(datasets.Flowers102, "train", "val", "test"),
-    "DTD": _by_split(datasets.DTD, "train", "val", "test"),
+    "Flowers102": _with_both(datasets.Flowers102),
+    "DTD": _with_both(datasets.DTD),
     "Food101": _by_split(datasets.Food101, "train", "test"),
     "GTSRB": _by_split(datasets.GTSRB, "train", "test"),
     "FGVCAircraft": _by_split(datasets.FGVCAircraft, "train", "val", "trainval", "test"),
