@@ -189,7 +189,7 @@ def test_the_table_tells_mean_and_spread() -> None:
     assert table == [
         "mAP, %  k=1         k=2   mean",
         "a       12.0 ± 2.8  20.0  16.0",
-        "b       5.0         –     5.0 ",
+        "b       5.0         –     –   ",
     ]
 
 
@@ -211,6 +211,26 @@ def test_what_cannot_be_drawn_side_by_side(
     words = words.replace("RUN", str(tmp_path)).replace("NOWHERE", str(tmp_path / "nowhere"))
     assert main(words.split()) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"settings": {"samples": 3, "shots": [1]}}, "samples 5 and 3"),
+        ({"test": "another"}, "different test images"),
+        ({"train": "another", "settings": {"costs": "vissl"}}, 'costs null and "vissl", different train images'),
+    ],
+)
+def test_other_settings_or_images_are_not_compared(changed: dict[str, Any], told: str, tmp_path: Path) -> None:
+    outcome = vars(Outcome({"mAP": 1.0}, 1, 1, {}, {"shots": {"1": [1.0]}}))
+    record = {"protocol": "lowshot", "version": 1, "settings": {"samples": 5, "shots": [1]}, "train": "a", "test": "b"}
+    files = [tmp_path / name for name in ("one.json", "more.json", "other.json")]
+    more = record | {"settings": {"samples": 5, "shots": [1, 2]}}  # the same draws for k=1
+    for file, each in zip(files, (record, more, record | changed), strict=True):
+        file.write_text(json.dumps(each | {"outcomes": {file.stem: outcome}}))
+    assert [curve.name for curve in read_shots(files[:2]).curves] == ["one", "more"]
+    with pytest.raises(UserError, match=rf"one.json and .*other.json cannot be compared, they are of .*{told}.*: name"):
+        read_shots(files)
 
 
 def test_different_protocols_are_not_compared(tmp_path: Path) -> None:

@@ -38,10 +38,14 @@ class Shots:
     """The encoders."""
 
     def lines(self) -> list[str]:
-        """The table: a line for each encoder, a column for each number of images; mean ± standard deviation."""
+        """The table: a line for each encoder, a column for each number of images; mean ± standard deviation. The
+        mean over them is told of encoders that have them all: few images are harder than many."""
         shots = sorted({k for curve in self.curves for k in curve.samples})
         head = [f"{self.measure}, %", *(f"k={k}" for k in shots), "mean"]
-        rows = [[curve.name, *(_cell(curve.samples.get(k, ())) for k in shots), _mean(curve)] for curve in self.curves]
+        rows = [
+            [curve.name, *(_cell(curve.samples.get(k, ())) for k in shots), _mean(curve, shots)]
+            for curve in self.curves
+        ]
         wide = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
         return ["  ".join(word.ljust(width) for word, width in zip(row, wide, strict=True)) for row in [head, *rows]]
 
@@ -74,13 +78,15 @@ def read_shots(files: Sequence[Path]) -> Shots:
     `evaluations`.
 
     Encoders that are judged in several files alike, such as baselines, are taken once; different ones of the same name
-    are told apart by their files. Raises `UserError` where there is none, or where protocols differ.
+    are told apart by their files. Raises `UserError` where there is none, or where results cannot be compared: their
+    protocols, settings or images differ. Only the numbers of images of each class may: what one of them draws does not
+    depend on the others.
     """
     found: dict[str, Curve] = {}
-    protocols: set[str] = set()
     measures: list[str] = []
-    for file, record in _records(files):
-        protocols.add(f"{record['protocol']} version {record['version']}")
+    records = _records(files)
+    _check_alike(records)
+    for file, record in records:
         for name, outcome in record["outcomes"].items():
             samples = {int(k): tuple(values) for k, values in outcome["details"]["shots"].items()}
             measures.append(next(iter(outcome["measures"])))
@@ -93,9 +99,29 @@ def read_shots(files: Sequence[Path]) -> Shots:
             f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make them first, such as vantage"
             " evaluate lowshot RUN --data PATH --test PATH"
         )
-    if len(protocols) > 1:
-        raise UserError(f"results of different protocols cannot be compared: {', '.join(sorted(protocols))}")
     return Shots(measures[0], tuple(found.values()))
+
+
+def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
+    """Raises `UserError` where results measure different things."""
+    protocols = sorted({f"{record['protocol']} version {record['version']}" for _, record in records})
+    if len(protocols) > 1:
+        raise UserError(f"results of different protocols cannot be compared: {', '.join(protocols)}")
+    for file, record in records[1:]:
+        first, known = records[0]
+        ours, theirs = ({**each["settings"], "shots": None} for each in (known, record))
+        apart = [
+            f"{name} {json.dumps(ours.get(name))} and {json.dumps(theirs.get(name))}"
+            for name in dict.fromkeys((*ours, *theirs))
+            if ours.get(name) != theirs.get(name)
+        ]
+        apart += [f"different {part} images" for part in ("train", "test") if known.get(part) != record.get(part)]
+        if apart:
+            raise UserError(
+                f"{first} and {file} cannot be compared, they are of {', '.join(apart)}: name files of one kind (a"
+                " folder gives all that its evaluations hold), or judge one run anew with the settings and images of"
+                " the other"
+            )
 
 
 def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
@@ -109,6 +135,7 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
         for file in inside:
             try:
                 record = json.loads(file.read_bytes())
+                record["settings"] = dict(record.get("settings") or {})
                 outcomes = record["outcomes"].values()
                 if all("shots" in outcome["details"] for outcome in outcomes):
                     records.append((file, record))
@@ -125,7 +152,9 @@ def _cell(values: Sequence[float]) -> str:
     return f"{fmean(values):.1f} ± {_spread(values):.1f}" if len(values) > 1 else f"{fmean(values):.1f}"
 
 
-def _mean(curve: Curve) -> str:
+def _mean(curve: Curve, shots: Sequence[int]) -> str:
+    if set(curve.samples) != set(shots):
+        return "–"
     return f"{fmean(fmean(values) for values in curve.samples.values()):.1f}"
 
 
