@@ -1,6 +1,7 @@
 """Transfer: one table of many sets, statistics of each, rows that were done before, and sets that are not here."""
 
 import csv
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
 from vantage.cli import main
@@ -18,8 +20,9 @@ from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
-from vantage.evaluate import KNN, LinearCached
-from vantage.evaluate.transfer import META_DATASET, TransferSet, found_sets, transfer
+from vantage.evaluate import KNN, SVM, LinearCached
+from vantage.evaluate.transfer import transfer
+from vantage.evaluate.transfer_sets import META_DATASET, TransferSet, found_sets
 from vantage.evaluate.transfer_table import Row, TransferTable
 from vantage.trained import load
 from vantage.views.statistics import Statistics
@@ -125,6 +128,70 @@ def test_mistakes_are_told_first(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="test images are the training images"):
         transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), allow=ALLOW, work=there)
     assert not (run_folder / "evaluations").exists()
+
+
+def write_folder(root: Path, count: int, classes: int = 2) -> None:
+    """Coloured squares as files, a folder for each class."""
+    source = images(count, 0, classes)
+    for number in range(count):
+        file = root / f"class {number % classes}" / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(file)
+
+
+def test_a_bad_set_of_a_suite_is_named_and_left_out(run_folder: Path, tmp_path: Path) -> None:
+    """But is a mistake where it was named by itself."""
+    root, there = tmp_path / "root", work(tmp_path)
+    write_folder(root / "Fungi", 20)
+    (root / "CUB").mkdir()
+    found, _ = found_sets(META_DATASET, root, download=False)
+    found.append(TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1)))
+    table = transfer(run_folder, (), KNN(3), found=found, allow=ALLOW, work=there)
+    assert [row.name for row in table.rows] == ["Fungi"] and set(table.left_out) == {"CUB", "one"}
+    assert table.left_out["CUB"].startswith(f"no images in {root / 'CUB'}: ")
+    assert "are of one class" in table.left_out["one"] and "Not judged: CUB (" in table.markdown()
+    with pytest.raises(DataError, match="CUB: no images in"):
+        transfer(run_folder, [one for one in found if one.name == "CUB"], KNN(3), allow=ALLOW, work=there)
+    with pytest.raises(UserError, match="no set could be judged: CUB: "):
+        transfer(run_folder, (), KNN(3), found=[found[0]], allow=ALLOW, work=there)
+
+
+def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> None:
+    """Are judged by a protocol that can, and left out with what to do by one that cannot."""
+    write_folder(tmp_path, 24)
+    names = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("class*/*.png"))
+    lines = [f"{name},{name.parts[0]},{'odd' if number % 2 else 'even'}" for number, name in enumerate(names)]
+    (tmp_path / "table.csv").write_text("\n".join(lines))
+    sets, there = (two_sets(tmp_path)[0], TransferSet("marked", str(tmp_path / "table.csv"))), work(tmp_path)
+    table = transfer(run_folder, sets, SVM(costs=(1.0,)), allow=ALLOW, work=there)
+    assert [(row.name, row.train_images, row.test_images) for row in table.rows][1] == ("marked", 19, 5)
+    assert not table.left_out
+    table = transfer(run_folder, sets, KNN(3), allow=ALLOW, work=there)
+    assert [row.name for row in table.rows] == ["squares"] and "judge them by svm" in table.left_out["marked"]
+
+
+def test_unreadable_images(run_folder: Path, tmp_path: Path) -> None:
+    write_folder(tmp_path / "set", 100)
+    (tmp_path / "set" / "class 1" / "7.png").write_bytes(b"no image")
+    one, there = TransferSet("set", str(tmp_path / "set")), work(tmp_path)
+    (row,) = transfer(run_folder, [one], KNN(3), allow=ALLOW, work=there).rows
+    assert row.train_images + row.test_images == 99
+    with pytest.raises(DataError, match="set: 1 of 100 images"):
+        transfer(run_folder, [one], KNN(3), on_bad_image="stop", allow=ALLOW, work=there)
+
+
+def test_other_versions_judge_anew(run_folder: Path, tmp_path: Path) -> None:
+    sets, there = two_sets(tmp_path)[:1], work(tmp_path)
+    table = transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    (kept,) = (run_folder / "evaluations" / "transfer").iterdir()
+    record = json.loads(kept.read_text())
+    record["outcomes"]["moco_v2"]["measures"]["top-1"] = 1.0
+    kept.write_text(json.dumps(record))
+    assert transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there).rows[0].value == 1.0, "read"
+    kept.write_text(json.dumps(record | {"libraries": record["libraries"] | {"torch": "1.0"}}))
+    assert transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there) == table, "made anew"
+    assert f"checkpoint: {record['checkpoint']}; device: cpu; libraries: python " in table.markdown()
+    assert f"torch {record['libraries']['torch']}" in table.markdown()
 
 
 def test_a_suite_takes_what_is_there_and_names_the_rest(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vantage.evaluate.changed import Changed
@@ -57,6 +57,15 @@ class TransferTable:
     changed: tuple[Changed, ...] = ()
     """Settings that are not as they are by default."""
 
+    checkpoint: str = ""
+    """Name of the run's checkpoint."""
+
+    device: str = ""
+    """Kind of device."""
+
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """Versions."""
+
     def cells(self) -> list[list[str]]:
         """A head, a line for each set, and the mean over sets of each encoder, where it has all of them."""
         encoders = list(dict.fromkeys(row.encoder for row in self.rows))
@@ -75,7 +84,7 @@ class TransferTable:
         return [*lines, ["mean", *means, "", "", ""]] if len(names) > 1 else lines
 
     def markdown(self) -> str:
-        """A table, the protocol with its settings, and the sets that were left out."""
+        """A table, the protocol with its settings, what it was made with, and the sets that were left out."""
         cells = self.cells()
         widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
         head, *lines = [_padded(line, widths) for line in cells]
@@ -84,6 +93,10 @@ class TransferTable:
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in per cent."]
         if self.changed:
             below.append(f"Not by default: {', '.join(each.sentence for each in self.changed)}.")
+        versions = ", ".join(f"{name} {version}" for name, version in self.libraries.items())
+        made = {"checkpoint": self.checkpoint, "device": self.device, "libraries": versions}
+        if any(made.values()):
+            below.append(f"Made with {'; '.join(f'{what}: {told}' for what, told in made.items() if told)}.")
         below += [f"Not judged: {name} ({why})" for name, why in self.left_out.items()]
         return "\n".join([*table, "", *below]) + "\n"
 
