@@ -42,7 +42,8 @@ from vantage.embedding import Work
 from vantage.encoders import Encoder, Linear, Shared
 from vantage.evaluate import KNN
 from vantage.evaluate.segmentation import Segmentation
-from vantage.evaluate.transfer import TransferSet, transfer
+from vantage.evaluate.transfer import transfer
+from vantage.evaluate.transfer_sets import TransferSet
 from vantage.learner import Learner
 from vantage.progress import PlainTeller
 from vantage.trained import Trained, load, random_encoder, raw_pixels

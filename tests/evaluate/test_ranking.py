@@ -32,7 +32,8 @@ from vantage.evaluate import (
     NearestNeighbour,
     Segmentation,
 )
-from vantage.evaluate.transfer import TransferSet, transfer
+from vantage.evaluate.transfer import transfer
+from vantage.evaluate.transfer_sets import TransferSet
 from vantage.evaluate.tuning import Course, tune
 from vantage.trained import Trained, random_encoder
 
