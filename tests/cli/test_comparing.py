@@ -55,6 +55,7 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        ("--protocols knn,keypoints", "keypoints is judged on images of another kind, by vantage evaluate keypoints"),
         ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbour"),
         ("--protocols nowhere.json", "cannot read nowhere.json: No such file"),
         ("--protocols DIR/no.json", "no.json is not a result of vantage evaluate"),

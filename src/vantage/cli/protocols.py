@@ -20,12 +20,23 @@ def protocols() -> dict[str, type]:
     return {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
 
 
+_OF_THEIR_OWN = (
+    "detection", "detection-c4", "instances", "instances-c4", "keypoints", "segmentation", "transfer",
+)  # fmt: skip
+"""Verbs of `vantage evaluate` whose images have boxes, masks or several places."""
+
+
 def protocol_named(word: str) -> Any:
     """The protocol of this name with its defaults, or that of the file FILE.json which `vantage evaluate` wrote, with
     the settings that the result has."""
     if word.endswith(".json"):
         return _of_result(Path(word))
     known = protocols()
+    if word in _OF_THEIR_OWN:
+        raise UserError(
+            f"{word} is judged on images of another kind, by vantage evaluate {word}; a table has protocols of images with"
+            f" classes: {', '.join(known)}"
+        )
     if word not in known:
         near = did_you_mean(word, known)
         raise UserError(

@@ -97,10 +97,12 @@ def freeze(backbone: ResNetFeatures, stages: int) -> tuple[nn.Module, ...]:
 
 
 def check_frozen(stages: int) -> None:
+    """Raises `UserError` for a number of stages that a ResNet does not have."""
     if not 0 <= stages <= 5:
         raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
 
 
 def checked(detector: Detector, trained: Trained) -> Detector:
+    """The detector, once its backbone is seen to hold the trained weights, all of them."""
     detector.check_copied(trained.backbone)
     return detector
