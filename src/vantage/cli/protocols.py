@@ -34,8 +34,8 @@ def protocol_named(word: str) -> Any:
     known = protocols()
     if word in _OF_THEIR_OWN:
         raise UserError(
-            f"{word} is judged on images of another kind, by vantage evaluate {word}; a table has protocols of images with"
-            f" classes: {', '.join(known)}"
+            f"{word} is judged on images of another kind, by vantage evaluate {word}; a table has protocols of images"
+            f" with classes: {', '.join(known)}"
         )
     if word not in known:
         near = did_you_mean(word, known)
