@@ -1,6 +1,9 @@
 """Faster, Mask and Keypoint R-CNN on a trained ResNet: on a feature pyramid, or on its fourth stage (C4).
 
-The networks are torchvision's, with the numbers of Detectron2's configurations where these differ (proposals kept).
+The networks are torchvision's, with the numbers of proposals that Detectron2's configurations keep. What else differs
+from Detectron2, whose numbers the papers report, is torchvision's here: the smooth L1 loss of boxes is quadratic within
+1/9 (there 0; .5 for keypoints), regions are cut without the half pixel's shift (ROIAlignV2 there) at two samples a
+side, and keypoints train on as many proposals as boxes (1,500 there). `vantage export --to detectron2` has its numbers.
 
 Pyramid (Lin et al., arXiv 1612.03144): maps of stages 2 to 5, one anchor size a level, BatchNorm on the pyramid's
 convolutions where papers add it (MoCo, arXiv 1911.05722; JCL; InfoMin).
