@@ -99,7 +99,7 @@ def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
     pyramid, stage = Pyramid(5), FourthStage(5)
     return {
         "detection": ("things", Detection("1x", steps or 300, **four, network_on=pyramid)),
-        "keypoints": ("boards", KeypointDetection("1x", steps or 120, **two, network_on=pyramid)),
+        "keypoints": ("boards", KeypointDetection("1x", steps or 400, **two, network_on=pyramid)),
         "instances": ("things", InstanceSegmentation("1x", steps or 120, **two, network_on=pyramid)),
         "detection-c4": ("things", DetectionC4("1x", steps or 100, **two, network_on=stage)),
         "instances-c4": ("things", InstancesC4("1x", steps or 100, **two, network_on=stage)),
