@@ -4,8 +4,8 @@
 
 The released forms repeat the operations of the published scripts; their own code is not used. Ring: a sort of all
 similarities with the gradient through it, ranks [inner, outer) of it beside the positive. JCL: a covariance of d × d
-for each image, its quadratic form, cross-entropy over a cloned queue. Peak memory is read in a fresh process, above
-that of the same process before the call.
+for each image, its quadratic form, cross-entropy over a cloned queue; without a queue, the positives' terms alone, also
+on one core. Peak memory is read in a fresh process, above that of the same process before the call.
 """
 
 import argparse
@@ -113,11 +113,11 @@ def jcl_positives(length: int) -> Step:
 
 
 def jcl_positives_limit(length: int) -> Step:
-    """The fewest operations that give the positives' terms: one product of matrices, one mean and variance, a sum."""
+    """About the fewest operations that give the positives' terms: one product, one mean and variance, a sum."""
     query, near, _ = problem(length, KEYS)
 
     def loss() -> Tensor:
-        cosine = torch.bmm(torch.stack(tuple(near), 1), query[:, :, None])[:, :, 0]
+        cosine = torch.bmm(query.unsqueeze(1), torch.stack(tuple(near), 1).mT).squeeze(1)
         variance, mean = torch.var_mean(cosine, 1, correction=0)
         extra = variance * (0.5 * STRENGTH / 0.2**2)
         return (extra - (mean / 0.2 + extra)).mean()  # once below the line, once above, as the released terms
@@ -187,19 +187,21 @@ def main() -> None:
         rows += measure({name: case[2](length) for name, case in CASES.items()}, length, chosen.rounds, chosen.dry)
     alone = {"jcl positives released": jcl_released(0), "jcl positives": jcl_positives(0)}
     alone["jcl positives, limit"] = jcl_positives_limit(0)
-    rows += measure(alone, 0, 20 * chosen.rounds, chosen.dry)
+    for threads in (2, 1):
+        torch.set_num_threads(threads)
+        rows += measure(alone, 0, 5 * chosen.rounds, chosen.dry, calls=20)
     if not chosen.dry:
         write_results("methods", rows)
 
 
-def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool) -> list[dict[str, Any]]:
-    """A row for each case."""
+def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool, calls: int = 1) -> list[dict[str, Any]]:
+    """A row for each case; of short ones the mean of so many calls in a row is taken."""
     rows = []
-    seconds = {} if dry else interleave(steps, rounds)
+    seconds = {} if dry else interleave(steps, rounds, calls=dict.fromkeys(steps, calls))
     for name, step in steps.items():
         base = CASES[name][0] if name in CASES else "jcl positives released"
         truth = steps[base]().clone()
-        row: dict[str, Any] = {"keys": length, "case": name}
+        row: dict[str, Any] = {"keys": length, "case": name, "threads": torch.get_num_threads()}
         if name != FLOOR:
             row["gradient error"] = ((step() - truth).norm() / truth.norm()).item()
         if not dry:

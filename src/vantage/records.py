@@ -98,7 +98,7 @@ class Scores:
     @property
     def all_kept(self) -> bool:
         """Whether nothing was dropped yet, told without looking at every pair: a flag expanded from one `True`."""
-        return self.keep.stride() == (0, 0) and bool(self.keep.flatten()[:1].all())
+        return self.keep.stride() == (0, 0) and (self.keep.numel() == 0 or bool(self.keep[0, 0]))
 
     def only(self, keep: Bool[Tensor, "b n"]) -> "Scores":
         """Fewer pairs: those that counted before and satisfy `keep`."""

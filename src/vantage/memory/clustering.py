@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.members import Members
-from vantage.memory.kmeans import Closeness, kmeans, nearest, sums
+from vantage.memory.kmeans import Closeness, add_rows, kmeans, nearest, sums
 
 __all__ = ["Clustering"]
 
@@ -50,8 +50,7 @@ class Clustering:
         since."""
         new, before = self.vector[row], self.label[row]
         old, places = new if counted is None else counted, torch.cat([before, label])
-        unique, total, _ = sums(places, torch.cat([-old, new]), self.total.dtype)
-        self.total[unique] += total
+        add_rows(self.total, places, torch.cat([-old, new]))
         one = torch.ones_like(label)
         self.count.index_add_(0, places, torch.cat([-one, one]))
         self.members.move(self.label, row, label)

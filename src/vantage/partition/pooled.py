@@ -16,7 +16,7 @@ from vantage.negatives import BandRule, Rule, Sample
 from vantage.negatives.ranks import columns_within, within
 from vantage.negatives.rows import counts
 from vantage.negatives.sample import Drawn
-from vantage.partition.band import kept_pairs, tile_rows
+from vantage.partition.band import cosines, kept_pairs, tile_rows
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.partition.table import softmax
 from vantage.records import Keys
@@ -66,7 +66,7 @@ class _Pooled(torch.autograd.Function):
         for start in range(0, len(query), rows):
             part = slice(start, start + rows)
             asked = query[part]
-            cosine = torch.mm(asked, keys.T, out=buffer[: len(asked)])
+            cosine = cosines(asked, keys, buffer[: len(asked)])
             column, keep = draw(cosine, part)
             logits = cosine.gather(1, column).div_(temperature).masked_fill_(~keep, -torch.inf)
             result[part], weight = softmax(logits)

@@ -26,4 +26,5 @@ class Positives(Protocol):
 
 def paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
     """Scores of each query with vectors of its own."""
-    return Scores(torch.bmm(vector, query.vector[:, :, None]).squeeze(2), key, keep)
+    # the query on the left: with a column on the right the product takes twice as long, its gradient four times
+    return Scores(torch.bmm(query.vector.unsqueeze(1), vector.mT).squeeze(1), key, keep)
