@@ -175,6 +175,16 @@ def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: p
     assert found(protocol, trained, "cut") != whole and len(courses) == 14
 
 
+def test_images_in_memory_and_streamed_ones_are_different_trainings(tmp_path: Path) -> None:
+    """Their crops are drawn differently, so that what one of them left in the cache is not the other's."""
+    protocol = FineTune(fraction=0.5, epochs=1, batch=16, backbone_rate=0.05, head_rate=0.2)
+    trained, train, test, held = random_encoder(tiny_run()), images(60, 0), images(30, 1), work(tmp_path)
+    streamed = replace(held, resident_bytes=0)
+    alone = protocol(trained, train, test, replace(streamed, cache=tmp_path / "alone"))
+    first, other = protocol(trained, train, test, held), protocol(trained, train, test, streamed)
+    assert other == alone and first.details["losses"] != other.details["losses"]
+
+
 def test_another_list_under_the_same_name_is_another_training(tmp_path: Path) -> None:
     source, file = images(30, 0), tmp_path / "list.txt"
     protocol = FineTune(names=str(file), epochs=1, backbone_rate=0.01, head_rate=0.1)

@@ -128,7 +128,8 @@ class FineTune:
         """Of all that a sample depends on; how many there are is nothing to it."""
         facts = (
             trained.digest(), repr(trained.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
-            str((label.tolist(), wanted.tolist())), work.place().type, torch.__version__,
+            str((label.tolist(), wanted.tolist())), work.place().type, torch.__version__, str(self.version),
+            str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
         )  # fmt: skip
         return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
 
