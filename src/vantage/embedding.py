@@ -3,9 +3,7 @@
 n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from vantage.data.cache import cache_folder
 from vantage.data.source import Source, labels_of
 from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
+from vantage.threads import made_ahead
 from vantage.trained import Trained
 
 __all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
@@ -141,18 +140,6 @@ def encode(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tenso
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:
     """For each part, in order, what `make` gives for its numbers, stacked; a few parts ahead are in the making.
 
-    Threads, since decoders and resizing let go of the interpreter. An exception of `make` comes out here.
+    An exception of `make` comes out here.
     """
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting: deque[list[Future[Tensor]]] = deque()
-        try:
-            for part in parts:
-                waiting.append([pool.submit(make, number) for number in part])
-                if len(waiting) > _AHEAD:
-                    yield torch.stack([future.result() for future in waiting.popleft()])
-            while waiting:
-                yield torch.stack([future.result() for future in waiting.popleft()])
-        finally:  # after a failure, or when nobody wants the rest
-            for futures in waiting:
-                for future in futures:
-                    future.cancel()
+    return map(torch.stack, made_ahead(make, parts, workers, _AHEAD))

@@ -1,6 +1,7 @@
 """Detectors: the backbone's weights in them, what stays as it is, what learns, and a course that goes on."""
 
 import dataclasses
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,38 @@ def test_outputs_have_their_losses_and_their_finds(tmp_path: Path) -> None:
             assert found.masks is not None and {(one.height, one.width) for one in found.masks} == {(height, width)}
         else:
             assert found.points is not None and found.points.shape[1:] == (17, 3)
+
+
+def test_images_are_decoded_in_threads_and_looked_at_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_annotated(small_coco(tmp_path, images=7))
+    torch.manual_seed(1)
+    detector = Pyramid().build(resnet(), 2, Boxes(), SIZES)
+    detector.model.roi_heads.score_thresh = 0.0  # pyright: ignore
+    detector.judge()
+    threads: set[str] = set()
+    decode = type(source).image
+
+    def image(self: Any, number: int) -> torch.Tensor:
+        threads.add(threading.current_thread().name)
+        return decode(self, number)
+
+    with torch.no_grad():
+        expected = [detector.model([source.image(number).float() / 255])[0] for number in range(7)]
+    monkeypatch.setattr(type(source), "image", image)
+    told: list[int] = []
+
+    class Told(QuietTeller):
+        def advance(self, done: int, note: str = "") -> None:
+            told.append(done)
+
+    for workers in (1, 3):
+        found = find(detector, source, Boxes(), Work("cpu", workers=workers, teller=Told()), "tiny")
+        for one, other in zip(found, expected, strict=True):
+            assert len(one.score) and torch.equal(one.box, other["boxes"]) and torch.equal(one.score, other["scores"])
+            assert torch.equal(one.label, other["labels"] - 1)
+    assert told == 2 * list(range(1, 8)) and threading.main_thread().name not in threads
 
 
 def course(folder: Path, steps: int, **others: Any) -> Course:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -25,10 +26,12 @@ from vantage.detect.schedules import Schedule
 from vantage.detect.scoring import Found
 from vantage.embedding import Work
 from vantage.errors import UserError
+from vantage.threads import made_ahead
 
 __all__ = ["Course", "find", "seeded"]
 
 _STEP = 0xDE73  # what a seed is for
+_AHEAD = 2  # parts of as many images as threads, decoded while one is looked at
 _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
 
@@ -157,17 +160,20 @@ class Course:
 
 @torch.no_grad()
 def find(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Found]:
-    """What a detector finds in each image, one image at a time, so that no image depends on its neighbours."""
+    """What a detector finds in each image, one image at a time, so that no image depends on its neighbours; those that
+    follow are decoded meanwhile, by `work.workers` threads."""
     device = work.place()
     detector.model.to(device)
     detector.judge()
     found: list[Found] = []
+    several = max(1, work.workers)
+    parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
     work.teller.start(f"detections, {name}", len(source))
     try:
-        for number in range(len(source)):
-            (told,) = detector.model([source.image(number).to(device).float() / 255])
+        for image in chain.from_iterable(made_ahead(source.image, parts, work.workers, _AHEAD)):
+            (told,) = detector.model([image.to(device).float() / 255])
             found.append(_found(told, output))
-            work.teller.advance(number + 1)
+            work.teller.advance(len(found))
     finally:
         work.teller.stop()
     return found
@@ -190,7 +196,7 @@ def _loss(detector: Detector, batch: list[Example], device: torch.device) -> Ten
 def _found(told: dict[str, Tensor], output: Output) -> Found:
     masks = None
     if "masks" in told:
-        masks = tuple(run_lengths(mask[0] > 0.5) for mask in told["masks"].cpu())
+        masks = tuple(run_lengths(mask[0]) for mask in (told["masks"] > 0.5).cpu())
     points = told["keypoints"].cpu() if isinstance(output, Keypoints) else None
     return Found(told["boxes"].cpu(), told["labels"].cpu() - 1, told["scores"].cpu(), masks, points)
 

@@ -3,9 +3,7 @@
 n: instances in an image   k: keypoints   h, w: height and width in pixels
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +17,7 @@ from vantage.detect.masks import mask_of
 from vantage.detect.outputs import Keypoints, Masks, Output
 from vantage.detect.selections import Chosen
 from vantage.errors import UserError
+from vantage.threads import made_ahead
 
 __all__ = ["Example", "batches_from", "example", "mirror_order", "mirrored", "worth_training"]
 
@@ -133,21 +132,10 @@ def batches_from(
             orders.pop(epoch - 2, None)
         return int(orders[epoch][inside])
 
-    def make(number: int, place: int) -> Example:
+    def make(chosen: tuple[int, int]) -> Example:
+        place, number = chosen
         one = example(source, number, output)
         return mirrored(one, swap) if draws.mix(seed, _MIRROR, place) % 2 else one
 
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting: deque[list[Future[Example]]] = deque()
-        try:
-            for step in steps:
-                places = range(step * batch, (step + 1) * batch)
-                waiting.append([pool.submit(make, numbered(place), place) for place in places])
-                if len(waiting) > _AHEAD:
-                    yield [future.result() for future in waiting.popleft()]
-            while waiting:
-                yield [future.result() for future in waiting.popleft()]
-        finally:
-            for futures in waiting:
-                for future in futures:
-                    future.cancel()
+    parts = ([(place, numbered(place)) for place in range(step * batch, (step + 1) * batch)] for step in steps)
+    return made_ahead(make, parts, workers, _AHEAD)
