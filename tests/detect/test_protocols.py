@@ -1,6 +1,7 @@
 """Protocols of detection from a run to its record, on the command line too, and what they refuse."""
 
 import dataclasses
+import functools
 import json
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from vantage import checkpoint, settings
 from vantage.cli import main
 from vantage.detect import (
     Chosen,
+    Course,
     Detection,
     DetectionC4,
     FourthStage,
@@ -30,6 +32,7 @@ from vantage.encoders import Encoder, Linear, ResNet, Shared
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol
 from vantage.learner import Learner
+from vantage.progress import QuietTeller
 from vantage.trained import Trained, random_encoder
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
@@ -137,6 +140,39 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "pycocotools", None)
     with pytest.raises(UserError, match=r"pip install 'vantage-ssl\[detection\]'"):
         Detection(steps=1, sizes=SIZES)(trained(), source, source, work(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vantage.detect.judging.Course", functools.partial(Course, minutes=0.0))
+    source, network = open_annotated(small_coco(tmp_path)), FourthStage(3)
+    protocol = DetectionC4(steps=2, batch=2, precise_batches=1, sizes=SIZES, network_on=network)
+
+    class Stopped(Exception):
+        pass
+
+    class Stop(QuietTeller):
+        """Stops in the training, when one step is kept, and when the images are looked at."""
+
+        def __init__(self, where: str) -> None:
+            self.where, self.what = where, ""
+
+        def start(self, what: str, total: int, done: int = 0) -> None:
+            self.what = what.split(",")[0]
+
+        def advance(self, done: int, note: str = "") -> None:
+            if self.what == self.where and done == 2:
+                raise Stopped
+
+    whole = protocol(trained(), source, source, work(tmp_path / "whole"))
+    assert len(whole.details["losses"]) == 2
+    again = work(tmp_path / "stopped")
+    for where in ("training a detector", "detections"):
+        with pytest.raises(Stopped):
+            protocol(trained(), source, source, dataclasses.replace(again, teller=Stop(where)))
+        assert len(list((tmp_path / "stopped").rglob("detectors/*"))) == 1
+    assert protocol(trained(), source, source, again) == whole
+    assert not list((tmp_path / "stopped").rglob("detectors/*"))
 
 
 @pytest.mark.slow

@@ -51,14 +51,14 @@ class Course:
     """Minutes between two of its versions."""
 
     def __call__(self, detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[float]:
-        """Train, and set the statistics. Returns the loss of every step of this process: of all, unless a kept state
-        was found. Raises `UserError` where the loss is no number any more."""
+        """Train, and set the statistics. Returns the loss of every step, those before a stop included. Raises
+        `UserError` where the loss is no number any more."""
         device, schedule = work.place(), self.schedule
         detector.model.to(device)
         detector.learn()
         optimizer = _optimizer(detector.model)
-        start = self._restored(detector.model, optimizer)
-        losses: list[float] = []
+        losses = self._restored(detector.model, optimizer)
+        start = len(losses)
         work.teller.start(f"training a detector, {name}", schedule.steps, start)
         last = time.monotonic()
         try:
@@ -67,12 +67,12 @@ class Course:
                 losses.append(self._step(detector, optimizer, batch, step, device))
                 work.teller.advance(step + 1, f"loss {losses[-1]:.3f}")
                 if time.monotonic() - last > 60 * self.minutes:
-                    self._keep(detector.model, optimizer, step + 1)
+                    self._keep(detector.model, optimizer, losses)
                     last = time.monotonic()
         finally:
             work.teller.stop()
-        if losses:
-            self._keep(detector.model, optimizer, schedule.steps)
+        if start < schedule.steps:
+            self._keep(detector.model, optimizer, losses)
         self._set_statistics(detector, source, output, work)
         return losses
 
@@ -128,34 +128,35 @@ class Course:
             for norm, momentum in zip(norms, before, strict=True):
                 norm.momentum = momentum
 
-    def _keep(self, model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+    def _keep(self, model: nn.Module, optimizer: torch.optim.Optimizer, losses: list[float]) -> None:
         tensors = {f"model.{name}": value for name, value in _state(model).items()}
         tensors |= {f"momentum.{name}": value for name, value in _momenta(model, optimizer).items()}
-        whole = save({name: value.cpu().contiguous() for name, value in tensors.items()}, {"step": str(step)})
+        tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
+        whole = save({name: value.cpu().contiguous() for name, value in tensors.items()})
         try:
             with written_whole(self.kept) as file:
                 file.write(whole)
         except OSError:
             pass  # a cache without room costs time after a stop, but is no failure
 
-    def _restored(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-        """The step to go on with, after reading the kept state where there is one."""
+    def _restored(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> list[float]:
+        """The losses of the steps that are done, after reading the kept state where there is one."""
         try:
             with safe_open(self.kept, "pt") as file:
-                step = int(file.metadata()["step"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, KeyError, ValueError):
-            return 0  # not there or damaged: from the beginning
+        except (OSError, SafetensorError):
+            return []  # not there or damaged: from the beginning
         state = _state(model)
-        if {f"model.{name}" for name in state} != {name for name in tensors if name.startswith("model.")}:
-            return 0
+        held = {name for name in tensors if not name.startswith("momentum.")}
+        if held != {"losses", *(f"model.{name}" for name in state)}:
+            return []
         with torch.no_grad():
             for name, value in state.items():
                 value.copy_(tensors[f"model.{name}"])
         for name, parameter in model.named_parameters():
             if f"momentum.{name}" in tensors:
                 optimizer.state[parameter]["momentum_buffer"] = tensors[f"momentum.{name}"].to(parameter.device)
-        return step
+        return tensors["losses"].tolist()
 
 
 @torch.no_grad()

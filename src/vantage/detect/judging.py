@@ -89,7 +89,7 @@ class Judging:
         device = work.place()
         with seeded(draws.mix(self.seed, _INITIAL), device):
             detector = self.network_on.build(trained, len(train.classes), output, self.sizes)
-        facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "1")
+        facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "2")
         kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
         course = Course(schedule, self.seed, self.precise_batches, kept)
         losses = course(detector, taught, output, work, trained.name)
