@@ -8,7 +8,7 @@ n: images   k: images that are not left out   r: images chosen   d: width of the
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import joblib
@@ -21,6 +21,7 @@ from sklearn.svm import LinearSVC
 
 __all__ = ["Machine", "Solver", "in_parallel", "processes_for"]
 
+_KIND: dict[str, Any] = {"penalty": "l2", "loss": "squared_hinge", "dual": True}
 _BYTES = 28  # of a number while it is fitted: as float32, as float64, and in a node of the solver
 _FEW = 2**24  # numbers in all fits that are sooner fitted here than by processes that have to begin
 
@@ -59,14 +60,17 @@ class Solver:
     seed: int
     """Of the order in which it visits images."""
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that decides what it finds, as plain data."""
+        return _KIND | asdict(self)
+
     def fit(self, vector: Float[np.ndarray, "n d"], mark: Int8[np.ndarray, "n"], cost: float) -> Machine:
         """The machine for one C. Images marked 1 show the class, those marked −1 do not; those marked 0 do not
         count."""
         vector, mark = _without_zeros(vector, mark)
         classifier = LinearSVC(
-            penalty="l2",
-            loss="squared_hinge",
-            dual=True,  # pyright: ignore[reportArgumentType]
+            **_KIND,
             C=cost,
             tol=self.tolerance,
             max_iter=self.iterations,

@@ -16,7 +16,7 @@ from tiny import ALLOW, images, kept_run, tiny_run, work
 from vantage import draws
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.evaluate import LowShot, LowShotChosen, Outcome, deepest, evaluate, few_images, lowshot, marked
+from vantage.evaluate import LowShot, LowShotChosen, Outcome, deepest, evaluate, few_images, lowshot_samples, marked
 from vantage.evaluate.shots import Curve, Shots, read_shots
 from vantage.linear_svm import Solver, in_parallel
 from vantage.trained import random_encoder
@@ -133,7 +133,7 @@ def test_a_stopped_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
                 raise KeyboardInterrupt
             yield result
 
-    monkeypatch.setattr(lowshot, "in_parallel", stopping)
+    monkeypatch.setattr(lowshot_samples, "in_parallel", stopping)
     with pytest.raises(KeyboardInterrupt):
         protocol(trained, train, test, work(tmp_path / "cut"))
     (kept,) = (tmp_path / "cut" / "cache" / "lowshot").iterdir()

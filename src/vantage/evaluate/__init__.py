@@ -12,7 +12,8 @@ from vantage.evaluate.labelled import held_out
 from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
 from vantage.evaluate.linear_depths import LinearMulti, LinearRing
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
-from vantage.evaluate.lowshot import LowShot, LowShotChosen, few_images
+from vantage.evaluate.lowshot import LowShot, LowShotChosen
+from vantage.evaluate.lowshot_samples import few_images
 from vantage.evaluate.masked_evaluation import evaluate_masked
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.retrieval import Neighbours, Retrieval, neighbours

@@ -4,6 +4,7 @@ b: images of a batch   s: side of a view in pixels   c: channels of a view
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -18,7 +19,7 @@ from vantage.errors import DataError
 from vantage.progress import Teller
 from vantage.views.augmentation import Augmentation
 
-__all__ = ["Epoch", "counted", "epochs_of"]
+__all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
 
 _ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is for
 
@@ -26,8 +27,22 @@ Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]]
 """Numbers of the images and their views, batch by batch."""
 
 
-def epochs_of(source: Source, view: Augmentation, batch: int, seed: int, work: Work) -> Callable[[int], Epoch]:
-    """The views of an epoch, by its number. The last batch may be small, as in the protocols' code."""
+@dataclass(frozen=True)
+class Epochs:
+    """The views of an epoch, by its number."""
+
+    views: Callable[[int], Epoch]
+    """What makes them."""
+    drawn: str
+    """How crops are drawn, in words: the same seed gives others for images in memory than for streamed ones."""
+
+    def __call__(self, epoch: int) -> Epoch:
+        """The views of one epoch."""
+        return self.views(epoch)
+
+
+def epochs_of(source: Source, view: Augmentation, batch: int, seed: int, work: Work) -> Epochs:
+    """Random views of all images. The last batch may be small, as in the protocols' code."""
     device = work.place()
 
     def order(epoch: int) -> tuple[Int[Tensor, "b"], ...]:
@@ -51,13 +66,14 @@ def epochs_of(source: Source, view: Augmentation, batch: int, seed: int, work: W
         for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
             yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step))
 
+    one_by_one = Epochs(streamed, "image by image: streamed")
     if not fits(source, budget=work.resident_bytes):
-        return streamed
+        return one_by_one
     try:
         pixels = decode_all(source, workers=work.workers).to(device)
     except DataError:  # images of several sizes
-        return streamed
-    return resident
+        return one_by_one
+    return Epochs(resident, "batch by batch: images in memory")
 
 
 def counted(images: Epoch, teller: Teller, done: int, note: str) -> Epoch:

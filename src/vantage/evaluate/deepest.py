@@ -17,9 +17,10 @@ from vantage.evaluate.labelled import finite_features
 from vantage.trained import Trained
 from vantage.views.evaluation import Straight
 
-__all__ = ["MarkedFeatures", "deepest", "marked"]
+__all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked"]
 
-_EPSILON = 1e-5
+EPSILON = 1e-5
+"""What is added to the length of features before they are divided by it."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,6 @@ def marked(trained: Trained, source: Source, work: Work) -> MarkedFeatures:
             " classes in a list file (one an image) or in a table (.csv, several an image)"
         )
     vector = finite_features(trained, source, work)
-    vector = vector / (torch.linalg.vector_norm(vector, dim=1, keepdim=True) + _EPSILON)
+    vector = vector / (torch.linalg.vector_norm(vector, dim=1, keepdim=True) + EPSILON)
     names = source.classes or tuple(str(number) for number in range(mark.shape[1]))
     return MarkedFeatures(vector, mark, names)

@@ -50,6 +50,9 @@ class Result:
     """Fingerprint of the test images."""
     device: str
     """Kind of device."""
+    resident_bytes: int
+    """Bytes up to which training images may lie in memory, where their crops are drawn otherwise than when they are
+    streamed; which of both it was is told with each outcome (`Outcome.how`)."""
     libraries: dict[str, str]
     """Versions."""
 
@@ -152,6 +155,7 @@ def result_of(
         train=train.fingerprint(),
         test=test.fingerprint(),
         device=work.place().type,
+        resident_bytes=work.resident_bytes,
         libraries={"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES},
     )
 

@@ -104,7 +104,12 @@ class FineTune:
             course = self._course(len(rows) / len(train), seed)
             tuned = tune(course, trained, Subset(train, rows), label[rows], classes, work)
             measures = accuracy(tuned.predict(trained, test, work), wanted, classes).measures()
-            done[str(sample)] = {"measures": measures, "losses": tuned.losses, "images": len(rows)}
+            done[str(sample)] = {
+                "measures": measures,
+                "losses": tuned.losses,
+                "images": len(rows),
+                "how": dict(tuned.how),
+            }
             try_write_json(kept, done)
         if trained.digest() != before:
             raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
@@ -114,7 +119,7 @@ class FineTune:
         details: dict[str, Any] = {"samples": measured, "losses": [one["losses"] for one in found]}
         if self.names:
             details["names"] = hash_of([_bytes(self.names)])
-        return Outcome(mean_and_spread(measured), found[-1]["images"], len(wanted), chosen, details)
+        return Outcome(mean_and_spread(measured), found[-1]["images"], len(wanted), chosen, details, found[0]["how"])
 
     def _key(
         self,

@@ -100,7 +100,8 @@ class FineTuneChosen:
             "held_out_accuracy": known,
         }
         measures = mean_and_spread([dict(outcome.measures) for outcome in outcomes])
-        return Outcome(measures, outcomes[0].train_images, outcomes[0].test_images, chosen, details)
+        how = {**outcomes[0].how, "held_out_to_choose": _HELD_OUT}
+        return Outcome(measures, outcomes[0].train_images, outcomes[0].test_images, chosen, details, how)
 
     def _alone(self, rate: float, seed: int) -> FineTune:
         """One training of one sample."""

@@ -150,7 +150,7 @@ def on_features(plan: Plan, trained: Trained, train: Source, test: Source, work:
     if found.held_out:
         chosen |= {"rates": list(plan.rates), "held_out_accuracy": found.held_out[0]}
     measures = accuracy(found.guess[0], found.label, found.classes).measures()
-    return Outcome(measures, found.train_images, len(found.label), chosen)
+    return Outcome(measures, found.train_images, len(found.label), chosen, how=found.how)
 
 
 def _plan(

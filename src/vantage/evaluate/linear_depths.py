@@ -157,7 +157,7 @@ def _told(found: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -
         "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in found.held_out],
         "top-5 of each depth": [one.top5 for one in each],
     }
-    return Outcome(measures, found.train_images, len(found.label), chosen, details)
+    return Outcome(measures, found.train_images, len(found.label), chosen, details, found.how)
 
 
 def _example(trained: Trained) -> Float[Tensor, "1 c s s"]:

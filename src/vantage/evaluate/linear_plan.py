@@ -4,7 +4,8 @@ c: classes   d: width of the features
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -43,12 +44,27 @@ class Plan:
     """How weights move."""
     normalise: Callable[[int], nn.Module] = nn.Identity
     """By the number of channels: what features (b, channels, places) go through before a classifier."""
+    held_out: float = 0.1
+    """Share of each class of the training images that chooses, where there is something to choose."""
 
     @property
     def facts(self) -> str:
         """All of it in words."""
         told = {one.name: getattr(self, one.name) for one in fields(self)}
         return repr(told | {"start": self.start.__name__})
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What no setting of a protocol tells, as plain data."""
+        return {
+            "training_view": repr(self.view),
+            "rates_fall_before_epochs": list(self.falls),
+            "rates_fall_by": self.fall,
+            "start": " ".join((self.start.__doc__ or self.start.__name__).split()),
+            "before_the_classifier": repr(self.normalise(1)),
+            "held_out_to_choose": self.held_out,
+            **asdict(self.descent),
+        }
 
     def factor(self, epoch: int) -> float:
         """What the rates are multiplied with in an epoch."""

@@ -33,6 +33,10 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
     """Numbers behind the measures, such as the precision of every class: plain data, kept in the record."""
 
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else shaped the measures and is none of the protocol's settings: numbers that it fixes, those that it
+    derived from its settings, and how crops were drawn. Plain data, kept in the record."""
+
     @property
     def accuracy(self) -> Accuracy:
         """The measures of a protocol that names one class for each image; raises `UserError` for others."""
@@ -43,7 +47,8 @@ class Outcome:
 
 @runtime_checkable
 class EvaluationProtocol(Protocol):
-    """A frozen way to judge an encoder. Its fields are all of its settings; a changed meaning gets a new version."""
+    """A frozen way to judge an encoder. Its fields are all of its settings; what else shapes its numbers is told in
+    `Outcome.how`. A changed meaning gets a new version."""
 
     name: ClassVar[str]
     version: ClassVar[int]

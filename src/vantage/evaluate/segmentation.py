@@ -6,7 +6,7 @@ b: images of a batch
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -29,6 +29,9 @@ __all__ = ["Segmentation"]
 
 _FLIPS = 0x5E9F
 """What a seed is for."""
+
+_ADAMW: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
+"""What AdamW has beside rate and decay."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,13 @@ class Segmentation:
             work.teller.warn(f"no pixel of the training masks is of {lacking}: test pixels of it count as wrong")
         found = zip(known.classes, confusion.intersection_over_union().tolist(), strict=True)
         details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in found}}
-        return Outcome(confusion.measures(), len(known), len(asked), {}, details)
+        how = {
+            "size": size,
+            "adamw": {name: list(value) if isinstance(value, tuple) else value for name, value in _ADAMW.items()},
+            "rates_fall": "along half a cosine, step by step, to 0",
+            "decoder": " ".join(str(decoder).split()),
+        }
+        return Outcome(confusion.measures(), len(known), len(asked), {}, details, how)
 
     def _trained_decoder(self, maps: FeatureMaps, work: Work) -> Decoder:
         squares = maps.squares
@@ -110,7 +119,7 @@ class Segmentation:
             torch.manual_seed(self.seed)
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
         per_epoch = max(1, math.ceil(squares.count / self.batch))
-        optimizer = torch.optim.AdamW(decoder.parameters(), self.rate, weight_decay=self.weight_decay)
+        optimizer = torch.optim.AdamW(decoder.parameters(), self.rate, weight_decay=self.weight_decay, **_ADAMW)
         facts = (maps.key, repr(self), torch.__version__)
         state, parts = KeptState(work.cache / "decoders", (fact.encode() for fact in facts)), {"decoder": decoder}
         if found := state.read():

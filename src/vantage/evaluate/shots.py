@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Curve", "Shots", "read_shots"]
 
+_LATER = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1e-4}
+"""Settings that the first results did not tell, and what they were."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -109,7 +112,7 @@ def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
         raise UserError(f"results of different protocols cannot be compared: {', '.join(protocols)}")
     for file, record in records[1:]:
         first, known = records[0]
-        ours, theirs = ({**each["settings"], "shots": None} for each in (known, record))
+        ours, theirs = ({**_LATER, **each["settings"], "shots": None} for each in (known, record))
         apart = [
             f"{name} {json.dumps(ours.get(name))} and {json.dumps(theirs.get(name))}"
             for name in dict.fromkeys((*ours, *theirs))

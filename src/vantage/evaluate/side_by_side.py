@@ -10,8 +10,9 @@ the classifier that is reported is trained exactly by the protocol, and no test 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -21,7 +22,7 @@ from vantage.data.source import Source, Subset, cache_key
 from vantage.embedding import Work, encode
 from vantage.encoders.depths import Depth
 from vantage.errors import UserError
-from vantage.evaluate.crops import Epoch, counted, epochs_of
+from vantage.evaluate.crops import Epochs, counted, epochs_of
 from vantage.evaluate.heads import Heads
 from vantage.evaluate.kept_state import KeptState
 from vantage.evaluate.labelled import check_classes, held_out, with_labels
@@ -30,9 +31,6 @@ from vantage.feature_cache import features_in_parts
 from vantage.trained import Trained
 
 __all__ = ["Classifiers", "Verdict", "check_settings", "judge"]
-
-_HELD_OUT = 0.1
-"""Share of each class of the training images that chooses."""
 
 
 class Classifiers:
@@ -92,6 +90,8 @@ class Verdict:
     """Labelled training images."""
     held_images: int
     """How many of them were held out of the classifiers that choose."""
+    how: Mapping[str, Any]
+    """What the plan fixes, and how crops were drawn."""
 
     @property
     def by(self) -> str:
@@ -115,7 +115,7 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
     check_classes(label, test_label, test.classes, work.teller)
     classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
     choosing = plan.rates if len(plan.rates) * len(depths) > 1 else ()
-    held = held_out(label, _HELD_OUT, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
+    held = held_out(label, plan.held_out, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
     whole = Classifiers(plan, depths, classes, plan.rates, device)
     partial = Classifiers(plan, depths, classes, choosing, device)
     facts = (plan.facts, trained.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
@@ -134,15 +134,15 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
     if trained.backbone.training or trained.digest() != before:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
     kept.forget()
-    rate = tuple(plan.rates[place] for place in best)
-    return Verdict(guess, test_label, rate, known, classes, len(label), int(held.sum()))
+    rate, how = tuple(plan.rates[place] for place in best), plan.fixed | {"crops": images.drawn}
+    return Verdict(guess, test_label, rate, known, classes, len(label), int(held.sum()), how)
 
 
 def _train(
     plan: Plan,
     both: tuple[Classifiers, Classifiers],
     kept: Bool[Tensor, "n"] | None,
-    images: Callable[[int], Epoch],
+    images: Epochs,
     label: Int[Tensor, "n"],
     trained: Trained,
     state: KeptState,

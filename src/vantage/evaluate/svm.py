@@ -19,7 +19,7 @@ from vantage.data.source import Source, cache_key, hash_of
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.average_precision import average_precision
-from vantage.evaluate.deepest import MarkedFeatures, deepest, marked
+from vantage.evaluate.deepest import EPSILON, MarkedFeatures, deepest, marked
 from vantage.evaluate.outcome import Outcome
 from vantage.linear_svm import Machine, Solver, in_parallel, processes_for
 from vantage.trained import Trained
@@ -112,7 +112,8 @@ class SVM:
         }
         by = "the protocol" if len(costs) == 1 else f"average precision on {self.folds} folds of the training images"
         chosen: dict[str, float | int | str | list[float]] = {"cost": best, "by": by, "costs": list(costs)}
-        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(wanted), chosen, details)
+        how = how_of(seen, self.solver)
+        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(wanted), chosen, details, how)
 
     @property
     def solver(self) -> Solver:
@@ -158,6 +159,11 @@ class SVM:
             work.teller.advance(len(machines))
         work.teller.stop()
         return machines
+
+
+def how_of(seen: Trained, solver: Solver) -> dict[str, Any]:
+    """What linear SVMs fix: how images are seen, the number added to a feature's length, and the solver."""
+    return {"view": repr(seen.view), "added_to_the_length": EPSILON, "solver": solver.facts}
 
 
 def costs_of(costs: Costs) -> tuple[float, ...]:

@@ -4,9 +4,10 @@ n: images   b: images of a batch   t: guesses an image   c: channels   s: side o
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -26,8 +27,6 @@ from vantage.trained import Trained
 
 __all__ = ["Course", "Diverged", "Tuned", "tune"]
 
-_MOMENTUM = 0.9
-_FALL = 0.2
 _START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
 
 
@@ -40,7 +39,7 @@ class Course:
     """A training."""
 
     epochs: int
-    """Passes over the images; rates are multiplied with .2 after 60 % and 80 % of them."""
+    """Passes over the images."""
 
     batch: int
     """Most images of a step."""
@@ -57,9 +56,32 @@ class Course:
     seed: int
     """Of order, crops, and the classifier's start."""
 
+    falls: tuple[float, ...] = (0.6, 0.8)
+    """Shares of the epochs after which both rates fall."""
+
+    fall: float = 0.2
+    """What they are then multiplied with."""
+
+    momentum: float = 0.9
+    """Of SGD."""
+
+    head_start: float = 0.01
+    """Standard deviation of the classifier's first weights, whose mean is 0; biases are 0."""
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What the settings of a protocol do not tell, as plain data."""
+        return {
+            "weight_decay": self.weight_decay,
+            "rates_fall_after_shares": list(self.falls),
+            "rates_fall_by": self.fall,
+            "momentum": self.momentum,
+            "head_start": self.head_start,
+        }
+
     def factor(self, epoch: int) -> float:
         """What the rates are multiplied with in an epoch."""
-        return _FALL ** sum(epoch >= round(share * self.epochs) for share in (0.6, 0.8))
+        return self.fall ** sum(epoch >= round(share * self.epochs) for share in self.falls)
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,9 @@ class Tuned:
     losses: list[float]
     """Mean cross-entropy of each epoch."""
 
+    how: Mapping[str, Any]
+    """What the course fixes, how images are seen in it, and how their crops were drawn."""
+
     @torch.no_grad()
     def predict(self, trained: Trained, source: Source, work: Work) -> Int[Tensor, "n t"]:
         """The first five classes of each image (fewer where there are fewer), best first, through the view of
@@ -85,7 +110,7 @@ class Tuned:
 
 
 def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n"], classes: int, work: Work) -> Tuned:
-    """Train a copy of a backbone and a linear classifier that starts at N(0, .01²), biases 0.
+    """Train a copy of a backbone and a linear classifier.
 
     BatchNorm takes its statistics over the whole batch, whatever the pretraining did. What is drawn follows from seed,
     epoch and step alone, and the state after an epoch is kept in the cache now and then, so that a stopped training
@@ -98,7 +123,8 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
     kept = KeptState(work.cache / "finetune", (fact.encode() for fact in facts))
     state.restore(kept.read())
     size = ceil(len(source) / ceil(len(source) / course.batch))
-    images = epochs_of(source, training_view(trained, course.smallest_area), size, course.seed, work)
+    view = training_view(trained, course.smallest_area)
+    images = epochs_of(source, view, size, course.seed, work)
     label = label.to(device)
     count, note = len(source), ""
     work.teller.start(f"fine-tuning, {trained.name}, images", course.epochs * count, len(state.losses) * count)
@@ -117,7 +143,8 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
             kept.write(state.tensors())
     work.teller.stop()
     kept.forget()
-    return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses)
+    how = course.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
+    return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
 
 
 class _State:
@@ -128,7 +155,7 @@ class _State:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draws.mix(course.seed, _START))
             self.head = nn.Linear(trained.width, classes)
-            nn.init.normal_(self.head.weight, std=0.01)
+            nn.init.normal_(self.head.weight, std=course.head_start)
             nn.init.zeros_(self.head.bias)
         self.backbone = copy.deepcopy(trained.backbone).requires_grad_(True).train()
         for layer in self.backbone.modules():
@@ -138,7 +165,7 @@ class _State:
         self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         parts = [list(part.parameters()) for part in (self.backbone, self.head)]
         groups = [{"params": part, "lr": rate} for part, rate in zip(parts, course.rates, strict=True) if part]
-        self.optimizer = torch.optim.SGD(groups, momentum=_MOMENTUM, weight_decay=course.weight_decay)
+        self.optimizer = torch.optim.SGD(groups, momentum=course.momentum, weight_decay=course.weight_decay)
         self.rates = [group["lr"] for group in groups]
 
     def epoch(

@@ -1,0 +1,116 @@
+"""A record tells every number that shapes a result: settings, what a protocol fixes, and how crops were drawn."""
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mapped import mapped_run, two_run
+from several import several
+from tiny import ALLOW, images, kept_run, tiny_run, work
+
+from vantage.data.source import Source
+from vantage.evaluate import (
+    SVM,
+    FineTune,
+    FineTuneChosen,
+    LinearCached,
+    LinearCMC,
+    LinearMoCo,
+    LinearMulti,
+    LinearPyContrast,
+    LinearRing,
+    LowShot,
+    LowShotChosen,
+    Outcome,
+    evaluate,
+    logistic,
+    tuning,
+)  # fmt: skip
+from vantage.evaluate.linear_plan import Plan
+from vantage.linear_svm import Solver
+from vantage.trained import random_encoder
+
+MEMORY, STREAMED = "batch by batch: images in memory", "image by image: streamed"
+LINEAR = [
+    (LinearMoCo((0.1, 1.0), 10, 20), {"rates_fall_before_epochs": [6, 8], "rates_fall_by": 0.1, "weight_decay": 0.0}),
+    (LinearPyContrast((0.1,), 6, 20), {"rates_fall_before_epochs": [3, 4, 5], "rates_fall_by": 0.2, "momentum": 0.9}),
+    (LinearCMC((0.1,), 6, 20), {"rates_fall_before_epochs": [3, 4, 5], "start": "Weights from N(0, .01²), biases 0."}),
+    (LinearRing(epochs=2, batch=20), {"rates_fall_before_epochs": [], "momentum": 0.9, "weight_decay": 0.0}),
+    (LinearMulti(epochs=10, batch=20), {"rates_fall_before_epochs": [3, 6, 9], "nesterov": True, "weight_decay": 1e-4}),
+]  # fmt: skip
+
+
+def found(protocol: Any, folder: Path, resident: int = 2**20) -> Outcome:
+    run = two_run() if isinstance(protocol, LinearCMC) else mapped_run()
+    sides: tuple[Source, Source] = (images(40, 0), images(12, 1))
+    if isinstance(protocol, SVM | LowShot | LowShotChosen):
+        sides = (several(90, 0), several(40, 1))
+    return protocol(random_encoder(run), *sides, replace(work(folder), resident_bytes=resident))
+
+
+@pytest.mark.parametrize(("protocol", "told"), LINEAR, ids=lambda value: getattr(value, "name", ""))
+def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, Any], tmp_path: Path) -> None:
+    how = found(protocol, tmp_path).how
+    assert told.items() <= how.items() and how["held_out_to_choose"] == 0.1 and how["crops"] == MEMORY
+    assert "RandomResizedCrop(size=32" in how["training_view"] and "Flip(probability=0.5)" in how["training_view"]
+    assert ("BatchNorm1d" in how["before_the_classifier"]) == isinstance(protocol, LinearMulti)
+    told_of = {"view", "falls", "fall", "start", "descent", "normalise", "held_out"}
+    assert {f.name for f in fields(Plan)} == told_of | {"rates", "epochs", "batch", "seed"}  # which are settings
+
+
+@pytest.mark.parametrize("resident", [0, 2**20])
+@pytest.mark.parametrize(
+    "protocol",
+    [LinearMoCo((0.1,), 1, 20), FineTune(1.0, epochs=1), FineTuneChosen(0.5, epochs=1, head_rates=(0.1, 0.2))],
+)
+def test_it_tells_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: Path) -> None:
+    assert found(protocol, tmp_path, resident).how["crops"] == (MEMORY if resident else STREAMED)
+
+
+def test_results_of_images_in_memory_and_of_streamed_ones_have_files_of_their_own(tmp_path: Path) -> None:
+    kept_run(tmp_path / "run", tiny_run())
+    for resident in (0, 2**20):
+        there = replace(work(tmp_path), resident_bytes=resident)
+        evaluate(tmp_path / "run", LinearMoCo((0.1,), 1, 20), images(40, 0), images(12, 1), allow=ALLOW, work=there)
+    records = [json.loads(file.read_text()) for file in (tmp_path / "run" / "evaluations").iterdir()]
+    assert sorted(record["resident_bytes"] for record in records) == [0, 2**20]
+    assert {record["outcomes"]["moco_v2"]["how"]["crops"] for record in records} == {MEMORY, STREAMED}
+
+
+def test_fine_tuning_tells_its_course(tmp_path: Path) -> None:
+    how = found(FineTune(1.0, epochs=2, batch=16), tmp_path).how
+    assert how["weight_decay"] == 1e-4  # of the whole set; the setting is none
+    assert (how["momentum"], how["rates_fall_after_shares"], how["rates_fall_by"]) == (0.9, [0.6, 0.8], 0.2)
+    assert (how["head_start"], how["images_of_a_step"]) == (0.01, 14)
+    few = FineTune(0.01, epochs=1)(random_encoder(tiny_run()), images(70, 0), images(12, 1), work(tmp_path))
+    assert few.train_images == 3 and few.how["weight_decay"] == 5e-4
+    again = found(FineTune(1.0, epochs=2, batch=16), tmp_path)  # read from the cache
+    assert again.how == how == json.loads(json.dumps(how))
+    chosen = found(FineTuneChosen(0.5, epochs=1, head_rates=(0.1, 0.2)), tmp_path)
+    assert chosen.how["held_out_to_choose"] == 0.2
+    told_of = {"weight_decay", "falls", "fall", "momentum", "head_start"}
+    assert {f.name for f in fields(tuning.Course)} == told_of | {"epochs", "batch", "rates", "smallest_area", "seed"}
+
+
+def test_logistic_regression_tells_its_solver(tmp_path: Path) -> None:
+    solver = found(LinearCached((0.1,), iterations=8), tmp_path).how["solver"]
+    assert solver == {**logistic._SOLVER, "max_eval": 10} and solver["history_size"] == 10
+
+
+FEW: dict[str, Any] = {"shots": (1, 2), "samples": 1, "negatives": 2, "costs": (1.0,)}
+
+
+@pytest.mark.parametrize("protocol", [SVM((1.0,)), LowShot(**FEW), LowShotChosen(**FEW)], ids=lambda one: one.name)
+def test_svms_tell_their_solver_and_how_images_are_seen(protocol: Any, tmp_path: Path) -> None:
+    how = found(protocol, tmp_path).how
+    assert how["view"].startswith("Straight(") and how["added_to_the_length"] == 1e-5
+    kind = {"penalty": "l2", "loss": "squared_hinge", "dual": True}
+    assert how["solver"] == {**kind, "positive_weight": 2.0, "tolerance": 1e-4, "iterations": 2000, "seed": 0}
+    other = replace(protocol, positive_weight=1.0, tolerance=0.1, iterations=5)
+    assert other.__class__.version == 1 and Solver(1.0, 0.1, 5, 0).facts == found(other, tmp_path).how["solver"]
+
+
+def test_the_solver_of_few_images_is_a_setting(tmp_path: Path) -> None:
+    assert found(LowShot(**FEW), tmp_path).measures != found(LowShot(**FEW, iterations=1), tmp_path).measures
