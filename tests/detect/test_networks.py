@@ -11,9 +11,12 @@ from annotated import small_coco
 from tiny import tiny_run
 
 from vantage.detect import (
+    COCO_SIZES,
     SCHEDULES,
+    VOC_SIZES,
     Boxes,
     Course,
+    DetectionC4,
     FourthStage,
     Keypoints,
     Masks,
@@ -238,6 +241,10 @@ def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
         (540_000, (480_000, 520_000)),
         (24_000, (18_000, 22_000)),
     ]
+    assert {name: (one.warm_up, one.short_sides) for name, one in SCHEDULES.items()} == {
+        **dict.fromkeys(("1x", "2x", "6x"), (1000, (640, 672, 704, 736, 768, 800))),
+        "voc": (100, (480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800)),
+    }
     one = SCHEDULES["voc"]
     assert one.rate_at(0) == pytest.approx(2e-5) and one.rate_at(50) == pytest.approx(0.02 * 0.5005)
     assert [one.rate_at(at) for at in (100, 17_999, 18_000, 22_000)] == pytest.approx([0.02, 0.02, 0.002, 0.0002])
@@ -245,6 +252,21 @@ def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
     assert (half.steps, half.falls, half.rate, half.batch) == (180_000, (120_000, 160_000), 0.01, 8)
     short = SCHEDULES["1x"].in_steps(90)
     assert (short.steps, short.falls, short.warm_up, short.rate) == (90, (60, 80), 9, 0.02)
+
+
+def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
+    voc, coco = DetectionC4(schedule="voc"), DetectionC4()
+    assert voc.course() == SCHEDULES["voc"] and voc.seen_at() == VOC_SIZES and voc.seen_at().test_side == 800
+    assert coco.course() == SCHEDULES["1x"] and coco.seen_at() == COCO_SIZES
+    assert DetectionC4(schedule="voc", sizes=Sizes((96,), 96)).seen_at().short_sides == (96,)
+    assert DetectionC4(schedule="voc", batch=8, steps=10).course().short_sides == VOC_SIZES.short_sides
+    with pytest.raises(UserError, match="long_side is 700, less than the shorter sides"):
+        DetectionC4(sizes=Sizes(test_side=400, long_side=700))
+    detector = FourthStage().build(resnet(), 2, Boxes(), Sizes())
+    detector.learn()
+    assert vars(detector.model.transform)["min_size"] == COCO_SIZES.short_sides
+    detector.judge()
+    assert vars(detector.model.transform)["min_size"] == (800,)
 
 
 def test_what_no_detector_can_be_built_on() -> None:

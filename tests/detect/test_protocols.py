@@ -83,6 +83,8 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
     outcome = record["outcomes"]["moco_v2"]
     assert list(outcome["measures"]) == ["AP", "AP50", "AP75"] and outcome["details"]["training images left out"] == 1
     assert (outcome["train_images"], outcome["test_images"], len(outcome["details"]["losses"])) == (5, 3, 2)
+    details = outcome["details"]
+    assert (details["shorter sides in training"], details["rising steps"], details["falls"]) == ([32], 0, [1, 2])
     assert not list((tmp_path / "cache").rglob("detectors/*"))
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 
-from vantage.detect.sizes import Sizes
+from vantage.detect.sizes import COCO_SIZES, Sizes
 from vantage.encoders.backbones import ResNet, ResNetFeatures
 from vantage.errors import UserError
 from vantage.trained import Trained
@@ -37,7 +37,7 @@ class Detector:
     def learn(self) -> None:
         """Training mode, less the parts that stay as they are."""
         self.model.train()
-        self._resize_to(self.sizes.short_sides)
+        self._resize_to(self.sizes.or_sides(COCO_SIZES.short_sides).short_sides)
         for part in self.still:
             part.eval()
 
@@ -62,7 +62,7 @@ def images_of(trained: Trained, sizes: Sizes) -> dict[str, Any]:
     torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
     statistics = trained.view.statistics
     return {
-        "min_size": sizes.short_sides,
+        "min_size": sizes.test_side,
         "max_size": sizes.long_side,
         "image_mean": list(statistics.mean),
         "image_std": list(statistics.std),

@@ -1,6 +1,6 @@
 """How a detector is trained on one set of images and judged on another, whatever it tells and is built on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -36,7 +36,10 @@ class Judging:
     """What is told of each instance, where that does not depend on the images."""
 
     schedule: ScheduleName = "1x"
-    """Steps and falls of the rate: 1x (90,000 steps of 16 images), 2x, 6x (COCO), or voc (24,000)."""
+    """The papers' steps of 16 images, falls of the rate and shorter sides in training. For COCO, of 640 to 800 pixels
+    and with 1,000 steps in which the rate rises: 1x (90,000 steps, falls after 60,000 and 80,000), 2x (180,000; 120,000
+    and 160,000), 6x (540,000; 480,000 and 520,000). For PASCAL VOC, of 480 to 800 and with 100: voc (24,000; 18,000 and
+    22,000)."""
     steps: int = 0
     """Steps in the place of the schedule's, for small sets; falls stay at the same shares. 0: the schedule's."""
     batch: int = 16
@@ -65,12 +68,16 @@ class Judging:
                 f"detection: steps is {self.steps} and precise_batches {self.precise_batches}; give 0 or more"
             )
         self.course()
+        self.seen_at()
 
     def course(self) -> Schedule:
         """The schedule for this batch, rate and number of steps."""
-        named = SCHEDULES[self.schedule]
-        scaled = Schedule(named.steps, named.falls, named.warm_up, named.batch, self.rate).for_batch(self.batch)
+        scaled = replace(SCHEDULES[self.schedule], rate=self.rate).for_batch(self.batch)
         return scaled.in_steps(self.steps) if self.steps else scaled
+
+    def seen_at(self) -> Sizes:
+        """The sizes, with the schedule's sides in training where none are given."""
+        return self.sizes.or_sides(SCHEDULES[self.schedule].short_sides)
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`; both are `Annotated`."""
@@ -85,10 +92,10 @@ class Judging:
                 "instance segmentation needs the pixels of every instance, and the test images have boxes only"
             )
         test = test if test.classes == train.classes else OfClasses(test, train.classes)
-        taught, schedule = worth_training(train, output, self.keep_empty), self.course()
+        taught, schedule, sizes = worth_training(train, output, self.keep_empty), self.course(), self.seen_at()
         device = work.place()
         with seeded(draws.mix(self.seed, _INITIAL), device):
-            detector = self.network_on.build(trained, len(train.classes), output, self.sizes)
+            detector = self.network_on.build(trained, len(train.classes), output, sizes)
         facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "2")
         kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
         course = Course(schedule, self.seed, self.precise_batches, kept)
@@ -100,7 +107,9 @@ class Judging:
         details |= {
             "steps": schedule.steps,
             "falls": list(schedule.falls),
+            "rising steps": schedule.warm_up,
             "rate": schedule.rate,
+            "shorter sides in training": list(sizes.short_sides),
             "training images left out": len(train) - len(taught),
             "classes without training boxes": [n for number, n in enumerate(train.classes) if number not in shown],
             "detections": sum(len(one.label) for one in found),

@@ -20,10 +20,11 @@ __all__ = ["Detection", "DetectionC4", "InstancesC4", "InstanceSegmentation", "K
 class Detection(Judging):
     """Object detection: Faster R-CNN on a feature pyramid (torchvision's), AP of boxes by pycocotools.
 
-    As JCL and MoCo train it on COCO: all layers learn, BatchNorm on the pyramid too, shorter side 640 to 800 in
-    training and 800 in testing, 16 images a step, rate .02; frozen as Ring has it: --network-on.frozen-stages 5
-    --network-on.no-new-norm. BatchNorm takes its statistics over the images of a step, which are all on one device:
-    the papers' synchronised BatchNorm of 16 images is that of --batch 16 here.
+    As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
+    640 to 800 in training and 800 in testing, 16 images a step, rate .02; frozen as Ring has it (whose boxes are those
+    of `instances`): --network-on.frozen-stages 5 --network-on.no-new-norm. BatchNorm takes its statistics over the
+    images of a step, which are all on one device: the papers' synchronised BatchNorm of 16 images is that of --batch 16
+    here.
 
     Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.detect.open_annotated`).
     """
@@ -40,10 +41,13 @@ class Detection(Judging):
 class DetectionC4(Judging):
     """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
 
-    As MoCo, InfoMin and InterCLR train it on PASCAL VOC: --schedule voc --sizes.short-sides 480 512 … 800, trainval of
-    2007 and 2012 for training, test of 2007 for testing; all layers learn. They report VOC's own AP, which averages
-    precision at 11 recalls: VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For
-    synchronised BatchNorm see `detection`.
+    As MoCo, InfoMin and InterCLR train it on PASCAL VOC with --schedule voc: 24,000 steps of 16 images, rate .02 after
+    a rise of 100 steps, a tenth of it after 18,000 and again after 22,000, shorter side 480 to 800 in training and 800
+    in testing, all layers learn. Without it the schedule is COCO's 1x, at 640 to 800. --data
+    VOC2007#trainval,VOC2012#trainval --test VOC2007#test; they report means of five runs (--seed). Frozen as Ring has
+    it: --network-on.frozen-stages 5 --network-on.no-new-norm. Measures: VOC's own AP averages precision at 11 recalls,
+    and is VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For synchronised BatchNorm see
+    `detection`.
     """
 
     name: ClassVar[str] = "detection-c4"
@@ -58,7 +62,8 @@ class DetectionC4(Judging):
 class InstanceSegmentation(Judging):
     """Instance segmentation: Mask R-CNN on a feature pyramid (torchvision's), AP of masks and of boxes.
 
-    As JCL and MoCo train it on COCO; see `detection`.
+    As JCL (1x), MoCo (1x, 2x) and InfoMin (1x, 2x, 6x; --network-on.normed-heads as released) train it on COCO, and
+    Ring on a frozen ResNet-18 (1x); see `detection`.
     """
 
     name: ClassVar[str] = "instances"
@@ -73,8 +78,8 @@ class InstanceSegmentation(Judging):
 class InstancesC4(Judging):
     """Instance segmentation: Mask R-CNN on the fourth stage, the fifth as head (C4), AP of masks and of boxes.
 
-    As InfoMin and MoCo train it on COCO; see `detection-c4`. In training the mask branch sends its regions through the
-    fifth stage by themselves, where Detectron2 takes them from those of the boxes.
+    As InfoMin and MoCo train it on COCO (1x, 2x), shorter side 640 to 800; see `detection`. In training the mask branch
+    sends its regions through the fifth stage by themselves, where Detectron2 takes them from those of the boxes.
     """
 
     name: ClassVar[str] = "instances-c4"
@@ -89,8 +94,8 @@ class InstancesC4(Judging):
 class KeypointDetection(Judging):
     """Keypoints: Keypoint R-CNN on a feature pyramid (torchvision's), AP of keypoints (by OKS) and of boxes.
 
-    As JCL and MoCo train it on COCO's persons; see `detection`. Images without a labelled keypoint are left out of
-    training.
+    As JCL trains it on COCO's persons (1x), and Ring on a frozen ResNet-18 (1x); see `detection`. Images without a
+    labelled keypoint are left out of training.
     """
 
     name: ClassVar[str] = "keypoints"

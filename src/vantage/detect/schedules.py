@@ -1,15 +1,16 @@
-"""How long detectors are trained, in steps of 16 images, as the papers have it; and the same for other batches."""
+"""How detectors are trained as the papers have it, in steps of 16 images; and the same for other batches."""
 
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from vantage.detect.sizes import COCO_SIZES, VOC_SIZES
 from vantage.errors import UserError
 
 __all__ = ["SCHEDULES", "Schedule", "ScheduleName"]
 
 ScheduleName = Literal["1x", "2x", "6x", "voc"]
-"""A schedule of `SCHEDULES`: COCO's 90, 180 and 540 thousand steps, and VOC's 24 thousand."""
+"""A schedule of `SCHEDULES`: COCO's 90, 180 and 540 thousand steps, and VOC's 24 thousand on smaller images."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Schedule:
     """Images of a step."""
     rate: float = 0.02
     """Learning rate after the rise."""
+    short_sides: tuple[int, ...] = COCO_SIZES.short_sides
+    """Shorter sides of the training images that go with it, in pixels."""
 
     def __post_init__(self) -> None:
         if min(self.steps, self.batch) < 1 or not 0 < self.rate < math.inf or self.warm_up < 0:
@@ -58,7 +61,7 @@ SCHEDULES: dict[ScheduleName, Schedule] = {
     "1x": Schedule(90_000, (60_000, 80_000), 1000),
     "2x": Schedule(180_000, (120_000, 160_000), 1000),
     "6x": Schedule(540_000, (480_000, 520_000), 1000),
-    "voc": Schedule(24_000, (18_000, 22_000), 100),
+    "voc": Schedule(24_000, (18_000, 22_000), 100, short_sides=VOC_SIZES.short_sides),
 }
 """Schedules by name: of COCO, as Detectron2 has them (6x: its releases fall 60,000 and 20,000 steps before the end),
-and of PASCAL VOC (MoCo, arXiv 1911.05722, §4.2.1)."""
+and of PASCAL VOC (MoCo, arXiv 1911.05722, §4.2.1; InterCLR, arXiv 2008.11702, appendix)."""

@@ -1,6 +1,6 @@
 """Sides of images and of the anchors on them, and how many regions are looked at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vantage.errors import UserError
 
@@ -15,8 +15,9 @@ class Sizes:
     fewer regions and proposals are what saves the most time.
     """
 
-    short_sides: tuple[int, ...] = (640, 672, 704, 736, 768, 800)
-    """Sides in training, in pixels: the shorter side of each image becomes one of them, drawn at random."""
+    short_sides: tuple[int, ...] = ()
+    """Sides in training, in pixels: the shorter side of each image becomes one of them, drawn at random. None given:
+    the schedule's, 640 to 800 in steps of 32, for voc 480 to 800."""
     test_side: int = 800
     """The shorter side in testing, in pixels."""
     long_side: int = 1333
@@ -29,21 +30,25 @@ class Sizes:
     """Regions of an image that the heads look at, in training before some are drawn, and in testing."""
 
     def __post_init__(self) -> None:
-        if not self.short_sides or min(*self.short_sides, self.test_side, *self.anchors) < 1 or len(self.anchors) != 5:
+        if min((*self.short_sides, self.test_side, *self.anchors)) < 1 or len(self.anchors) != 5:
             raise UserError(
                 f"detection: sides are {self.short_sides} and {self.test_side}, anchors {self.anchors}; give sides and"
                 " five anchors, all of 1 pixel or more"
             )
         if min(self.regions, self.proposals) < 1:
             raise UserError(f"detection: regions is {self.regions} and proposals {self.proposals}; give at least 1")
-        if self.long_side < max(*self.short_sides, self.test_side):
+        if self.long_side < max((*self.short_sides, self.test_side)):
             raise UserError(
                 f"detection: long_side is {self.long_side}, less than the shorter sides"
                 f" {self.short_sides} and {self.test_side}; give at least as much"
             )
 
+    def or_sides(self, sides: tuple[int, ...]) -> "Sizes":
+        """The same with `sides` in training, where none are given."""
+        return self if self.short_sides else replace(self, short_sides=sides)
 
-COCO_SIZES = Sizes()
+
+COCO_SIZES = Sizes(tuple(range(640, 801, 32)))
 """COCO, as Detectron2 trains on it and all papers have it."""
 
 VOC_SIZES = Sizes(tuple(range(480, 801, 32)))
