@@ -17,7 +17,7 @@ from vantage.data.arrays import Arrays
 from vantage.encoders import Encoder, Momentum, PerView
 from vantage.encoders.heads import Linear
 from vantage.encoders.normalisation import SplitBatchNorm
-from vantage.evaluate import LinearCMC, LinearMulti, LinearRing, Retrieval
+from vantage.evaluate import LinearCMC, LinearMulti, LinearPlaces, LinearRing, Retrieval
 from vantage.recipes import cmc
 from vantage.run import Run
 from vantage.trained import Trained, random_encoder
@@ -99,6 +99,7 @@ def supervised(start: Trained, source: Arrays, epochs: int = 5) -> Trained:
     [
         (one(), LinearRing(epochs=4, batch=100)),
         (one(), LinearMulti(epochs=4, batch=100)),
+        (one(), LinearPlaces(epochs=4, batch=100)),
         (one(), Retrieval(10)),
         (two(), LinearCMC(epochs=4, batch=100)),
         (two(), LinearRing(epochs=4, batch=100)),

@@ -10,7 +10,8 @@ from vantage.evaluate.heads import Heads
 from vantage.evaluate.knn import KNN, NearestNeighbour
 from vantage.evaluate.labelled import held_out
 from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
-from vantage.evaluate.linear_depths import LinearMulti, LinearRing
+from vantage.evaluate.linear_depths import LinearRing
+from vantage.evaluate.linear_multi import LinearMulti, LinearPlaces
 from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.lowshot import LowShot, LowShotChosen
 from vantage.evaluate.lowshot_samples import few_images
@@ -30,6 +31,7 @@ PROTOCOLS = (
     LinearCMC,
     LinearRing,
     LinearMulti,
+    LinearPlaces,
     LinearCached,
     SVM,
     LowShot,
@@ -53,6 +55,7 @@ __all__ = [
     "LinearCached",
     "LinearMoCo",
     "LinearMulti",
+    "LinearPlaces",
     "LinearPyContrast",
     "LinearRing",
     "Logistic",

@@ -16,8 +16,8 @@ from vantage.data.resident import decode_all, fits
 from vantage.data.source import Source
 from vantage.embedding import Work, in_threads
 from vantage.errors import DataError
+from vantage.evaluate.linear_plan import TrainingView
 from vantage.progress import Teller
-from vantage.views.augmentation import Augmentation
 
 __all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
 
@@ -41,7 +41,7 @@ class Epochs:
         return self.views(epoch)
 
 
-def epochs_of(source: Source, view: Augmentation, batch: int, seed: int, work: Work) -> Epochs:
+def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: Work) -> Epochs:
     """Random views of all images. The last batch may be small, as in the protocols' code."""
     device = work.place()
 

@@ -1,20 +1,37 @@
 """What linear protocols set differently.
 
-c: classes   d: width of the features
+c: classes (of a view: channels)   d: width of the features   b: images   h, w: size of an image   s: side of a view
 """
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from vantage.evaluate.heads import Descent
-from vantage.views.augmentation import Augmentation
 
-__all__ = ["Plan", "Start", "normal_start", "torch_start"]
+__all__ = ["Plan", "Start", "TrainingView", "normal_start", "torch_start"]
+
+
+@runtime_checkable
+class TrainingView(Protocol):
+    """How a training image is seen, a different part of it each time."""
+
+    def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
+        """The crop of one image of any size, where it is decoded."""
+        ...
+
+    def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
+        """What crops become, on their device."""
+        ...
+
+    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
+        """Both, for images of one size on their device."""
+        ...
+
 
 Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
 """Classes and width to initial weights and biases, by torch's default generator."""
@@ -30,7 +47,7 @@ class Plan:
     """Passes over the training images."""
     batch: int
     """Images of a step."""
-    view: Augmentation
+    view: TrainingView
     """How a training image is seen."""
     seed: int
     """Of the order, the views, the initial weights and the images held out."""

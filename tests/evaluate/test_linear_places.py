@@ -1,0 +1,102 @@
+"""The setting of Places205: its crops against torchvision's own, and what it differs in from that of ImageNet."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from mapped import mapped_run
+from tiny import images, work
+from torchvision.transforms.v2 import functional
+
+from vantage.cli import main
+from vantage.errors import UserError
+from vantage.evaluate import LinearMulti, LinearPlaces, linear_multi
+from vantage.evaluate.linear_plan import Plan, TrainingView
+from vantage.evaluate.square_crops import SquareCrop, SquareView
+from vantage.trained import random_encoder, raw_pixels
+from vantage.views import ColourJitter, Flip, Lighting
+from vantage.views.augmentation import Augmentation
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("shape", [(30, 41), (41, 30), (64, 64), (12, 19), (33, 97)])
+def test_crops_are_those_of_torchvision(shape: tuple[int, int]) -> None:
+    crop = SquareCrop(28, 32)
+    whole = (torch.rand(6, 3, *shape, generator=seeded(0)) * 255).to(torch.uint8)
+    drawn = crop.draw(6, seeded(1))
+
+    def expected(image: torch.Tensor, row: int, column: int) -> torch.Tensor:
+        middle = functional.center_crop(functional.resize(image, [32], antialias=True), [32, 32])
+        return functional.crop(middle, row, column, 28, 28)
+
+    found = crop.apply(whole.float() / 255, drawn)
+    for image, one, (row, column) in zip(whole, found, drawn.tolist(), strict=True):
+        torch.testing.assert_close(one, expected(image.float() / 255, row, column), rtol=0, atol=2e-6)
+    for number, image in enumerate(whole):
+        (row, column), alone = crop.draw(1, seeded(number))[0].tolist(), crop.crop_one(image, seeded(number))
+        assert torch.equal(alone, expected(image, row, column)) and alone.shape == (3, 28, 28)
+
+
+def test_every_place_is_as_likely() -> None:
+    drawn = SquareCrop(6, 8).draw(9000, seeded(0))
+    count = torch.zeros(3, 3).index_put_((drawn[:, 0], drawn[:, 1]), torch.ones(9000), accumulate=True)
+    assert drawn.min() == 0 and drawn.max() == 2 and ((count / 1000 - 1).abs() < 0.12).all()
+    assert (SquareCrop(8, 8).draw(5, seeded(0)) == 0).all()
+
+
+def test_both_ways_of_a_view_see_the_same() -> None:
+    """Whole images on the device, and crops cut where images are decoded, differ by rounding to grey levels only."""
+    view = SquareView(SquareCrop(28, 32), ())
+    image = images(1, 0, size=48).image(0)
+    cut = view.finish(view.crop_one(image, seeded(3))[None], seeded(0))
+    torch.testing.assert_close(view.batch(image[None], seeded(3)), cut, rtol=0, atol=1.01 / 255)
+    assert isinstance(view, TrainingView)
+
+
+def plan_of(protocol: LinearMulti | LinearPlaces, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Plan:
+    made: list[Plan] = []
+    plain = linear_multi.judge
+
+    def heard(plan: Plan, *rest):
+        made.append(plan)
+        return plain(plan, *rest)
+
+    monkeypatch.setattr(linear_multi, "judge", heard)
+    protocol(random_encoder(mapped_run()), images(24, 0), images(9, 1), work(folder))
+    monkeypatch.setattr(linear_multi, "judge", plain)
+    return made[0]
+
+
+def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    places, imagenet = (plan_of(one, monkeypatch, tmp_path) for one in (LinearPlaces(), LinearMulti(epochs=1)))
+    assert (places.epochs, places.falls, places.batch, places.rates) == (28, (7, 14, 21), 256, (0.01,))
+    assert (places.fall, places.descent, places.start) == (0.1, imagenet.descent, imagenet.start)
+    assert (places.descent.momentum, places.descent.nesterov, places.descent.weight_decay) == (0.9, True, 1e-4)
+    assert isinstance(places.view, SquareView) and isinstance(imagenet.view, Augmentation)
+    assert places.view.crop == SquareCrop(32, 37)
+    flip, jitter, lighting, *rest = imagenet.view.operations
+    assert (flip, jitter, lighting) == (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
+    assert places.view.operations == (flip, *rest)
+    assert round(224 / LinearPlaces().crop) == 256
+
+
+def test_raw_pixels_are_judged_too(tmp_path: Path) -> None:
+    found = LinearPlaces(epochs=2)(raw_pixels(mapped_run()), images(24, 0), images(9, 1), work(tmp_path))
+    assert "SquareCrop(size=32, resize=37)" in found.how["training_view"] and 0 <= found.measures["top-1"] <= 100
+
+
+@pytest.mark.parametrize("crop", [0.0, -1.0, 1.1, float("nan")])
+def test_crops_larger_than_their_square_are_refused(crop: float) -> None:
+    with pytest.raises(UserError, match="crop is .* give a share above 0 and up to 1"):
+        LinearPlaces(crop=crop)
+
+
+def test_it_is_one_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "linear-places", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--epochs INT" in told and "28" in told and "224 of 256 pixels" in told
