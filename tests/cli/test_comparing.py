@@ -10,6 +10,7 @@ import pytest
 from tiny import images, kept_run, tiny_run
 
 from vantage.cli import main
+from vantage.detect import Detection
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot
 
@@ -19,13 +20,14 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """What protocols were asked for, in place of comparing."""
     asked: list[Any] = []
 
-    def judge(folders: Any, protocols: Any, *_: Any) -> None:
-        asked.extend(protocols)
+    def judge(folders: Any, tasks: Any, *_: Any) -> None:
+        asked.extend(task.protocol for task in tasks)
         raise UserError("that will do")
 
-    monkeypatch.setattr("vantage.evaluate.comparison.compare", judge)
+    monkeypatch.setattr("vantage.evaluate.comparison.compare_by", judge)
     monkeypatch.setattr("vantage.trained.load", lambda *_: None)
-    monkeypatch.setattr("vantage.cli.comparing.opened", lambda *_: None)
+    monkeypatch.setattr("vantage.cli.judged_images.opened", lambda *_: None)
+    monkeypatch.setattr("vantage.evaluate.evaluation.parted", lambda *_: (images(4, 0), images(4, 1), ""))
     return asked
 
 
@@ -55,13 +57,20 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--protocols knn,keypoints", "keypoints is judged on images of another kind, by vantage evaluate keypoints"),
+        ("--protocols knn,transfer", "transfer is no protocol: it judges one run on many sets"),
+        ("--protocols knn,keypoints", "knn is judged on images with classes and keypoints on images with boxes"),
+        ("--protocols knn,segmentation", "name those of one with --segmentation.data (and --segmentation.test)"),
+        ("--protocols knn,detection --detection.data no.json", "no.json does not exist. Check the path"),
+        ("--protocols detection-c4 --detection.data X", "detection is not compared; add it with --protocols detection"),
+        ("--protocols knn --knn.trials 3", "compare has no option --knn.trials"),
+        ("--protocols svm --svm.trials 0", "svm: 0 trials were asked for; give 1 or more"),
+        ("--protocols DIR/detection.json --detection.steps 3", "detection has the settings of a result; name"),
         ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbour"),
         ("--protocols nowhere.json", "cannot read nowhere.json: No such file"),
         ("--protocols DIR/no.json", "no.json is not a result of vantage evaluate"),
         ("--protocols DIR/list.json", "list.json is not a result of vantage evaluate"),
         ("--protocols DIR/old.json", "old.json is a result of knn version 0, but this is version 1"),
-        ("--protocols DIR/detect.json", "is a result of 'detection', which does not judge by one labelled set"),
+        ("--protocols DIR/other.json", "is a result of 'detect'; did you mean detection?"),
         ("--protocols DIR/field.json", "field.json: settings.kk: KNN has no field 'kk'; did you mean k?"),
         ("--protocols DIR/type.json", 'type.json: settings.k: expected int, found "five"'),
         ("--protocols DIR/value.json", "value.json: settings: kNN: k is 0"),
@@ -78,7 +87,8 @@ def test_mistakes_in_settings_are_told(
     (tmp_path / "no.json").write_text("{")
     (tmp_path / "list.json").write_text("[1]")
     result(tmp_path / "old.json", KNN(), version=0)
-    result(tmp_path / "detect.json", KNN(), protocol="detection")
+    result(tmp_path / "other.json", KNN(), protocol="detect")
+    result(tmp_path / "detection.json", Detection())
     result(tmp_path / "field.json", KNN(), settings={"kk": 3})
     result(tmp_path / "type.json", KNN(), settings={"k": "five"})
     result(tmp_path / "value.json", KNN(), settings={"k": 0})

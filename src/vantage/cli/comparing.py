@@ -1,15 +1,16 @@
 """The verb `compare`: several runs by several protocols in one table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from vantage.cli.arguments import Command, parse
+from vantage.cli.arguments import Command, flags_of, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import options
-from vantage.cli.images import opened, work_of
-from vantage.cli.protocols import first_said, protocol_named, protocols, settings_of, with_settings
+from vantage.cli.fields import Leaf, headings, options
+from vantage.cli.images import work_of
+from vantage.cli.judged_images import Images, check_kinds, options_of
+from vantage.cli.protocols import any_protocols, first_said, of_options, protocol_named, settings_of, with_settings
 from vantage.cli.results import check_out
 from vantage.cores import CORES
 from vantage.errors import UserError
@@ -24,11 +25,12 @@ class Options:
     runs: tuple[str, ...]
     """Folders of the runs; those that differ in their seed only become one row."""
 
-    data: str
-    """Labelled images: folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part."""
+    data: str = ""
+    """Images, named as vantage evaluate has it for the protocols. --NAME.data, such as --detection.data, names those of
+    one protocol, so that a table may have protocols of different images; so does --NAME.test."""
 
     test: str = ""
-    """Labelled test images, named as --data is; without, a fifth of each class of the data is held out."""
+    """Test images, named as --data is; without, a fifth of the data is held out."""
 
     protocols: str = "knn,linear-cached"
     """Protocols, commas between (vantage evaluate --help names them); or a result of vantage evaluate, FILE.json, for
@@ -47,29 +49,38 @@ class Options:
     workers: int = CORES
     """Threads that decode images."""
 
+    network: int | None = None
+    """Which of the trained networks, for runs that have one per view; none: all, their features joined."""
+
 
 def compare(words: list[str], voice: Voice) -> int:
     """Several runs by several protocols in one table: vantage compare RUN [RUN …] --data PATH --out table.md.
 
     Mean ± standard deviation over seeds, with raw pixels and random encoders as rows. A row is bold where it is better
     than every other trained one in a t-test (paired where the seeds are the same, else Welch's; Holm's correction;
-    three seeds or more). What RUN/evaluations holds of the same checkpoint and images is read, not made again.
+    three seeds or more). What RUN/evaluations holds of the same checkpoint and images is read, not made again. Papers
+    report detectors as the mean of several trials on one backbone: --protocols detection-c4 --detection-c4.trials 5.
     """
     asked, protocols = _asked(words)
     if not asked["runs"]:
         raise UserError("compare needs a run or more: vantage compare RUN [RUN …] --data PATH")
     out = check_out(Path(asked["out"]), (".md", ".csv", ".tex"), "a table") if asked["out"] else None
-    from vantage.evaluate.comparison import compare as judge
+    check_kinds({name: protocol for name, protocol in protocols}, asked)
+    from vantage.evaluate.comparison import compare_by
     from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown
+    from vantage.evaluate.once import Refused
     from vantage.trained import load
     from vantage.writing import write_result
 
     for run in asked["runs"]:
-        load(Path(run))  # a mistake in a run is told before the images are looked at
-    train = opened(asked["data"], asked, voice)
-    test = opened(asked["test"], asked, voice) if asked["test"] else None
-    folders = [Path(run) for run in asked["runs"]]
-    table = judge(folders, protocols, train, test, work_of(asked, voice), voice.note)
+        load(Path(run), asked["network"])  # a mistake in a run is told before the images are looked at
+    folders, images = [Path(run) for run in asked["runs"]], Images(asked, voice)
+    tasks = [images.task(name, protocol) for name, protocol in protocols]
+    try:
+        table = compare_by(folders, tasks, work_of(asked, voice), voice.note, asked["network"])
+    except Refused as problem:
+        name = next((name for name, one in protocols if one.name == problem.protocol.name), problem.protocol.name)
+        raise UserError(of_options(str(problem), name, problem.protocol)) from problem
     if out is None:
         voice.result(as_markdown(table))
         return 0
@@ -79,22 +90,37 @@ def compare(words: list[str], voice: Voice) -> int:
     return 0
 
 
-def _asked(words: list[str]) -> tuple[Mapping[str, Any], list[Any]]:
-    """The options, and the protocols with the settings that they were given."""
+def _asked(words: list[str]) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
+    """The options, and the protocols with the settings that they were given, each by the name that its options have."""
     entries = [word.strip() for word in first_said("--protocols", words, Options.protocols).split(",") if word.strip()]
-    plain = {entry: protocol_named(entry) for entry in entries}
-    named = {entry: settings_of(entry, it) for entry, it in plain.items() if not entry.endswith(".json")}
-    _check_owners(words, named)
-    headings = {entry.replace("-", "_"): f"Settings of {entry}." for entry in named}
-    known = (*options(Options, ("runs",)), *(leaf for fields in named.values() for leaf in fields))
-    asked = parse(Command("vantage compare", compare.__doc__ or "", headings), known, words).values
-    return asked, [with_settings(one, plain[one], asked) if one in named else plain[one] for one in entries]
+    known = any_protocols()
+    plain = {entry: protocol_named(entry, known) for entry in entries}
+    names = {entry: it.name if entry.endswith(".json") else entry for entry, it in plain.items()}
+    named = {entry: settings_of(entry, it) for entry, it in plain.items() if names[entry] == entry}
+    others = {names[entry]: options_of(names[entry], it) for entry, it in plain.items()}
+    _check_owners(words, named, others)
+    every = (*options(Options, ("runs",)), *(leaf for some in (named, others) for own in some.values() for leaf in own))
+    asked = parse(Command("vantage compare", compare.__doc__ or "", dict(_headings(plain, names))), every, words).values
+    made = {entry: with_settings(entry, it, asked) if entry in named else it for entry, it in plain.items()}
+    return asked, [(names[entry], made[entry]) for entry in entries]
 
 
-def _check_owners(words: Sequence[str], named: Mapping[str, object]) -> None:
-    """Raises `UserError` for settings of a protocol that is not compared."""
+def _headings(plain: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Words over the options of each protocol."""
+    for entry, protocol in plain.items():
+        path = names[entry].replace("-", "_")
+        yield path, f"Images and settings of {names[entry]}."
+        yield from headings(protocol, path)
+
+
+def _check_owners(words: Sequence[str], named: Mapping[str, object], others: Mapping[str, Sequence[Leaf]]) -> None:
+    """Raises `UserError` for options of a protocol that is not compared, and for settings beside those of a result."""
+    images = {flag for leaves in others.values() for leaf in leaves for flag in flags_of(leaf)}
     for word in words:
-        flag = word.partition("=")[0]
-        name, dot, _ = flag.removeprefix("--").replace("_", "-").partition(".")
-        if flag.startswith("--") and dot and name not in named and name in protocols():
-            raise UserError(f"{flag}: {name} is not compared; add it with --protocols {','.join((*named, name))}")
+        flag = word.partition("=")[0].replace("_", "-")
+        name, dot, _ = flag.removeprefix("--").partition(".")
+        if not flag.startswith("--") or not dot or name in named or flag in images or name not in any_protocols():
+            continue
+        if name in others:
+            raise UserError(f"{flag}: {name} has the settings of a result; name {name} itself to give it others")
+        raise UserError(f"{flag}: {name} is not compared; add it with --protocols {','.join((*named, name))}")

@@ -1,16 +1,25 @@
 """Protocols as the words of a verb name them: with their defaults, or with the settings of a result."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from vantage.cli.fields import Leaf, leaves
+from vantage.cli.fields import Leaf, leaves, replaced
 from vantage.cli.suggestions import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["first_said", "protocol_named", "protocols", "settings_of", "with_settings"]
+__all__ = [
+    "any_protocols",
+    "first_said",
+    "of_options",
+    "protocol_named",
+    "protocols",
+    "settings_of",
+    "with_settings",
+]
 
 
 def protocols() -> dict[str, type]:
@@ -20,30 +29,36 @@ def protocols() -> dict[str, type]:
     return {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
 
 
-_OF_THEIR_OWN = (
-    "detection", "detection-c4", "instances", "instances-c4", "keypoints", "segmentation", "transfer",
-)  # fmt: skip
-"""Verbs of `vantage evaluate` whose images have boxes, masks or several places."""
+def any_protocols() -> dict[str, type]:
+    """Every protocol, those of images with masks or boxes too."""
+    from vantage.detect import DETECTORS
+    from vantage.evaluate import Segmentation
+
+    return protocols() | {kind.name: kind for kind in (Segmentation, *DETECTORS)}
 
 
-def protocol_named(word: str) -> Any:
+def protocol_named(word: str, known: Mapping[str, type] | None = None) -> Any:
     """The protocol of this name with its defaults, or that of the file FILE.json which `vantage evaluate` wrote, with
-    the settings that the result has."""
+    the settings that the result has; one of those known, which are those of one labelled set unless told."""
+    known = known or protocols()
     if word.endswith(".json"):
-        return _of_result(Path(word))
-    known = protocols()
-    if word in _OF_THEIR_OWN:
+        return _of_result(Path(word), known)
+    if word in known:
+        return known[word]()
+    if word == "transfer":
         raise UserError(
-            f"{word} is judged on images of another kind, by vantage evaluate {word}; a table has protocols of images"
-            f" with classes: {', '.join(known)}"
+            "transfer is no protocol: it judges one run on many sets, by vantage evaluate transfer; to compare runs on"
+            f" a set, name the protocol that judges it (protocols: {', '.join(known)})"
         )
-    if word not in known:
-        near = did_you_mean(word, known)
+    if word in any_protocols():
         raise UserError(
-            f"there is no protocol {word!r}{near} (protocols: {', '.join(known)}; or a result of vantage evaluate,"
-            " FILE.json, for the settings it has)"
+            f"{word} is judged on images of another kind, by vantage evaluate {word} and by vantage compare; here are"
+            f" protocols of images with classes: {', '.join(known)}"
         )
-    return known[word]()
+    raise UserError(
+        f"there is no protocol {word!r}{did_you_mean(word, known)} (protocols: {', '.join(known)}; or a result of"
+        " vantage evaluate, FILE.json, for the settings it has)"
+    )
 
 
 def settings_of(name: str, protocol: Any) -> tuple[Leaf, ...]:
@@ -54,7 +69,17 @@ def settings_of(name: str, protocol: Any) -> tuple[Leaf, ...]:
 def with_settings(name: str, protocol: Any, values: Mapping[str, Any]) -> Any:
     """The protocol with the values that these options were given."""
     said = {leaf.path.partition(".")[2]: values[leaf.path] for leaf in settings_of(name, protocol)}
-    return replace(protocol, **said)
+    return replaced(protocol, said)
+
+
+def of_options(words: str, name: str, protocol: Any) -> str:
+    """A protocol's sentence with its fields named as the options that `settings_of` has: --knn.k in place of --k."""
+    flags = {leaf.path.replace("_", "-") for leaf in leaves(protocol)}
+    return re.sub(
+        r"(?<![\w-])--([a-z][a-z0-9-]*(?:\.[a-z0-9-]+)*)",
+        lambda found: f"--{name}.{found[1]}" if found[1] in flags else found[0],
+        words,
+    )
 
 
 def first_said(flag: str, words: Sequence[str], otherwise: str) -> str:
@@ -67,7 +92,7 @@ def first_said(flag: str, words: Sequence[str], otherwise: str) -> str:
     return otherwise
 
 
-def _of_result(file: Path) -> Any:
+def _of_result(file: Path, known: Mapping[str, type]) -> Any:
     """Raises `UserError` for what is no result, or one of another version, and for settings that do not fit."""
     from vantage.settings import decode
 
@@ -78,10 +103,10 @@ def _of_result(file: Path) -> Any:
         raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
     except (ValueError, KeyError, TypeError) as problem:
         raise UserError(f"{file} is not a result of vantage evaluate: it tells no protocol with settings") from problem
-    known = protocols()
     if name not in known:
         near = did_you_mean(str(name), known, f" (protocols: {', '.join(known)})")
-        raise UserError(f"{file} is a result of {name!r}, which does not judge by one labelled set{near}")
+        kind = ", which does not judge by one labelled set" if name in any_protocols() else ""
+        raise UserError(f"{file} is a result of {name!r}{kind}{near}")
     kind: Any = known[name]
     if version != kind.version:
         raise UserError(
@@ -89,6 +114,16 @@ def _of_result(file: Path) -> Any:
             " mean other things: name the protocol and give its settings as options"
         )
     try:
-        return decode({"part": f"{kind.__module__}:{kind.__qualname__}", **settings}, kind, path="settings")
+        return decode(_with_kinds(settings, kind()), kind, path="settings")
     except UserError as problem:
         raise UserError(f"{file}: {problem}") from problem
+
+
+def _with_kinds(settings: Mapping[str, Any], like: Any) -> dict[str, Any]:
+    """Plain settings, with the kinds of a part and of the parts in it as `decode` wants them."""
+    inside = {name: getattr(like, name, None) for name in settings}
+    told = {
+        name: _with_kinds(value, inside[name]) if is_dataclass(inside[name]) and isinstance(value, dict) else value
+        for name, value in settings.items()
+    }
+    return {"part": f"{type(like).__module__}:{type(like).__qualname__}", **told}

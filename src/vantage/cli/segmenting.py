@@ -10,7 +10,7 @@ from vantage.cli.results import kept_or_out, tell
 from vantage.cores import CORES
 from vantage.errors import UserError
 
-__all__ = ["evaluate_segmentation"]
+__all__ = ["class_names", "evaluate_segmentation"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     out = kept_or_out(asked)
-    train = open_masked(asked["data"], _names(asked["classes"]))
+    train = open_masked(asked["data"], class_names(asked["classes"]))
     voice.note(f"{len(train):,} images with masks, {len(train.classes)} classes")
     result = evaluate_masked(
         Path(asked["run"]),
@@ -79,8 +79,8 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
     return 0
 
 
-def _names(file: str) -> tuple[str, ...]:
-    """The lines of a file of class names."""
+def class_names(file: str) -> tuple[str, ...]:
+    """The lines of a file of class names; none where there is no file. Raises `UserError` for fewer than two names."""
     if not file:
         return ()
     try:

@@ -4,7 +4,7 @@ from vantage.detect.annotated import Annotated, Instances, RunLengths
 from vantage.detect.coco import CocoImages
 from vantage.detect.course import Course, find
 from vantage.detect.detector import Detector
-from vantage.detect.evaluation import DETECTORS, evaluate_detector
+from vantage.detect.evaluation import DETECTORS, DetectorTask, detector_task, evaluate_detector
 from vantage.detect.examples import Example, example, mirror_order, mirrored
 from vantage.detect.masks import mask_of, run_lengths
 from vantage.detect.networks import FourthStage, Pyramid
@@ -32,6 +32,7 @@ __all__ = [
     "Detection",
     "DetectionC4",
     "Detector",
+    "DetectorTask",
     "Example",
     "Found",
     "FourthStage",
@@ -49,6 +50,7 @@ __all__ = [
     "Schedule",
     "Sizes",
     "VocImages",
+    "detector_task",
     "evaluate_detector",
     "example",
     "find",

@@ -13,7 +13,7 @@ from vantage.encoders.backbones import ResNet, ResNetFeatures
 from vantage.errors import UserError
 from vantage.trained import Trained
 
-__all__ = ["Detector", "check_frozen", "checked", "copy_of", "freeze", "images_of"]
+__all__ = ["Detector", "check_backbone", "check_frozen", "checked", "copy_of", "freeze", "images_of"]
 
 _STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 
@@ -71,8 +71,8 @@ def images_of(trained: Trained, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def copy_of(trained: Trained) -> ResNetFeatures:
-    """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
+def check_backbone(trained: Trained) -> ResNet:
+    """The ResNet that a detector is built on; raises `UserError` for other networks, and for several at once."""
     if trained.choice is None:
         raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
     if not isinstance(trained.choice, ResNet):
@@ -82,7 +82,12 @@ def copy_of(trained: Trained) -> ResNetFeatures:
             f"detectors see the three channels of images, but this network sees {len(trained.view.channels)}: choose"
             " another run or network"
         )
-    backbone = trained.choice.build()
+    return trained.choice
+
+
+def copy_of(trained: Trained) -> ResNetFeatures:
+    """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
+    backbone = check_backbone(trained).build()
     backbone.load_state_dict(trained.backbone.state_dict(), strict=True)
     return backbone
 

@@ -1,20 +1,22 @@
 """Judge a run by a detector built on it, and keep the result beside it."""
 
-import importlib.metadata
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from vantage.detect.annotated import Annotated
+from vantage.detect.detector import check_backbone
 from vantage.detect.masks import coco_tools
 from vantage.detect.opening import split_annotated
 from vantage.detect.protocols import Detection, DetectionC4, InstancesC4, InstanceSegmentation, KeypointDetection
 from vantage.embedding import Work
 from vantage.evaluate.evaluation import Result, judged, keep
 from vantage.evaluate.labelled import check_apart
-from vantage.trained import load, random_encoder
+from vantage.evaluate.task import Task
+from vantage.trained import Trained, load, random_encoder
 
-__all__ = ["DETECTORS", "Protocol", "evaluate_detector"]
+__all__ = ["DETECTORS", "DetectorTask", "Protocol", "detector_task", "evaluate_detector"]
 
 Protocol = Detection | DetectionC4 | InstanceSegmentation | InstancesC4 | KeypointDetection
 """A protocol whose images are annotated."""
@@ -48,15 +50,34 @@ def evaluate_detector(
     work = work or Work()
     coco_tools("cocoeval")
     trained = load(run_folder, network, allow)
+    task = detector_task(protocol, train, test)
+    encoders = [trained]
+    if baselines:
+        encoders.append(random_encoder(trained.run, trained.run.seed, network))
+    return keep(judged(task, encoders, work), run_folder, out)
+
+
+@dataclass(frozen=True)
+class DetectorTask(Task):
+    """A detector, and the annotated images by which it judges."""
+
+    tools: ClassVar[tuple[str, ...]] = ("pycocotools",)
+    pixels: ClassVar[str] = "raw pixels have no detector"
+
+    def check(self, trained: Trained) -> None:
+        """Raises `UserError` for what no detector is built on."""
+        check_backbone(trained)
+
+
+def detector_task(protocol: Protocol, train: Annotated, test: Annotated | None = None) -> DetectorTask:
+    """A detector, with its images as `evaluate_detector` has them. Raises `UserError` where pycocotools is not
+    installed, for test images that are the training images, and for images that do not serve."""
+    coco_tools("cocoeval")
     if test is None:
         kind = f"a fifth of the same {len(train)} images, drawn with seed 0"
         train, test = split_annotated(train)
     else:
         check_apart(train, test)
         kind = "a set of its own"
-    encoders = [trained]
-    if baselines:
-        encoders.append(random_encoder(trained.run, trained.run.seed, network))
-    result = judged(protocol, encoders, train, test, kind, work)
-    tools = {"pycocotools": importlib.metadata.version("pycocotools")}
-    return keep(replace(result, libraries=result.libraries | tools), run_folder, out)
+    protocol.check(train, test)
+    return DetectorTask(protocol, train, test, kind)

@@ -80,18 +80,10 @@ class Judging:
         return self.sizes.or_sides(SCHEDULES[self.schedule].short_sides)
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
-        """Train on `train`, count on `test`; both are `Annotated`."""
-        return self.judged_by(self.output, trained, annotated(train), annotated(test), work)
-
-    def judged_by(self, output: Output, trained: Trained, train: Annotated, test: Annotated, work: Work) -> Outcome:
-        """Train a detector that tells `output` of each instance, and count what it finds. Raises `UserError` where the
-        images do not serve, or the backbone is no ResNet of three channels."""
+        """Train on `train`, count on `test`, both `Annotated`. Raises `UserError` where the images do not serve, or the
+        backbone is no ResNet of three channels."""
         coco_tools("cocoeval")  # what is not installed is told before hours of training
-        if isinstance(output, Masks) and not test.has_masks:
-            raise UserError(
-                "instance segmentation needs the pixels of every instance, and the test images have boxes only"
-            )
-        test = test if test.classes == train.classes else OfClasses(test, train.classes)
+        output, train, test = self.prepared(annotated(train), annotated(test))
         taught, schedule, sizes = worth_training(train, output, self.keep_empty), self.course(), self.seen_at()
         device = work.place()
         with seeded(draws.mix(self.seed, _INITIAL), device):
@@ -116,6 +108,20 @@ class Judging:
             "losses": _thinned(losses),
         }
         return Outcome(measures, len(taught), len(test), {}, details)
+
+    def prepared(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+        """What is told of each instance, and what images of both sides show of that; the classes are those of `train`.
+        Raises `UserError` for test images of which it is not told, or of other classes."""
+        if isinstance(self.output, Masks) and not test.has_masks:
+            raise UserError(
+                "instance segmentation needs the pixels of every instance, and the test images have boxes only"
+            )
+        return self.output, train, test if test.classes == train.classes else OfClasses(test, train.classes)
+
+    def check(self, train: Annotated, test: Annotated) -> None:
+        """Raises `UserError` for images that do not serve, before anything is trained."""
+        output, train, _ = self.prepared(train, test)
+        worth_training(train, output, self.keep_empty)
 
 
 def annotated(source: Source | Annotated) -> Annotated:

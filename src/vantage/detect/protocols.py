@@ -3,15 +3,12 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from vantage.data.source import Source
-from vantage.detect.judging import Judging, annotated
+from vantage.detect.annotated import Annotated
+from vantage.detect.judging import Judging
 from vantage.detect.networks import FourthStage, Pyramid
 from vantage.detect.outputs import Boxes, Keypoints, Masks, Output
-from vantage.detect.selections import with_keypoints
-from vantage.embedding import Work
+from vantage.detect.selections import OfClasses, with_keypoints
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
-from vantage.trained import Trained
 
 __all__ = ["Detection", "DetectionC4", "InstancesC4", "InstanceSegmentation", "KeypointDetection"]
 
@@ -104,13 +101,15 @@ class KeypointDetection(Judging):
     network_on: Pyramid = field(default_factory=Pyramid)
     """How the backbone is used."""
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
-        """Train on `train`, count on `test`; both are `Annotated`."""
-        train, test = with_keypoints(annotated(train)), annotated(test)
+    def prepared(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+        """Keypoints, and what images of both sides show of the class that has them. Raises `UserError` for several such
+        classes, or none, and for test images of other classes."""
+        train, test = with_keypoints(train), with_keypoints(test)
         if len(train.classes) != 1:
             raise UserError(
                 f"keypoints are learned of one class, and {len(train.classes)} classes of the training images have any"
                 f" ({', '.join(train.classes) or 'none'}): name a file such as person_keypoints_train2017.json"
             )
-        points = Keypoints(len(train.keypoints[train.classes[0]]))
-        return self.judged_by(points, trained, train, with_keypoints(test), work)
+        if test.classes != train.classes:
+            test = OfClasses(test, train.classes)
+        return Keypoints(len(train.keypoints[train.classes[0]])), train, test

@@ -1,6 +1,7 @@
 """What of a protocol differs from its defaults, so that a table can say so."""
 
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
 __all__ = ["Changed", "changed"]
@@ -11,7 +12,7 @@ class Changed:
     """One setting that is not as it is by default."""
 
     name: str
-    """The field."""
+    """The field; of a part, with the field that holds it: sizes.test_side."""
     value: Any
     """What it is."""
     default: Any
@@ -28,13 +29,23 @@ class Changed:
 
 
 def changed(protocol: Any) -> tuple[Changed, ...]:
-    """The settings of a protocol that differ from their defaults, in the order of its fields; those without a default
-    are no such thing."""
+    """The settings of a protocol, and of the parts in it, that differ from their defaults, in the order of its fields;
+    those without a default are no such thing."""
     return tuple(
-        Changed(f.name, value, f.default)
+        each
         for f in fields(protocol)
-        if f.default is not MISSING and (value := getattr(protocol, f.name)) != f.default
+        if (default := f.default if f.default_factory is MISSING else f.default_factory()) is not MISSING
+        for each in _between(f.name, getattr(protocol, f.name), default)
     )
+
+
+def _between(name: str, value: Any, default: Any) -> Iterator[Changed]:
+    """Field by field where both are the same kind of part."""
+    if is_dataclass(value) and type(value) is type(default):
+        for f in fields(value):
+            yield from _between(f"{name}.{f.name}", getattr(value, f.name), getattr(default, f.name))
+    elif value != default:
+        yield Changed(name, value, default)
 
 
 def _words(value: Any) -> str:

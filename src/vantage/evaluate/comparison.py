@@ -1,23 +1,22 @@
 """Several runs by several protocols in one table; runs that differ in their seed only are one row."""
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 from vantage.data.source import Source
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate.changed import Changed, changed
-from vantage.evaluate.evaluation import Result, keep, parted, result_of
+from vantage.evaluate.contenders import Contender, contenders
+from vantage.evaluate.evaluation import parted
+from vantage.evaluate.once import Judge, named
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.significance import FEWEST, Difference, difference, holm
-from vantage.run import Hardware, Monitoring
-from vantage.trained import Trained, load, random_encoder, raw_pixels
+from vantage.evaluate.task import Task
 
-__all__ = ["LEVEL", "Cell", "Column", "Comparison", "Row", "compare"]
+__all__ = ["LEVEL", "Cell", "Column", "Comparison", "Row", "compare", "compare_by"]
 
 LEVEL = 0.05
 """Probability below which a difference is called one, after Holm's correction."""
@@ -28,7 +27,9 @@ class Cell:
     """What one protocol measured of one row."""
 
     values: tuple[float, ...]
-    """A number for each seed."""
+    """A number for each run; of several trials their mean."""
+    trials: tuple[tuple[float, ...], ...] = ()
+    """The numbers of each run's trials, where there are several."""
 
     @property
     def mean(self) -> float:
@@ -37,8 +38,18 @@ class Cell:
 
     @property
     def deviation(self) -> float | None:
-        """Their standard deviation (of a sample); none for one."""
-        return stdev(self.values) if len(self.values) > 1 else None
+        """Their standard deviation (of a sample); of one run that of its trials, none for one number."""
+        return stdev(self._spread) if self._spread else None
+
+    @property
+    def over(self) -> str:
+        """What the deviation is over: seeds, trials of one run, or nothing."""
+        return "" if not self._spread else "seeds" if len(self.values) > 1 else "trials"
+
+    @property
+    def _spread(self) -> tuple[float, ...]:
+        numbers = self.values if len(self.values) > 1 else (*self.trials, ())[0]
+        return numbers if len(numbers) > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -51,13 +62,19 @@ class Row:
     """Seeds of the runs."""
     trained: bool
     """Whether it was trained; baselines are not compared."""
-    cells: tuple[Cell, ...]
-    """One for each protocol."""
+    cells: tuple[Cell | None, ...]
+    """One for each column; none where the protocol cannot judge it, such as detectors raw pixels."""
+
+    def cell(self, number: int) -> Cell:
+        """One that is there."""
+        found = self.cells[number]
+        assert found is not None, f"{self.name} was not judged"
+        return found
 
 
 @dataclass(frozen=True)
 class Column:
-    """One protocol: the measure that it quotes first."""
+    """One measure of one protocol."""
 
     protocol: str
     """Its name."""
@@ -72,11 +89,15 @@ class Column:
     """The row that is better than every other trained one beyond the spread; none where any comparison is open."""
     changed: tuple[Changed, ...] = ()
     """Settings of the protocol that are not as they are by default."""
+    trials: int = 1
+    """How many times each run was judged."""
+    pixels: str = ""
+    """Why raw pixels are not judged; nothing where they are."""
 
     @property
     def name(self) -> str:
         """The protocol, with what tells it from the same protocol by default."""
-        return _words(self.protocol, self.changed)
+        return named(self.protocol, self.changed)
 
 
 @dataclass(frozen=True)
@@ -84,7 +105,7 @@ class Comparison:
     """A table, and what may be said of it."""
 
     columns: tuple[Column, ...]
-    """Protocols."""
+    """Protocols, and of each the measures that are shown."""
     rows: tuple[Row, ...]
     """Runs grouped by all but their seed, then the baselines."""
     test: str
@@ -99,136 +120,101 @@ def compare(
     work: Work | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Judge the newest checkpoints of all runs by all protocols, each once: what RUN/evaluations already holds of this
-    very checkpoint, these images, settings and library versions is read, so a comparison that broke off goes on.
+    """Judge runs by protocols of one labelled set, all on the same images: `compare_by` with a task for each.
 
-    Raw pixels and a random encoder of each architecture, from the seeds of its runs, are rows too. `told` hears what is
-    done. Raises `UserError` for runs named twice, and as `vantage.evaluate.evaluate` does.
+    Raises `UserError` as `vantage.evaluate.evaluate` does, and as `compare_by`.
     """
-    work, places = work or Work(), [folder.resolve() for folder in folders]
-    if not folders or not protocols:
-        raise UserError(f"{len(folders)} runs by {len(protocols)} protocols: give at least one of each")
+    images = parted(train, test)
+    return compare_by(folders, [Task(protocol, *images) for protocol in protocols], work, told)
+
+
+def compare_by(
+    folders: Sequence[Path],
+    tasks: Sequence[Task],
+    work: Work | None = None,
+    told: Callable[[str], None] = lambda line: None,
+    network: int | None = None,
+) -> Comparison:
+    """Judge the newest checkpoints of all runs by all tasks, each once: what RUN/evaluations already holds of this very
+    checkpoint, these images, settings and library versions is read, so a comparison that broke off goes on.
+
+    Raw pixels and a random encoder of each architecture, from the seeds of its runs, are rows too; where a protocol
+    cannot judge raw pixels, their cell is empty. `told` hears what is done; `network` counts which of the trained
+    networks is judged, of runs that have one per view. Raises `UserError` for runs named twice, for runs that a task
+    is known to refuse, and what protocols raise.
+    """
+    work = work or Work()
+    _check(folders, tasks)
+    compared = contenders(folders, network)
+    for task in tasks:
+        _check_served(task, compared)
+    by_task = [(task, [one for one in compared if one.network or not task.pixels]) for task in tasks]
+    count = sum(task.trials * sum(len(one.members) for one in some) for task, some in by_task)
+    judge = Judge(work, told, count)
+    cells: dict[str, list[Cell | None]] = {one.name: [] for one in compared}
+    shown: list[tuple[Task, str]] = []
+    for task, some in by_task:
+        found, measures = {}, ()
+        for one in some:
+            for member in one.members:
+                found.setdefault(one.name, []).append(judge(task, one, member))
+                measures = measures or task.shown(found[one.name][0][0].measures)
+        for measure in measures:
+            shown.append((task, measure))
+            for name, own in cells.items():
+                own.append(_cell(found[name], measure) if name in found else None)
+    rows = tuple(
+        Row(one.name, tuple(member.own.run.seed for member in one.members), one.trained, tuple(cells[one.name]))
+        for one in compared
+    )
+    columns = tuple(_column(number, task, measure, rows) for number, (task, measure) in enumerate(shown))
+    return Comparison(columns, rows, _test_splits(tasks))
+
+
+def _check(folders: Sequence[Path], tasks: Sequence[Task]) -> None:
+    """Raises `UserError` for nothing to compare, or something named twice."""
+    places = [folder.resolve() for folder in folders]
+    if not folders or not tasks:
+        raise UserError(f"{len(folders)} runs by {len(tasks)} protocols: give at least one of each")
     if len(set(places)) < len(places):
         raise UserError("a run is named twice: name each folder once")
-    if twice := next((one for number, one in enumerate(protocols) if one in protocols[:number]), None):
-        raise UserError(f"{twice.name} is named twice with the same settings: leave one of them out")
-    train, test, kind = parted(train, test)
-    groups = _grouped([(folder, load(folder)) for folder in folders])
-    todo = [(name, members, trained) for name, members, trained in (*groups, *_baselines(groups))]
-    measured: dict[str, list[Cell]] = {name: [] for name, _, _ in todo}
-    names: list[str] = []
-    judge = _Judge(train, test, kind, work, told, len(protocols) * sum(len(members) for _, members, _ in todo))
-    for protocol in protocols:
-        first = ""
-        for name, members, _ in todo:
-            outcomes = [judge(protocol, name, *member) for member in members]
-            first = next(iter(outcomes[-1].measures))
-            measured[name].append(Cell(tuple(outcome.measures[first] for outcome in outcomes)))
-        names.append(first)
-    rows = tuple(
-        Row(name, tuple(encoder.run.seed for _, encoder in members), trained, tuple(measured[name]))
-        for name, members, trained in todo
-    )
-    pairs = enumerate(zip(protocols, names, strict=True))
-    columns = tuple(_column(number, protocol, measure, rows) for number, (protocol, measure) in pairs)
-    return Comparison(columns, rows, kind)
+    for number, one in enumerate(tasks):
+        for other in tasks[:number]:
+            same = one.protocol == other.protocol and one.train.fingerprint() == other.train.fingerprint()
+            if same and one.test.fingerprint() == other.test.fingerprint():
+                name = one.protocol.name
+                raise UserError(f"{name} is named twice with the same settings: leave one of them out")
 
 
-_Group = tuple[str, list[tuple[Path, Trained]], bool]
-
-
-def _grouped(runs: Sequence[tuple[Path, Trained]]) -> list[_Group]:
-    """Runs that differ in seed, hardware and monitoring at most, at the same checkpoint; a name for each."""
-    groups: list[tuple[Any, list[tuple[Path, Trained]]]] = []
-    for folder, trained in runs:
-        alike = replace(trained.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
-        key = (alike, trained.checkpoint.name if trained.checkpoint else "")
-        members = next((members for known, members in groups if known == key), None)
-        if members is None:
-            groups.append((key, [(folder, trained)]))
-        elif any(trained.run.seed == other.run.seed for _, other in members):
-            raise UserError(f"{folder} is a second run of the same settings and the same seed: name one of them")
-        else:
-            members.append((folder, trained))
-    recipes = [members[0][1].name for _, members in groups]
-    named: list[_Group] = []
-    for (_, members), recipe in zip(groups, recipes, strict=True):
-        alone = recipes.count(recipe) == 1
-        named.append((recipe if alone else f"{recipe} ({members[0][0].resolve().name})", members, True))
-    return named
-
-
-def _baselines(groups: Sequence[_Group]) -> list[_Group]:
-    """Raw pixels of each view, and random encoders of each architecture, once."""
-    found: list[tuple[Any, _Group]] = []
-    for name, members, _ in groups:
-        pixels = raw_pixels(members[0][1].run)
-        random = [(folder, random_encoder(trained.run, trained.run.seed)) for folder, trained in members]
-        for key, words, baseline in (
-            (repr(pixels.view), "raw pixels", [(members[0][0], pixels)]),
-            (tuple(encoder.digest() for _, encoder in random), "random encoder", random),
-        ):
-            if all(key != known for known, _ in found):
-                found.append((key, (f"{words} as {name} sees them" if "pixels" in words else f"{words} of {name}",
-                                    baseline, False)))  # fmt: skip
-    return [group for _, group in found]
-
-
-class _Judge:
-    """Judges one encoder after the other, or reads what came out before."""
-
-    def __init__(
-        self, train: Source, test: Source, kind: str, work: Work, told: Callable[[str], None], count: int
-    ) -> None:
-        self.images, self.work, self.told, self.count, self.done = (train, test, kind), work, told, count, 0
-
-    def __call__(self, protocol: EvaluationProtocol, name: str, folder: Path, encoder: Trained) -> Outcome:
-        """From its record, or made now and recorded."""
-        self.done += 1
-        train, test, kind = self.images
-        empty = result_of(protocol, encoder, train, test, kind, {}, self.work)
-        known = _recorded(folder, encoder.name, empty)
-        by = _words(protocol.name, changed(protocol))
-        read = ", read from its record" if known is not None else ""
-        self.told(f"{self.done} of {self.count}: {name}, seed {encoder.run.seed}, by {by}{read}")
-        if known is not None:
-            return known
-        outcome = protocol(encoder, train, test, self.work)
-        keep(replace(empty, outcomes={encoder.name: outcome}), folder)
-        return outcome
-
-
-def _recorded(folder: Path, encoder: str, empty: Result) -> Outcome | None:
-    """What the run's folder holds of the same evaluation, whatever came out."""
-    asked = _facts(asdict(empty))
-    for file in sorted((folder / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json")):
+def _check_served(task: Task, compared: Sequence[Contender]) -> None:
+    """Raises `UserError`, with the run, where a task is known to refuse one."""
+    for member in (member for one in compared if one.trained for member in one.members):
         try:
-            record = json.loads(file.read_text())
-            if _facts(record) == asked and encoder in record["outcomes"]:
-                return Outcome(**record["outcomes"][encoder])
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            continue  # not a record of ours: judged anew
-    return None
+            task.check(member.own)
+        except UserError as problem:
+            raise UserError(f"{member.folder} by {task.protocol.name}: {problem}") from problem
 
 
-def _facts(record: dict[str, Any]) -> Any:
-    """All that decides an outcome, as plain data."""
-    return json.loads(json.dumps({key: value for key, value in record.items() if key != "outcomes"}))
+def _cell(runs: Sequence[tuple[Outcome, ...]], measure: str) -> Cell:
+    trials = tuple(tuple(outcome.measures[measure] for outcome in run) for run in runs)
+    return Cell(tuple(mean(run) for run in trials), trials if len(trials[0]) > 1 else ())
 
 
-def _words(protocol: str, settings: Sequence[Changed]) -> str:
-    return " ".join((protocol, *map(str, settings)))
+def _test_splits(tasks: Sequence[Task]) -> str:
+    """Where test images come from: once where it is the same for all."""
+    if len({task.test_split for task in tasks}) == 1:
+        return tasks[0].test_split
+    return "; ".join(dict.fromkeys(f"{task.protocol.name}: {task.test_split}" for task in tasks))
 
 
-def _column(number: int, protocol: EvaluationProtocol, measure: str, rows: Sequence[Row]) -> Column:
+def _column(number: int, task: Task, measure: str, rows: Sequence[Row]) -> Column:
     """What can be said of the trained rows: the best against each other one."""
-    trained = sorted((row for row in rows if row.trained), key=lambda row: -row.cells[number].mean)
+    trained = sorted((row for row in rows if row.trained), key=lambda row: -row.cell(number).mean)
     top, found = trained[0], []
     for other in trained[1:]:
         paired = sorted(top.seeds) == sorted(other.seeds)
         values = [
-            [value for _, value in sorted(zip(row.seeds, row.cells[number].values, strict=True))]
-            for row in (top, other)
+            [value for _, value in sorted(zip(row.seeds, row.cell(number).values, strict=True))] for row in (top, other)
         ]
         if len(top.seeds) >= FEWEST and (gap := difference(values[0], values[1], paired)) is not None:
             found.append((top.name, other.name, gap))
@@ -236,4 +222,6 @@ def _column(number: int, protocol: EvaluationProtocol, measure: str, rows: Seque
     told = tuple((*each, p) for each, p in zip(found, corrected, strict=True))
     sure = len(found) == len(trained) - 1 > 0 and all(p < LEVEL for p in corrected)
     best = top.name if sure else None
-    return Column(protocol.name, protocol.version, measure, told, best, changed(protocol))
+    protocol = task.protocol
+    settings = changed(protocol)
+    return Column(protocol.name, protocol.version, measure, told, best, settings, task.trials, task.pixels)

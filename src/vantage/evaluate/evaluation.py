@@ -14,10 +14,22 @@ from vantage.data.source import Source, Subset, hash_of, marks_in
 from vantage.embedding import Work
 from vantage.evaluate.labelled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.evaluate.task import Task
 from vantage.trained import Trained, load, random_encoder, raw_pixels
 from vantage.writing import write_result
 
-__all__ = ["Result", "evaluate", "file_name", "judged", "keep", "parted", "result_of", "split", "with_baselines"]
+__all__ = [
+    "Result",
+    "evaluate",
+    "file_name",
+    "judged",
+    "keep",
+    "labelled_task",
+    "parted",
+    "result_of",
+    "split",
+    "with_baselines",
+]
 
 _TEST_SHARE = 0.2
 _LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm", "vantage-ssl")
@@ -85,9 +97,14 @@ def evaluate(
     """
     work = work or Work()
     trained = load(run_folder, network, allow)
-    train, test, kind = parted(train, test)
+    task = labelled_task(protocol, train, test)
     encoders = with_baselines(trained, network) if baselines else [trained]
-    return keep(judged(protocol, encoders, train, test, kind, work), run_folder, out)
+    return keep(judged(task, encoders, work), run_folder, out)
+
+
+def labelled_task(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
+    """A protocol of one labelled set, with its images as `parted` has them."""
+    return Task(protocol, *parted(train, test))
 
 
 def parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
@@ -107,12 +124,11 @@ def with_baselines(trained: Trained, network: int | None) -> list[Trained]:
     return [trained, raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
 
 
-def judged(
-    protocol: EvaluationProtocol, encoders: Sequence[Trained], train: Source, test: Source, kind: str, work: Work
-) -> Result:
+def judged(task: Task, encoders: Sequence[Trained], work: Work) -> Result:
     """What a protocol finds out about each encoder, of which the run's comes first."""
-    outcomes = {encoder.name: protocol(encoder, train, test, work) for encoder in encoders}
-    return result_of(protocol, encoders[0], train, test, kind, outcomes, work)
+    outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
+    images = (task.train, task.test, task.test_split)
+    return result_of(task.protocol, encoders[0], *images, outcomes, work, task.tools)
 
 
 def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
@@ -141,8 +157,10 @@ def result_of(
     kind: str,
     outcomes: dict[str, Outcome],
     work: Work,
+    tools: Sequence[str] = (),
 ) -> Result:
-    """What came out, with all that is needed to obtain it again."""
+    """What came out, with all that is needed to obtain it again; `tools` are libraries beside those of every
+    protocol."""
     return Result(
         protocol=protocol.name,
         version=protocol.version,
@@ -156,7 +174,7 @@ def result_of(
         test=test.fingerprint(),
         device=work.place().type,
         resident_bytes=work.resident_bytes,
-        libraries={"python": platform.python_version()} | {name: _version(name) for name in _LIBRARIES},
+        libraries={"python": platform.python_version()} | {name: _version(name) for name in (*_LIBRARIES, *tools)},
     )
 
 

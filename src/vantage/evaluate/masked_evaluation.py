@@ -8,9 +8,10 @@ from vantage.errors import UserError
 from vantage.evaluate.evaluation import Result, judged, keep, with_baselines
 from vantage.evaluate.labelled import check_apart
 from vantage.evaluate.segmentation import Segmentation
+from vantage.evaluate.task import Task
 from vantage.trained import load
 
-__all__ = ["evaluate_masked"]
+__all__ = ["evaluate_masked", "masked_task"]
 
 
 def evaluate_masked(
@@ -33,13 +34,17 @@ def evaluate_masked(
     """
     work = work or Work()
     trained = load(run_folder, network, allow)
-    if test is None:
-        train, test = split_masked(train)
-        kind = f"a fifth of the same {len(train) + len(test)} images, drawn with seed 0"
-    else:
-        kind = "a set of its own"
-        if test.classes != train.classes:
-            raise UserError("the test masks count other classes than the training masks: open them with the same list")
-        check_apart(train, test)
+    task = masked_task(protocol, train, test)
     encoders = with_baselines(trained, network) if baselines else [trained]
-    return keep(judged(protocol, encoders, train, test, kind, work), run_folder, out)
+    return keep(judged(task, encoders, work), run_folder, out)
+
+
+def masked_task(protocol: Segmentation, train: MaskedImages, test: MaskedImages | None = None) -> Task:
+    """A protocol of images with masks, with the images of both sides as `evaluate_masked` has them."""
+    if test is None:
+        known, asked = split_masked(train)
+        return Task(protocol, known, asked, f"a fifth of the same {len(train)} images, drawn with seed 0")
+    if test.classes != train.classes:
+        raise UserError("the test masks count other classes than the training masks: open them with the same list")
+    check_apart(train, test)
+    return Task(protocol, train, test, "a set of its own")
