@@ -75,6 +75,69 @@ def test_a_table_that_is_none(tmp_path: Path, text: str, told: str) -> None:
         open_source(table(tmp_path, text))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "image,dog,cat,person\na.jpg,1,0,1\nin/b.jpg,0,1,0\nc.jpg,0,0,0\n",
+        "image,dog,cat,person\na.jpg,1.0,0.0,1.0\nin/b.jpg,0.0,1.0,0.0\nc.jpg,0.0,0.0,0.0\n",
+        "image, dog, cat, person\na.jpg,True,False,True\nin/b.jpg,False,True,False\nc.jpg,False,False,False\n",
+        "path,person,cat,dog\na.jpg,1,-1,1\nin/b.jpg,-1,1,-1\nc.jpg,-1,-1,-1\n",
+        "\ufeff# of a spreadsheet\nimage,dog,cat,person\na.jpg,1,,1\nin/b.jpg,,1,\nc.jpg,,,\n",
+    ],
+)
+def test_a_column_of_flags_for_each_class(tmp_path: Path, text: str) -> None:
+    flagged = open_source(table(tmp_path / "flags", text))
+    named = open_source(table(tmp_path / "names", "a.jpg,dog,person\nin/b.jpg,cat\nc.jpg\n"))
+    assert flagged.classes == ("cat", "dog", "person") and flagged.fingerprint() == named.fingerprint()
+    assert marks_of(flagged).tolist() == [[-1, 1, 1], [1, -1, -1], [-1, -1, -1]]
+
+
+def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:
+    source = open_source(table(tmp_path, "image,dog,cat\na.jpg,1,0\nc.jpg,1,0\n"))
+    assert source.classes == ("cat", "dog") and marks_of(source).tolist() == [[-1, 1], [-1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "a.jpg,1,0,1\nc.jpg,0,0,1\n",
+            r"3 columns of flags \(line 1: 'a.jpg,1,0,1'\), but no first line that names",
+        ),
+        ("image,dog\na.jpg,1,0\nc.jpg,0,1\n", r"its heading \('image,dog'\) does not name 2 different classes"),
+        ("image,dog,dog\na.jpg,1,0\nc.jpg,0,1\n", "does not name 2 different classes"),
+        ("image,dog,cat\na.jpg,1,0\nc.jpg,-1,1\n", "with 0 and -1 in them, of which one may mean .* difficult"),
+        ("image,dog,cat\na.jpg,1,0\nc.jpg,,1\n", "with 0 and nothing in them"),
+        (
+            "image,split,dog,cat\na.jpg,train,1,0\nc.jpg,test,0,1\n",
+            r"of flags \(dog, cat\) beside .* \(split\)",
+        ),
+        (
+            "image,class,difficult\na.jpg,dog,0\nc.jpg,cat,1\n",
+            r"flags \(difficult\) beside .* \(class\): leave",
+        ),
+        ("image,dog,cat,cow\na.jpg,0,2,0\nc.jpg,3,1,4\n", r"numbers where names .* \(line 2: 'a.jpg,0,2,0'\): write"),
+        ("a.jpg,dog,1,1\nc.jpg,cat\n", "numbers where names of classes are expected"),
+    ],
+)
+def test_flags_that_are_not_clear_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        open_source(table(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("image,digit\na.jpg,0\nc.jpg,1\n", ("0", "1")),
+        ("a.jpg,7,3\nc.jpg,1,0\n", ("0", "1", "3", "7")),
+        ("a.jpg,1\nin/b.jpg,0,1\nc.jpg,0\n", ("0", "1")),
+        ("image,first,second\na.jpg,dog,cat\nc.jpg,dog,\n", ("cat", "dog")),
+    ],
+)
+def test_numbers_may_be_names_of_classes(tmp_path: Path, text: str, classes: tuple[str, ...]) -> None:
+    assert open_source(table(tmp_path, text)).classes == classes
+
+
 def test_voc_is_read_from_its_lists_or_its_boxes(tmp_path: Path) -> None:
     for lists in (True, False):
         source = open_source(f"{voc(tmp_path / str(lists), lists)}#trainval")

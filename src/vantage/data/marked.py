@@ -14,6 +14,7 @@ from jaxtyping import Int8, UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, is_image_name
+from vantage.data.flags import shown_by_flags
 from vantage.data.folder import Folder
 from vantage.data.source import hash_of
 from vantage.errors import DataError
@@ -46,20 +47,20 @@ class Marked:
     @classmethod
     def table(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Marked":
         """The images of a table of comma-separated values: on each line the path of an image, relative to the table's
-        folder, and the names of all classes that it shows, such as `photos/1.jpg,dog,person,chair?`.
+        folder, and the names of all classes that it shows, such as `photos/1.jpg,dog,person,chair?`; or 1 and 0 for
+        each class under a heading such as `image,dog,person` (`vantage.data.flags`).
 
         A class with ? behind it is difficult to see. An image without classes shows none of them. A first line whose
         first word names no image is a heading; empty lines and lines that begin with # are passed over. Raises
-        `DataError` that names the first bad lines, or an image that stands there twice.
+        `DataError` that names the first bad lines, or an image that stands there twice, or flags that are not clear.
         """
         try:
-            rows = list(csv.reader(path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()))
+            rows = list(csv.reader(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()))
         except (OSError, csv.Error) as error:
             raise DataError(f"cannot read the table {path}: {getattr(error, 'strerror', None) or error}") from error
         lines = [(number, [word.strip() for word in row]) for number, row in enumerate(rows, 1)]
         lines = [(number, row) for number, row in lines if any(row) and not row[0].startswith("#")]
-        if lines and not _names_image(lines[0][1][0]):
-            lines = lines[1:]  # a heading
+        heading = lines.pop(0) if lines and not _names_image(lines[0][1][0]) else None
         bad = [f"line {number}: {','.join(row)[:80]!r}" for number, row in lines if not _names_image(row[0])]
         if bad or not lines:
             found = f"has {len(bad)} bad lines: {'; '.join(bad[:3])}" if bad else "names no images"
@@ -67,10 +68,12 @@ class Marked:
                 f"the table {path} {found}. Write on each line the path of an image and the classes it shows:"
                 " photos/1.jpg,dog,person"
             )
-        shown = {row[0]: [word for word in row[1:] if word] for _, row in lines}
+        flagged = shown_by_flags(path, heading, lines)
+        shown = {row[0]: [word for word in row[1:] if word] for _, row in lines} if flagged is None else flagged[1]
         if len(shown) < len(lines):
             raise DataError(f"the table {path} names {len(lines) - len(shown)} images twice: write each on one line")
         classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in shown.values() for word in words}))
+        classes = classes if flagged is None else flagged[0]
         if not classes:
             raise DataError(f"the table {path} names no class: write behind each image the classes it shows")
         return cls(path.parent, list(shown), classes, _marks(shown, classes), max_pixels)

@@ -34,7 +34,8 @@ def open_source(
     * a folder: every image in it and below; where they lie in several folders, these are the classes
     * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
     * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and perhaps a label
-    * a table file (`.csv`): on each line a path and all classes that the image shows, as `1.jpg,dog,person,chair?`
+    * a table file (`.csv`): on each line a path and all classes that the image shows, as `1.jpg,dog,person,chair?`; or
+      1 and 0 for each class, under a heading that names them
     * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`: the split is named, an image shows several classes
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
