@@ -37,7 +37,11 @@ _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
 @dataclass(frozen=True)
 class Course:
-    """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2."""
+    """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2.
+
+    On a CPU a training that was stopped goes on bit by bit; on a GPU with the same images and random numbers, but
+    gradients of regions are summed in no fixed order there.
+    """
 
     schedule: Schedule
     """Steps, batch and rate."""

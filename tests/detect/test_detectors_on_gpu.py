@@ -1,0 +1,110 @@
+"""Detectors on a CUDA device: all are trained and judged, losses are those of the CPU, a stopped one goes on."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from annotated import coco_content, small_coco, write_coco
+from safetensors.torch import load_file
+from tiny import tiny_run, work
+
+from vantage.detect import (
+    DETECTORS,
+    Boxes,
+    Course,
+    FourthStage,
+    KeypointDetection,
+    Keypoints,
+    Masks,
+    Pyramid,
+    Schedule,
+    Sizes,
+    example,
+    open_annotated,
+)
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.progress import QuietTeller
+from vantage.trained import Trained, random_encoder
+
+SIZES = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
+EVERYTHING = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter
+
+
+def trained() -> Trained:
+    return random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8)))))
+
+
+def judged_on(device: str, folder: Path, kind: Any) -> Any:
+    """Two steps, and what is found after them."""
+    source = open_annotated(small_coco(folder))
+    protocol = kind(steps=2, batch=2, precise_batches=1, sizes=SIZES)
+    return protocol(trained(), source, source, replace(work(folder), device=device))
+
+
+def losses_on(device: str, folder: Path, network: Any, output: Any) -> dict[str, float]:
+    """The losses of all regions of two images, in float64, where no weight is random."""
+    torch.manual_seed(0)
+    source = open_annotated(write_coco(folder, *coco_content(4)))
+    detector = network.build(trained(), 2, output, replace(SIZES, regions=EVERYTHING))
+    detector.model.rpn.fg_bg_sampler.batch_size_per_image = EVERYTHING
+    detector.model.to(device, torch.float64)
+    detector.learn()
+    batch = [example(source, number, output) for number in (0, 2)]  # ids count down: two persons
+    assert all(len(one.label) for one in batch)
+    images = [one.image.to(device).double() / 255 for one in batch]
+    found = detector.model(images, [one.target(torch.device(device)) for one in batch])
+    return {name: float(value.detach()) for name, value in found.items()}
+
+
+def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
+    """The losses that a training kept when it was stopped, and those that it ends with."""
+    source = open_annotated(small_coco(folder))
+    schedule = Schedule(4, (3,), 1, batch=2, rate=0.01)
+    here = replace(work(folder), device=device)
+
+    class Stopped(Exception):
+        pass
+
+    class Stop(QuietTeller):
+        def advance(self, done: int, note: str = "") -> None:
+            if done == 3:
+                raise Stopped
+
+    def losses(teller: QuietTeller) -> list[float]:
+        torch.manual_seed(1)
+        detector = FourthStage().build(trained(), 2, Boxes(), SIZES)
+        course = Course(schedule, 5, 1, folder / "kept", minutes=0.0)
+        return course(detector, source, Boxes(), replace(here, teller=teller), "tiny")
+
+    with pytest.raises(Stopped):
+        losses(Stop())
+    return load_file(folder / "kept")["losses"].tolist(), losses(QuietTeller())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.name)
+def test_every_protocol_trains_and_is_judged(tmp_path: Path, kind: Any) -> None:
+    outcome = judged_on("cuda", tmp_path, kind)
+    assert len(outcome.details["losses"]) == 2 and all(map(math.isfinite, outcome.details["losses"]))
+    assert outcome.measures and all(0 <= value <= 100 for value in outcome.measures.values())
+    assert outcome.train_images == (3 if kind is KeypointDetection else 5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("network", "output"),
+    [(Pyramid(), Boxes()), (FourthStage(), Masks()), (Pyramid(normed_heads=True), Masks()), (Pyramid(), Keypoints(17))],
+    ids=str,
+)
+def test_losses_are_those_of_the_cpu(tmp_path: Path, network: Any, output: Any) -> None:
+    expected, found = losses_on("cpu", tmp_path, network, output), losses_on("cuda", tmp_path, network, output)
+    assert found == pytest.approx(expected, rel=1e-5) and "loss_box_reg" in found
+
+
+@pytest.mark.gpu
+def test_a_stopped_training_goes_on_with_its_momentum(tmp_path: Path) -> None:
+    kept, again = stopped_on("cuda", tmp_path)
+    assert len(kept) == 2 and again[:2] == kept and len(again) == 4 and all(map(math.isfinite, again))
