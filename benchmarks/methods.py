@@ -189,7 +189,7 @@ def main() -> None:
     alone["jcl positives, limit"] = jcl_positives_limit(0)
     for threads in (1, 2):  # first, before large tables have changed how the allocator serves small ones
         torch.set_num_threads(threads)
-        rows += measure(alone, 0, 5 * chosen.rounds, chosen.dry, calls=20)
+        rows += measure(alone, 0, 2 * chosen.rounds, chosen.dry, calls=50)
     for length in [chosen.length] if chosen.length else BOTH:
         rows += measure({name: case[2](length) for name, case in CASES.items()}, length, chosen.rounds, chosen.dry)
     if not chosen.dry:

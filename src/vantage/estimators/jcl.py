@@ -4,6 +4,7 @@ b: queries   p: positives of each query
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -41,20 +42,49 @@ class JCL:
 
     def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        mean, variance = _moments(positive, log_partition.dtype)
-        # log(e^(pull + extra) + e^rest) − pull, for pull = mean / τ and extra = weight · variance, in few operations.
+        keep = None if positive.all_kept else positive.keep
         weight = 0.5 * self.strength(step) / self.temperature**2
-        rest = torch.sub(log_partition - mean / self.temperature, variance, alpha=weight)
-        loss = torch.add(softplus(rest, threshold=40.0), variance, alpha=weight)  # 40: float64 sees no curve from there
-        return loss if positive.all_kept else loss.masked_fill(~positive.keep.any(1), 0.0)
+        cosine = positive.cosine.to(log_partition.dtype)
+        return _Bound.apply(cosine, log_partition, keep, self.temperature, weight)  # pyright: ignore
 
 
-def _moments(positive: Scores, dtype: torch.dtype) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-    """Mean and population variance of each query's positive cosines; 0 where it has none."""
-    cosine = positive.cosine.to(dtype)
-    if positive.all_kept:
-        variance, mean = torch.var_mean(cosine, 1, correction=0)
-        return mean, variance
-    kept, count = positive.keep, positive.keep.sum(1).clamp(min=1)
-    mean = cosine.masked_fill(~kept, 0.0).sum(1) / count
-    return mean, (cosine - mean[:, None]).masked_fill(~kept, 0.0).square().sum(1) / count
+class _Bound(torch.autograd.Function):
+    """log(e^(pull + extra) + e^rest) − pull, for pull = mean / τ and extra = weight · variance of the kept cosines.
+
+    The gradient comes from the same pass: so small a term costs what its operations cost to start, and these are half
+    as many. With p for the negatives' share of the sum, the mean gets −p / τ and the variance (1 − p) · weight.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, cosine: Tensor, log_partition: Tensor, keep: Tensor | None, temperature: float, weight: float
+    ) -> Tensor:
+        mean, away, count = _spread(cosine, keep)
+        extra = away.square().sum(1, keepdim=True).mul_(weight / count)
+        rest = torch.sub(log_partition[:, None], mean / temperature).sub_(extra)
+        loss = softplus(rest, threshold=40.0).add_(extra)  # from there on float64 sees no curve
+        negative = rest.sigmoid_()
+        lift = away.mul_(2 * weight / count)
+        pull = torch.addcmul(lift, negative, lift + 1 / (temperature * count), value=-1)
+        if keep is not None:
+            some = keep.any(1, keepdim=True)
+            loss, negative, pull = loss.mul_(some), negative.mul_(some), pull.mul_(keep)
+        ctx.save_for_backward(pull, negative)
+        return loss[:, 0]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore
+        pull, negative = ctx.saved_tensors
+        rest = negative[:, 0] * gradient if ctx.needs_input_grad[1] else None
+        return pull * gradient[:, None], rest, None, None, None
+
+
+def _spread(cosine: Tensor, keep: Tensor | None) -> tuple[Float[Tensor, "b 1"], Float[Tensor, "b p"], int | Tensor]:
+    """Mean of each query's kept cosines, how far each lies from it (0 where dropped), and how many, 1 at least."""
+    if keep is None:
+        mean = cosine.mean(1, keepdim=True)
+        return mean, cosine - mean, cosine.shape[1]
+    count = keep.sum(1, keepdim=True).clamp(min=1)
+    mean = cosine.masked_fill(~keep, 0.0).sum(1, keepdim=True) / count
+    return mean, (cosine - mean).masked_fill_(~keep, 0.0), count
