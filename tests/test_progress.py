@@ -36,5 +36,21 @@ def test_lines_tell_the_time_left_now_and_then(monkeypatch: pytest.MonkeyPatch, 
     assert "1:41:07 left" in capsys.readouterr().err
 
 
+def test_work_that_may_be_none_is_told_from_its_first_word_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    clock, told = [0.0], PlainTeller()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with progress.counting(told, "decoding images"):
+        pass
+    assert told.what == ""
+    with pytest.raises(ValueError), progress.counting(told, "decoding images") as advance:
+        for done in (10, 20):
+            advance(done, 100)
+            clock[0] += 40
+        raise ValueError
+    assert told.what == "decoding images" and capsys.readouterr().err == "decoding images: 20 of 100, 2:40 left\n"
+
+
 def test_quiet_wins_over_the_terminal():
     assert isinstance(teller(quiet=True), QuietTeller)

@@ -132,9 +132,16 @@ def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *re
     return joined.unflatten(0, view.shape[:-3])
 
 
-def open_feed(run: Run, source: Source, rank: int, world: int, device: torch.device) -> Feed:
+def open_feed(
+    run: Run,
+    source: Source,
+    rank: int,
+    world: int,
+    device: torch.device,
+    progress: Callable[[int, int], None] | None = None,
+) -> Feed:
     """The batches of a run on one of its processes."""
-    return feed_of(run.views, run.data, run.batch, run.seed, source, device, rank, world)
+    return feed_of(run.views, run.data, run.batch, run.seed, source, device, rank, world, progress)
 
 
 def feed_of(
@@ -146,11 +153,15 @@ def feed_of(
     device: torch.device,
     rank: int = 0,
     world: int = 1,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
-    """Small sets of one image size live on the device; others stream through workers (`Data.resident_bytes`)."""
+    """Small sets of one image size live on the device; others stream through workers (`Data.resident_bytes`).
+    `progress` hears of (images, images in all) while they are decoded into memory."""
     side, one_size = usual_size(source)
     if one_size and len(source) * 3 * side * side <= data.resident_bytes:
-        resident = partial(ResidentImages, source, batch, seed, rank=rank, world=world, device=device)
+        resident = partial(
+            ResidentImages, source, batch, seed, rank=rank, world=world, device=device, progress=progress
+        )
         try:
             images = resident(budget=data.resident_bytes, workers=max(1, data.workers), cache=cache_folder())
             return Feed(images, views)

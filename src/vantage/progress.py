@@ -2,12 +2,14 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["BarTeller", "PlainTeller", "QuietTeller", "Teller", "teller"]
+__all__ = ["BarTeller", "PlainTeller", "QuietTeller", "Teller", "counting", "teller"]
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -42,6 +44,26 @@ def teller(quiet: bool = False) -> Teller:
     if quiet:
         return QuietTeller()
     return BarTeller() if sys.stderr.isatty() else PlainTeller()
+
+
+@contextmanager
+def counting(teller: Teller, what: str) -> Iterator[Callable[[int, int], None]]:
+    """What hears (parts done, parts in all) of work that may be none at all: the first word of it starts the teller,
+    the end of the block stops it."""
+    started = False
+
+    def advance(done: int, total: int) -> None:
+        nonlocal started
+        if not started:
+            teller.start(what, total)
+            started = True
+        teller.advance(done)
+
+    try:
+        yield advance
+    finally:
+        if started:
+            teller.stop()
 
 
 class QuietTeller:

@@ -1,6 +1,7 @@
 """What a run computes with: the engine, the learner, the optimizer and the images; and one step of it."""
 
 import inspect
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,10 @@ _ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_bu
 class Session:
     """What a run computes with; built alike at the start and on resuming."""
 
-    def __init__(self, run: Run, fabric: Fabric, source: Source) -> None:
+    def __init__(
+        self, run: Run, fabric: Fabric, source: Source, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """`progress` hears of (images, images in all) while they are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         trial(run)
@@ -49,7 +53,7 @@ class Session:
                     network.compile()
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
-        self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device)
+        self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = torch.Generator()
 
     def rate(self, step: int) -> float:

@@ -166,6 +166,19 @@ def test_resident_batches(tmp_path: Path) -> None:
         assert torch.equal(batch.image, torch.cat([list(r.batches(3))[step].image for r in ranks]))
 
 
+def test_decoding_tells_how_far_it_is(source: Source, tmp_path: Path) -> None:
+    many, told = Subset(source, [0, 2] * 50), list[tuple[int, int]]()
+
+    def hear(done: int, total: int) -> None:
+        told.append((done, total))
+
+    decode_all(many, size=8, cache=tmp_path / "kept", progress=hear)
+    assert told == [(32, 100), (64, 100), (96, 100), (100, 100)]
+    decode_all(many, size=8, cache=tmp_path / "kept", progress=hear)  # read, not decoded
+    ResidentImages(many, 4, 0, size=8, progress=hear)
+    assert len(told) == 8
+
+
 def test_resident_images_are_brought_to_one_size(source: Source) -> None:
     with pytest.raises(DataError, match="01.png is 10 x 9 pixels, but the first is 9 x 8"):
         decode_all(source)

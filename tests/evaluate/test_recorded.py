@@ -1,7 +1,7 @@
 """A record tells every number that shapes a result: settings, what a protocol fixes, and how crops were drawn."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from vantage.evaluate import (
 )  # fmt: skip
 from vantage.evaluate.linear_plan import Plan
 from vantage.linear_svm import Solver
+from vantage.progress import QuietTeller
 from vantage.trained import random_encoder
 
 MEMORY, STREAMED = "batch by batch: images in memory", "image by image: streamed"
@@ -67,6 +68,25 @@ def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, An
 )
 def test_it_tells_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: Path) -> None:
     assert found(protocol, tmp_path, resident).how["crops"] == (MEMORY if resident else STREAMED)
+
+
+@dataclass
+class Heard(QuietTeller):
+    """Keeps what was begun."""
+
+    begun: list[str] = field(default_factory=list)
+
+    def start(self, what: str, total: int, done: int = 0) -> None:
+        self.begun.append(f"{what}: {total}")
+
+
+@pytest.mark.parametrize("protocol", [LinearRing(epochs=1), FineTune(1.0, epochs=1)], ids=lambda one: one.name)
+def test_decoding_and_measuring_are_told(protocol: Any, tmp_path: Path) -> None:
+    heard = Heard()
+    there = replace(work(tmp_path), teller=heard)
+    protocol(random_encoder(mapped_run()), images(40, 0), images(12, 1), there)
+    assert "decoding images: 40" in heard.begun
+    assert ("mean and deviation: 40" in heard.begun) == isinstance(protocol, LinearRing)
 
 
 def test_results_of_images_in_memory_and_of_streamed_ones_have_files_of_their_own(tmp_path: Path) -> None:

@@ -20,21 +20,10 @@ def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
     Raises `UserError` where there are no images, or too many that are unreadable.
     """
     from vantage.feed import open_images
-    from vantage.progress import teller
+    from vantage.progress import counting, teller
 
-    progress, started = teller(voice.silent), False
-
-    def advance(done: int, total: int) -> None:
-        nonlocal started
-        if not started:
-            progress.start("looking at the images", total)
-            started = True
-        progress.advance(done)
-
-    try:
+    with counting(teller(voice.silent), "looking at the images") as advance:
         return open_images(data, advance)
-    finally:
-        progress.stop()
 
 
 def opened(place: str, asked: Mapping[str, Any], voice: Voice) -> "Source":

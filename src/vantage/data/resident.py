@@ -3,7 +3,7 @@
 n: images   b: images of a batch on this process   h, w: height and width in pixels
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from vantage.data.loading import Batch
 from vantage.data.order import epoch_order, shares, steps_in
 from vantage.data.source import Source, cache_key, hash_of
 from vantage.errors import DataError, UnreadableImage
+
+_OFTEN = 32
+"""Images after which progress is told."""
 
 BUDGET = 4 << 30
 """Bytes of pixels that may live on the device, unless the caller states another bound: 350,000 images of 64 px."""
@@ -43,13 +46,18 @@ def fits(source: Source, size: int | None = None, budget: int = BUDGET) -> bool:
 
 
 def decode_all(
-    source: Source, size: int | None = None, workers: int = 2, cache: Path | None = None
+    source: Source,
+    size: int | None = None,
+    workers: int = 2,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> UInt8[Tensor, "n 3 h w"]:
     """Every image in one tensor.
 
     With `size`, an image of another size is resized so that its short side is that long (bilinear, antialiased) and cut
     to the middle square. Without, all must have the size of the first, else `DataError`. With `cache`, the pixels are
-    kept there (uncompressed) as long as the images are the same and read back the next time.
+    kept there (uncompressed) as long as the images are the same and read back the next time. `progress` is told (images
+    done, images in all) now and then.
     """
     height, width = resident_size(source, size)
     shape = (len(source), 3, height, width)
@@ -74,7 +82,9 @@ def decode_all(
 
     with ThreadPoolExecutor(max(1, workers)) as pool:
         for start in range(0, len(source), 4096):
-            list(pool.map(fill, range(start, min(start + 4096, len(source)))))
+            for done, _ in enumerate(pool.map(fill, range(start, min(start + 4096, len(source)))), start + 1):
+                if progress is not None and (done % _OFTEN == 0 or done == len(source)):
+                    progress(done, len(source))
     if kept is not None:
         try:
             with written_whole(kept) as file:
@@ -100,6 +110,7 @@ class ResidentImages:
         world: int = 1,
         workers: int = 2,
         cache: Path | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.steps = steps_in(len(source), batch)
         height, width = resident_size(source, size)
@@ -111,7 +122,7 @@ class ResidentImages:
             )
         self._batch, self._seed, self._rank, self._world = batch, seed, rank, world
         shares(torch.arange(len(source)), batch, rank, world)  # refuses now what would fail later
-        self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, workers, cache).to(device)
+        self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: `pixels` is one tensor of whole images."""

@@ -17,7 +17,7 @@ from vantage.data.source import Source
 from vantage.embedding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.linear_plan import TrainingView
-from vantage.progress import Teller
+from vantage.progress import Teller, counting
 
 __all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
 
@@ -70,7 +70,8 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
     if not fits(source, budget=work.resident_bytes):
         return one_by_one
     try:
-        pixels = decode_all(source, workers=work.workers).to(device)
+        with counting(work.teller, "decoding images") as progress:
+            pixels = decode_all(source, workers=work.workers, progress=progress).to(device)
     except DataError:  # images of several sizes
         return one_by_one
     return Epochs(resident, "batch by batch: images in memory")

@@ -19,6 +19,7 @@ from vantage.evaluate.linear import on_features, training_view
 from vantage.evaluate.linear_plan import Plan, torch_start
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.side_by_side import check_settings
+from vantage.progress import counting
 from vantage.trained import Pixels, Trained
 from vantage.views.evaluation import Evaluation, Straight
 from vantage.views.statistics import Statistics
@@ -99,11 +100,14 @@ def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
     parts = (numbers[start : start + work.batch] for start in range(0, count, work.batch))
     plain = _normalised(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
-    for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.workers):
-        values = plain.finish(crops).double()
-        total += values.sum((0, 2, 3))
-        squares += values.square().sum((0, 2, 3))
-        pixels += values[:, 0].numel()
+    seen = 0
+    with counting(work.teller, "mean and deviation") as progress:
+        for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.workers):
+            values = plain.finish(crops).double()
+            total += values.sum((0, 2, 3))
+            squares += values.square().sum((0, 2, 3))
+            pixels += values[:, 0].numel()
+            progress(seen := seen + len(crops), count)
     mean = total / pixels
     deviation = (squares / pixels - mean.square()).clamp(min=1e-12).sqrt()
     if bool((deviation < 1e-5).any()):

@@ -29,6 +29,7 @@ from vantage.evaluate.linear_depths import statistics_of
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.transfer_sets import TransferSet
 from vantage.evaluate.transfer_table import Row, TransferTable
+from vantage.progress import counting
 from vantage.trained import Trained, load
 from vantage.views.statistics import Statistics
 
@@ -158,11 +159,8 @@ def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Sou
 def _looked_at(place: str, on_bad_image: OnBadImage, what: str, work: Work) -> Source:
     """The images of a place that can be read."""
     source = open_source(place)
-    work.teller.start(f"looking at the {what}", len(source))
-    try:
-        bad = scan(source, work.workers, work.cache, progress=lambda done, _: work.teller.advance(done))
-    finally:
-        work.teller.stop()
+    with counting(work.teller, f"looking at the {what}") as progress:
+        bad = scan(source, work.workers, work.cache, progress=progress)
     if bad.bad:
         work.teller.line(f"{what}: {bad.summary()}")
     return readable(source, bad, on_bad_image)
