@@ -8,6 +8,7 @@ from annotated import POINTS, coco_content, small_coco, write_coco
 
 from vantage.detect import Boxes, Keypoints, Masks, example, mirror_order, mirrored, open_annotated
 from vantage.detect.examples import batches_from, worth_training
+from vantage.detect.order import Order, wide
 from vantage.errors import UserError
 
 
@@ -64,8 +65,9 @@ def test_images_without_boxes_are_left_out_or_kept(tmp_path: Path) -> None:
 
 def test_every_epoch_shows_every_image_and_a_later_start_shows_the_same(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
-    whole = [one for batch in batches_from(source, Boxes(), 4, 3, range(6), 2) for one in batch]
-    late = [one for batch in batches_from(source, Boxes(), 4, 3, range(2, 6), 1) for one in batch]
+    order = Order(6, 4, 3)
+    whole = [one for batch in batches_from(source, Boxes(), order, 3, range(6), 2) for one in batch]
+    late = [one for batch in batches_from(source, Boxes(), order, 3, range(2, 6), 1) for one in batch]
     assert len(whole) == 24 and all(a.image.equal(b.image) for a, b in zip(whole[8:], late, strict=True))
 
     def known(image: torch.Tensor) -> int:
@@ -75,3 +77,39 @@ def test_every_epoch_shows_every_image_and_a_later_start_shows_the_same(tmp_path
     seen = [known(one.image) for one in whole]
     assert all(sorted(seen[at : at + 6]) == list(range(6)) for at in range(0, 24, 6)) and seen[:6] != seen[6:12]
     assert 0 < sum(not source.image(known(one.image)).equal(one.image) for one in whole) < 24
+
+
+def test_wide_and_high_images_are_in_steps_of_their_own() -> None:
+    chance = torch.Generator().manual_seed(0)
+    shape = (torch.rand(200, generator=chance) < 0.7).tolist()
+    apart, plain = Order(200, 4, 3, shape), Order(200, 4, 3)
+    steps = [apart(step) for step in range(96)]
+    assert all(len(step) == 4 for step in steps) and [apart(step) for step in (95, 3, 40)] == [
+        steps[95],
+        *steps[3:41:37],
+    ]
+    for first in range(0, 96, 16):
+        shown = [pair for step in steps[first : first + 16] for pair in step]
+        assert sorted(shown) == [pair for step in range(first, first + 16) for pair in plain(step)]
+        kinds = [len({shape[image] for _, image in step}) for step in steps[first : first + 16]]
+        assert kinds[:-1] == [1] * 15
+        assert {shape[image] for step in steps[first : first + 15] for _, image in step} == {False, True}
+
+
+def test_images_of_one_shape_and_sets_of_few_are_shown_in_the_plain_order() -> None:
+    plain = Order(50, 4, 3)
+    assert all(Order(50, 4, 3, [same] * 50)(step) == plain(step) for same in (False, True) for step in range(40))
+    mixed = [number % 2 == 0 for number in range(5)]
+    for step in range(10):
+        assert sorted(Order(5, 4, 3, mixed)(step)) == Order(5, 4, 3)(step)
+        assert sorted(Order(5, 16, 3, mixed)(step)) == Order(5, 16, 3)(step)
+
+
+def test_shapes_are_told_without_reading_images(tmp_path: Path) -> None:
+    content, pictures = coco_content(4)
+    content["images"][3].update(width=64)
+    content["images"][2].update(width=63)
+    source = open_annotated(write_coco(tmp_path, content, pictures))  # ids count down
+    for picture in tmp_path.rglob("*.png"):
+        picture.write_bytes(b"")
+    assert wide(source) == [False, False, True, True]

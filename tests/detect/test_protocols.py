@@ -75,10 +75,10 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
     assert main([*words, "--network-on.no-new-norm"]) == 0
     told = capsys.readouterr()
     assert "moco_v2: AP 0.00 %" in told.out and "random encoder: AP 0.00 %" in told.out
-    (file,) = (tmp_path / "run" / "evaluations").glob("detection-v1-*.json")
+    (file,) = (tmp_path / "run" / "evaluations").glob("detection-v2-*.json")
     record = json.loads(file.read_text())
     assert record["settings"]["network_on"] == {"frozen_stages": 5, "new_norm": False, "normed_heads": False}
-    assert record["version"] == 1
+    assert record["version"] == 2
     assert record["settings"]["sizes"]["anchors"] == [8, 16, 24, 32, 48] and "pycocotools" in record["libraries"]
     outcome = record["outcomes"]["moco_v2"]
     assert list(outcome["measures"]) == ["AP", "AP50", "AP75"] and outcome["details"]["training images left out"] == 1

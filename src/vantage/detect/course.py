@@ -21,6 +21,7 @@ from vantage.detect.annotated import Annotated
 from vantage.detect.detector import Detector
 from vantage.detect.examples import Example, batches_from
 from vantage.detect.masks import run_lengths
+from vantage.detect.order import Order, wide
 from vantage.detect.outputs import Keypoints, Output
 from vantage.detect.schedules import Schedule
 from vantage.detect.scoring import Found
@@ -53,6 +54,8 @@ class Course:
     """File where the state is kept; it is removed by `forget`."""
     minutes: float = 5.0
     """Minutes between two of its versions."""
+    shapes_apart: bool = True
+    """Whether wide images and high ones are shown in steps of their own."""
 
     def __call__(self, detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[float]:
         """Train, and set the statistics. Returns the loss of every step, those before a stop included. Raises
@@ -85,7 +88,8 @@ class Course:
         self.kept.unlink(missing_ok=True)
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
-        return batches_from(source, output, self.schedule.batch, self.seed, steps, work.workers)
+        order = Order(len(source), self.schedule.batch, self.seed, wide(source) if self.shapes_apart else None)
+        return batches_from(source, output, order, self.seed, steps, work.workers)
 
     def _step(
         self,

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.order import epoch_order
 from vantage.detect.annotated import Annotated
 from vantage.detect.masks import mask_of
+from vantage.detect.order import Order
 from vantage.detect.outputs import Keypoints, Masks, Output
 from vantage.detect.selections import Chosen
 from vantage.errors import UserError
@@ -21,7 +21,7 @@ from vantage.threads import made_ahead
 
 __all__ = ["Example", "batches_from", "example", "mirror_order", "mirrored", "worth_training"]
 
-_ORDER, _MIRROR = 0xDE71, 0xDE72  # what a seed is for
+_MIRROR = 0xDE72  # what a seed is for
 _AHEAD = 2
 
 
@@ -115,27 +115,18 @@ def _teaches(source: Annotated, number: int, output: Output) -> bool:
 
 
 def batches_from(
-    source: Annotated, output: Output, batch: int, seed: int, steps: range, workers: int
+    source: Annotated, output: Output, order: Order, seed: int, steps: range, workers: int
 ) -> Iterator[list[Example]]:
     """The examples of some steps, each image mirrored or not; some steps ahead are in the making.
 
-    Epochs follow each other without a gap. Every number is a function of the seed, the step and the image, so that a
-    course that was stopped goes on as if it had not been.
+    Every number is a function of the seed, the step and the image, so that a course that was stopped goes on as if it
+    had not been.
     """
-    names = next(iter(source.keypoints.values()), ())
-    swap, orders = mirror_order(names), {}
-
-    def numbered(place: int) -> int:
-        epoch, inside = divmod(place, len(source))
-        if epoch not in orders:
-            orders[epoch] = epoch_order(len(source), draws.mix(seed, _ORDER), epoch)
-            orders.pop(epoch - 2, None)
-        return int(orders[epoch][inside])
+    swap = mirror_order(next(iter(source.keypoints.values()), ()))
 
     def make(chosen: tuple[int, int]) -> Example:
         place, number = chosen
         one = example(source, number, output)
         return mirrored(one, swap) if draws.mix(seed, _MIRROR, place) % 2 else one
 
-    parts = ([(place, numbered(place)) for place in range(step * batch, (step + 1) * batch)] for step in steps)
-    return made_ahead(make, parts, workers, _AHEAD)
+    return made_ahead(make, map(order, steps), workers, _AHEAD)

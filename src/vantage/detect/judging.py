@@ -50,6 +50,9 @@ class Judging:
     keep_empty: bool = False
     """Whether training images without boxes are kept, where all regions are background; the papers leave them out.
     Test images without boxes always count."""
+    shapes_apart: bool = True
+    """Whether wide images and high ones are shown in steps of their own, so that less is padded: as Detectron2 does for
+    the images of one GPU. One step of 16 may show both."""
     precise_batches: int = 200
     """Training batches (at most as many as steps) over which BatchNorms average their statistics before testing."""
     sizes: Sizes = field(default_factory=Sizes)
@@ -90,7 +93,7 @@ class Judging:
             detector = self.network_on.build(trained, len(train.classes), output, sizes)
         facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "2")
         kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
-        course = Course(schedule, self.seed, self.precise_batches, kept)
+        course = Course(schedule, self.seed, self.precise_batches, kept, shapes_apart=self.shapes_apart)
         losses = course(detector, taught, output, work, trained.name)
         found = find(detector, test, output, work, trained.name)
         measures, details = precisions(test, found, output)

@@ -1,4 +1,7 @@
-"""Protocols: detection, instance segmentation and keypoints, as the papers report them on COCO and PASCAL VOC."""
+"""Protocols: detection, instance segmentation and keypoints, as the papers report them on COCO and PASCAL VOC.
+
+Since version 2 wide images and high ones are trained on in steps of their own.
+"""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -27,7 +30,7 @@ class Detection(Judging):
     """
 
     name: ClassVar[str] = "detection"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     output: ClassVar[Output] = Boxes()
 
     network_on: Pyramid = field(default_factory=Pyramid)
@@ -48,7 +51,7 @@ class DetectionC4(Judging):
     """
 
     name: ClassVar[str] = "detection-c4"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     output: ClassVar[Output] = Boxes()
 
     network_on: FourthStage = field(default_factory=FourthStage)
@@ -64,7 +67,7 @@ class InstanceSegmentation(Judging):
     """
 
     name: ClassVar[str] = "instances"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     output: ClassVar[Output] = Masks()
 
     network_on: Pyramid = field(default_factory=Pyramid)
@@ -80,7 +83,7 @@ class InstancesC4(Judging):
     """
 
     name: ClassVar[str] = "instances-c4"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     output: ClassVar[Output] = Masks()
 
     network_on: FourthStage = field(default_factory=FourthStage)
@@ -96,7 +99,7 @@ class KeypointDetection(Judging):
     """
 
     name: ClassVar[str] = "keypoints"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     network_on: Pyramid = field(default_factory=Pyramid)
     """How the backbone is used."""
