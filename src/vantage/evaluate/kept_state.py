@@ -73,7 +73,8 @@ def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, fo
         if name.startswith("optimizer."):
             _, number, key = name.split(".", 2)
             weight = weights[int(number)]
-            optimizer.state[weight][key] = value if key == "step" else value.to(weight.device)
+            # In the layout of the parameter, as the optimizer itself would have made it.
+            optimizer.state[weight][key] = value if key == "step" else torch.empty_like(weight).copy_(value)
 
 
 def _weights(optimizer: torch.optim.Optimizer) -> list[Tensor]:

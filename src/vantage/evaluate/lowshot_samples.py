@@ -90,7 +90,8 @@ def judge(plan: Plan, trained: Trained, train: Source, test: Source, work: Work)
     check_classes(known, known.mark, asked, asked.mark, 1)
     _enough(plan, known)
     facts = (seen.digest(), repr(seen.view), cache_key(train), cache_key(test), repr(plan))
-    kept = work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in (*facts, sklearn.__version__))}.json"
+    facts += (sklearn.__version__, work.place().type)
+    kept = work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json"
     stored = read_json(kept)
     done: dict[str, Any] = stored if isinstance(stored, dict) else {}
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]

@@ -93,7 +93,7 @@ class SVM:
         mark, wanted = counted_as(known.mark, self.difficult_train), counted_as(asked.mark, self.difficult_test)
         costs = costs_of(self.costs)
         check_classes(known, mark, asked, wanted, self.folds if len(costs) > 1 else 1)
-        facts = (seen.digest(), repr(seen.view), cache_key(train), repr(self), sklearn.__version__)
+        facts = (seen.digest(), repr(seen.view), cache_key(train), repr(self), sklearn.__version__, work.place().type)
         found = self._choose(known, mark, costs, work, hash_of(fact.encode() for fact in facts))
         # Of equal ones the first, as the released code has it; the lists ascend.
         best = [costs[int(np.argmax([score for score, _ in of_class]))] for of_class in found]

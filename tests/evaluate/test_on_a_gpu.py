@@ -1,0 +1,167 @@
+"""Every protocol once on a CUDA device: it runs there, and tells what it tells on the CPU."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from mapped import mapped_run, two_run
+from PIL import Image
+from several import several
+from test_bad_sets import BY_CLASS, NAMED
+from tiny import images, tiny_run, work
+
+from vantage.data.masked import open_masked, split_masked
+from vantage.data.source import Source
+from vantage.embedding import embed
+from vantage.evaluate import FineTune, LinearCached, LinearCMC, LinearMoCo, Outcome, kept_state, tuning
+from vantage.evaluate.linear import training_view
+from vantage.evaluate.segmentation import Segmentation
+from vantage.evaluate.square_crops import SquareCrop, SquareView
+from vantage.evaluate.tuning import Course, tune
+from vantage.feature_cache import features_of
+from vantage.trained import Trained, random_encoder, raw_pixels
+
+pytestmark = pytest.mark.gpu
+DEVICE = "cuda"
+TEST = 24
+"""Test images: of one side more is right by one, at most, since rounding may turn a guess that hung in the balance."""
+
+
+@pytest.fixture(autouse=True)
+def exact() -> Iterator[None]:
+    """Convolutions and matrix products in float32, as on the CPU: by default a device may shorten numbers (TF32)."""
+    parts = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)  # pyright: ignore[reportAttributeAccessIssue]
+    before = [part.fp32_precision for part in parts]
+    for part in parts:
+        part.fp32_precision = "ieee"
+    yield
+    for part, precision in zip(parts, before, strict=True):
+        part.fp32_precision = precision
+
+
+def both(judge: Callable[[Trained, Any], Any], run: Any, folder: Path, **change: Any) -> tuple[Any, Any]:
+    """What comes out on the CPU and on the GPU, of equal encoders, each with a cache of its own."""
+    there = [replace(work(folder / device), device=device, **change) for device in ("cpu", DEVICE)]
+    return judge(random_encoder(run), there[0]), judge(random_encoder(run), there[1])
+
+
+def near(cpu: Outcome, gpu: Outcome, off: float) -> None:
+    """Equal measures, but for `off` per cent."""
+    assert list(cpu.measures) == list(gpu.measures) and cpu.how == gpu.how
+    assert dict(gpu.measures) == pytest.approx(dict(cpu.measures), abs=off)
+    assert (cpu.train_images, cpu.test_images) == (gpu.train_images, gpu.test_images)
+
+
+@pytest.mark.parametrize("resident", [0, 2**20])
+@pytest.mark.parametrize("protocol", [*NAMED, *BY_CLASS], ids=lambda one: one.name)
+def test_a_protocol_tells_the_same(protocol: Any, resident: int, tmp_path: Path) -> None:
+    sides: tuple[Source, Source] = (images(36, 0, noise=20), images(TEST, 1, noise=20))
+    if protocol in BY_CLASS:
+        sides = (several(90, 0), several(TEST, 1))
+    run = two_run() if isinstance(protocol, LinearCMC) else mapped_run()
+
+    def judge(trained: Trained, there: Any) -> Outcome:
+        before = trained.digest()
+        found = protocol(trained, *sides, there)
+        assert trained.digest() == before
+        return found
+
+    near(*both(judge, run, tmp_path, resident_bytes=resident), off=100.1 / TEST)
+
+
+@pytest.mark.parametrize("size", [32, 40])
+def test_features_agree(size: int, tmp_path: Path) -> None:
+    source = images(40, 0, size=size)
+    for run in (tiny_run(), mapped_run(), two_run()):
+        cpu, gpu = both(lambda trained, there: embed(trained, source, there).vector, run, tmp_path)
+        assert gpu.device.type == "cpu" and gpu.dtype == torch.float32
+        torch.testing.assert_close(gpu, cpu, rtol=1e-4, atol=1e-5)
+    pixels = raw_pixels(tiny_run())
+    found = [embed(pixels, source, replace(work(tmp_path), device=device)).vector for device in ("cpu", DEVICE)]
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+
+
+def test_features_of_both_devices_are_kept_apart(tmp_path: Path) -> None:
+    for device in ("cpu", DEVICE, DEVICE):
+        features_of(random_encoder(tiny_run()), images(20, 0), replace(work(tmp_path), device=device))
+    assert len(list((tmp_path / "cache" / "features").glob("*.npy"))) == 2
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (50, 41)])
+def test_training_views_agree(shape: tuple[int, int]) -> None:
+    whole = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (6, 3, *shape), dtype=np.uint8))
+    trained = random_encoder(tiny_run())
+    for view in (training_view(trained, 0.2), SquareView(SquareCrop(28, 32), trained.view.operations)):
+        cpu, gpu = (view.batch(whole.to(device), torch.Generator().manual_seed(4)) for device in ("cpu", DEVICE))
+        torch.testing.assert_close(gpu.cpu(), cpu, rtol=1e-4, atol=1e-4)
+
+
+def test_a_linear_classifier_learns_the_same_weights(tmp_path: Path) -> None:
+    """Rates of one size and many epochs: what is drawn is the same, so that accuracies held out are."""
+    protocol = LinearMoCo((0.01, 0.1), epochs=4, batch=12)
+    cpu, gpu = both(lambda t, there: protocol(t, images(60, 0, noise=90), images(TEST, 1), there), tiny_run(), tmp_path)
+    near(cpu, gpu, 100.1 / TEST)
+    assert gpu.chosen["held_out_accuracy"] == pytest.approx(cpu.chosen["held_out_accuracy"], abs=100.1 / 6)
+
+
+def test_logistic_regression_chooses_the_same(tmp_path: Path) -> None:
+    protocol = LinearCached((1e-3, 1e-1))
+    cpu, gpu = both(lambda t, there: protocol(t, images(60, 0, noise=90), images(TEST, 1), there), tiny_run(), tmp_path)
+    near(cpu, gpu, 100.1 / TEST)
+
+
+def test_fine_tuning_goes_the_same_way(tmp_path: Path) -> None:
+    protocol = FineTune(1.0, epochs=3, batch=12, backbone_rate=0.01, head_rate=0.1)
+    cpu, gpu = both(lambda t, there: protocol(t, images(36, 0), images(TEST, 1), there), tiny_run(), tmp_path)
+    assert gpu.details["losses"][0] == pytest.approx(cpu.details["losses"][0], rel=1e-3)
+
+
+def test_a_stopped_fine_tuning_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the order of sums, which a CUDA device does not keep."""
+    trained, source = random_encoder(tiny_run()), images(24, 0)
+    label, course = torch.tensor([0, 1, 2] * 8), Course(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
+    there = replace(work(tmp_path), device=DEVICE)
+    whole = tune(course, trained, source, label, 3, there)
+    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    plain = tuning._State.epoch
+
+    def stopping(state: tuning._State, *rest: object) -> float:
+        if len(state.losses) == 2:
+            raise KeyboardInterrupt
+        return plain(state, *rest)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(tuning._State, "epoch", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        tune(course, trained, source, label, 3, there)
+    monkeypatch.setattr(tuning._State, "epoch", plain)
+    again = tune(course, trained, source, label, 3, there)
+    assert again.losses == pytest.approx(whole.losses, rel=1e-4) and len(again.losses) == 4
+    torch.testing.assert_close(again.head.weight, whole.head.weight, rtol=1e-3, atol=1e-5)
+
+
+def test_a_backbone_that_was_moved_is_the_same(tmp_path: Path) -> None:
+    """A comparison judges one encoder by many protocols; the first leaves it on the device."""
+    trained, train, test = random_encoder(mapped_run()), images(36, 0), images(TEST, 1)
+    before, there = trained.digest(), replace(work(tmp_path), device=DEVICE)
+    for protocol in (NAMED[0], NAMED[3], NAMED[7], NAMED[-2], NAMED[0]):
+        protocol(trained, train, test, there)
+    assert trained.digest() == before
+
+
+def test_a_segmentation_agrees(tmp_path: Path) -> None:
+    for part in ("images", "masks"):
+        (tmp_path / part).mkdir()
+    chance = np.random.default_rng(0)
+    for number in range(16):
+        mask = chance.integers(0, 3, (4, 4)).repeat(6, 0).repeat(6, 1).astype(np.uint8)
+        colour = np.array([[200, 60, 60], [60, 200, 60], [60, 60, 200]])[mask] + chance.normal(0, 20, (24, 24, 3))
+        Image.fromarray(colour.clip(0, 255).astype(np.uint8)).save(tmp_path / "images" / f"{number}.png")
+        Image.fromarray(mask).save(tmp_path / "masks" / f"{number}.png")
+    train, test = split_masked(open_masked(f"{tmp_path / 'images'}#{tmp_path / 'masks'}"))
+    protocol = Segmentation(size=24, depth=0, width=8, epochs=8, batch=4)
+    cpu, gpu = both(lambda trained, there: protocol(trained, train, test, there), mapped_run(), tmp_path)
+    near(cpu, gpu, 5.0)
