@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny import images, kept_run, tiny_run
+from PIL import Image
+from tiny import TinyMaps, images, kept_run, tiny_run
 
 from vantage.cli import main
+from vantage.cli.judged_images import options_of
+from vantage.cli.protocols import any_protocols, of_options, settings_of
 from vantage.detect import Detection
+from vantage.encoders import Encoder, Linear, Momentum
 from vantage.errors import UserError
-from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot
+from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot, Segmentation
 
 
 @pytest.fixture
@@ -103,6 +107,42 @@ def test_help_tells_the_settings_of_the_protocols_named(capsys: pytest.CaptureFi
     assert "--linear-cached.iterations INT" in (told := capsys.readouterr().out) and "--svm" not in told
     assert main(["compare", "--protocols", "svm", "--help"]) == 0
     assert "--svm.folds INT" in (told := capsys.readouterr().out) and "--knn" not in told.replace("--knn.k 20", "")
+
+
+def test_images_trials_and_measures_are_options_of_every_protocol_that_has_them() -> None:
+    for name, kind in any_protocols().items():
+        settings = {leaf.path for leaf in settings_of(name, kind())}
+        others = [leaf.path for leaf in options_of(name, kind())]
+        assert settings.isdisjoint(others) and {path.partition(".")[0] for path in others} == {name.replace("-", "_")}
+        assert any(path.endswith(".trials") for path in others) == any(path.endswith(".seed") for path in settings)
+    assert [leaf.path for leaf in options_of("segmentation", Segmentation())][-1] == "segmentation.classes"
+
+
+def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
+    told = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
+    wanted = "ask for --lowshot.shots 1, or for fewer --lowshot.negatives (--k 3); see --help, or --lowshot.shots."
+    assert of_options(told, "lowshot", LowShot()) == wanted
+    assert of_options("(--k 3)", "knn", KNN()) == "(--knn.k 3)"
+
+
+def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    kept_run(tmp_path / "run", tiny_run(Momentum(Encoder(TinyMaps(), Linear(8)))))
+    for number in range(5):
+        mask = np.zeros((16, 16), np.uint8)
+        mask[4:12, 4:12] = 1
+        for folder, pixels in (("images", np.repeat(mask[..., None] * 200, 3, 2)), ("masks", mask)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / folder / f"{number}.png")
+    (tmp_path / "names.txt").write_text("ground\nsquare\n")
+    words = ["--import", "tiny", "compare", str(tmp_path / "run"), "--protocols", "segmentation", "--quiet"]
+    words += ["--segmentation.data", f"{tmp_path}/images#masks", "--segmentation.epochs", "1", "--device", "cpu"]
+    assert main([*words, "--segmentation.classes", str(tmp_path / "names.txt")]) == 0
+    told = capsys.readouterr().out
+    assert "segmentation v1 epochs=1, mIoU (%)" in told and "| raw pixels as moco_v2 sees them " in told
+    assert "a fifth of the same 5 images" in told
+    assert main([*words, "--segmentation.classes", "nowhere.txt"]) == 2
+    assert "--segmentation.classes nowhere.txt cannot be read" in capsys.readouterr().err
 
 
 def test_transfer_takes_the_settings_of_a_result_too(

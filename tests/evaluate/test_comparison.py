@@ -11,12 +11,15 @@ import pytest
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
 from vantage.data.source import Source
+from vantage.detect import Detection, Pyramid, Sizes
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbour, Outcome, Retrieval, evaluate
 from vantage.evaluate.changed import changed
-from vantage.evaluate.comparison import Cell, Column, Comparison, Row, compare
+from vantage.evaluate.comparison import Cell, Column, Comparison, Row, compare, compare_by
 from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown, notes
+from vantage.evaluate.once import Refused
+from vantage.evaluate.task import Task
 from vantage.run import Monitoring
 from vantage.settings import allowing
 from vantage.trained import Trained
@@ -65,7 +68,7 @@ def test_runs_that_differ_in_their_seed_are_one_row_and_baselines_come_last(tmp_
     ]
     (column,) = table.columns
     assert (column.protocol, column.version, column.measure, column.best) == ("by-name", 3, "score", "good")
-    cell = table.rows[0].cells[0]
+    cell = table.rows[0].cell(0)
     assert cell.values == (50.0, 51.0, 53.0) and cell.mean == pytest.approx(154 / 3)
     assert cell.deviation == pytest.approx(float(np.std(cell.values, ddof=1)))
     ((best, other, gap, p),) = column.differences
@@ -110,7 +113,7 @@ def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
     table = judged([*folders, tmp_path / "longer"], tmp_path, NearestNeighbour(), Retrieval(3))
     assert [row.name for row in table.rows][:2] == ["good (good-0)", "good (longer)"]
     assert [column.measure for column in table.columns] == ["top-1", "precision at 3"]
-    assert all(row.cells[0].deviation is None for row in table.rows)
+    assert all(row.cell(0).deviation is None for row in table.rows)
 
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def test_what_evaluate_measured_with_the_same_settings_is_read(tmp_path: Path) -
     with allowing(*ALLOW):
         found = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), work=work(tmp_path))
         table = compare(folders, [KNN(k=3), KNN(k=4)], images(30, 0), images(12, 1), work(tmp_path), heard.append)
-    assert table.rows[0].cells[0].values == (found.outcomes["good"].measures["top-1"],)
+    assert table.rows[0].cell(0).values == (found.outcomes["good"].measures["top-1"],)
     assert heard[0] == "1 of 6: good, seed 0, by knn k=3, read from its record"
     assert heard[3] == "4 of 6: good, seed 0, by knn k=4" and sum("read" in line for line in heard) == 1
 
@@ -193,3 +196,125 @@ def test_changed_settings_are_told_as_they_are_written() -> None:
     assert [each.sentence for each in changed(FineTune(weight_decay=1e-4))] == [
         "weight_decay is 0.0001 (by default None)"
     ]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Measures what a test wants: ten times the run's seed, and its own."""
+
+    name: ClassVar[str] = "drawn"
+    version: ClassVar[int] = 1
+    calls: ClassVar[list[tuple[str, int, int]]] = []
+
+    seed: int = 0
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        self.calls.append((trained.name, trained.run.seed, self.seed))
+        number = 10.0 * trained.run.seed + self.seed
+        return Outcome({"AP": number, "AP50": 50.0 + number}, len(train), len(test), {})
+
+
+@dataclass(frozen=True)
+class OfNetworks(Task):
+    """Judges networks only, and none of seed 7."""
+
+    pixels: ClassVar[str] = "raw pixels have no network"
+
+    def check(self, trained: Trained) -> None:
+        if trained.run.seed == 7:
+            raise UserError("this one cannot be judged")
+
+
+def judged_by(folders: list[Path], tmp_path: Path, *tasks: Task, told=lambda line: None) -> Comparison:
+    with allowing(*ALLOW):
+        return compare_by(folders, tasks, work(tmp_path), told)
+
+
+def asked(protocol, kind: type[Task] = Task, split: str = "a set of its own", **other) -> Task:
+    return kind(protocol, images(30, 0), images(12, 1), split, **other)
+
+
+def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
+    folders, task, heard = runs(tmp_path, good=(1, 2)), asked(Drawn(seed=3), trials=3), []
+    Drawn.calls.clear()
+    table = judged_by(folders, tmp_path, task, told=heard.append)
+    assert [seed for name, run, seed in Drawn.calls if (name, run) == ("good", 2)] == [3, 4, 5]
+    assert heard[1] == "2 of 15: good, seed 1, by drawn seed=3, trial 2 of 3" and len(heard) == 15
+    cell = table.rows[0].cell(0)
+    assert cell.values == (14.0, 24.0) and cell.trials == ((13.0, 14.0, 15.0), (23.0, 24.0, 25.0))
+    assert (cell.deviation, cell.over) == (pytest.approx(50**0.5), "seeds")
+    assert "drawn: the mean of 3 trials of each run, each with a seed of its own." in " ".join(notes(table))
+    row = next(iter(csv.DictReader(io.StringIO(as_csv(table)))))
+    assert (row["values"], row["sd over"], row["trials"]) == ("14.0 24.0", "seeds", "13.0 14.0 15.0; 23.0 24.0 25.0")
+    made = len(Drawn.calls)
+    assert judged_by(folders, tmp_path, replace(task, trials=4)).rows[0].cell(0).values == (14.5, 24.5)
+    assert len(Drawn.calls) == made + 5  # the fourth of each: what was judged is not judged again
+
+
+def test_of_one_run_the_deviation_is_over_its_trials_and_nothing_is_tested(tmp_path: Path) -> None:
+    table = judged_by(runs(tmp_path, good=(1,), bad=(0,)), tmp_path, asked(Drawn(), trials=3))
+    cell = table.rows[0].cell(0)
+    assert (cell.values, cell.deviation, cell.over) == ((11.0,), 1.0, "trials")
+    assert "11.00 ± 1.00" in as_markdown(table) and not table.columns[0].differences and table.columns[0].best is None
+    assert "Of one run, ± is over its trials: it tells nothing of other runs." in as_markdown(table)
+    with pytest.raises(UserError, match="drawn: 0 trials were asked for; give 1 or more"):
+        asked(Drawn(), trials=0)
+    with pytest.raises(UserError, match="knn: 2 trials were asked for, but it draws nothing"):
+        asked(KNN(), trials=2)
+
+
+def test_what_raw_pixels_cannot_be_judged_by_is_an_empty_cell(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0,))
+    table = judged_by(folders, tmp_path, asked(KNN(k=3), split="here"), asked(Drawn(), OfNetworks, "there"))
+    assert [row.name.split()[0] for row in table.rows] == ["good", "raw", "random"]
+    assert [[cell is None for cell in row.cells] for row in table.rows] == [[False, False], [False, True], [False] * 2]
+    text = as_markdown(table)
+    assert text.splitlines()[3].split("|")[4].strip() == "–" and " & -- \\\\" in as_latex(table)
+    assert "- drawn: raw pixels have no network, so that cell is empty." in text.splitlines()
+    assert "Test images: knn: here; drawn: there." in text
+    row = list(csv.DictReader(io.StringIO(as_csv(table))))[3]
+    assert (row["protocol"], row["values"], row["mean"], row["sd"], row["n"]) == ("drawn", "", "", "", "0")
+
+
+def test_runs_that_a_task_refuses_are_told_before_anything_is_judged(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0, 7))
+    Drawn.calls.clear()
+    with pytest.raises(UserError, match="good-7 by drawn: this one cannot be judged"):
+        judged_by(folders, tmp_path, asked(Drawn(), OfNetworks))
+    assert not Drawn.calls
+    with pytest.raises(Refused, match="needs as many labelled training images") as found:
+        judged_by(folders[:1], tmp_path, asked(KNN(k=31)))
+    assert found.value.protocol == KNN(k=31)
+
+
+def test_several_measures_of_a_protocol_are_columns(tmp_path: Path) -> None:
+    folders = runs(tmp_path, good=(0, 1))
+    table = judged_by(folders, tmp_path, asked(Drawn(), measures=("AP50", "AP", "AP50")))
+    assert [column.measure for column in table.columns] == ["AP50", "AP"]
+    assert [cell.values for cell in table.rows[0].cells if cell] == [(50.0, 60.0), (0.0, 10.0)]
+    with pytest.raises(UserError, match="drawn measures AP, AP50 on these images, but 'AP75' was asked for"):
+        judged_by(folders, tmp_path, asked(Drawn(), measures=("AP75",)))
+
+
+def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:
+    folders, heard = runs(tmp_path, good=(0,)), []
+    with allowing(*ALLOW):
+        found = evaluate(folders[0], KNN(k=3), images(30, 0), images(12, 1), baselines=True, work=work(tmp_path))
+        table = compare(folders, [KNN(k=3)], images(30, 0), images(12, 1), work(tmp_path), heard.append)
+    assert sum("read from its record" in line for line in heard) == len(heard) == 3
+    assert [row.cell(0).mean for row in table.rows] == [one.measures["top-1"] for one in found.outcomes.values()]
+
+
+def test_many_settings_stand_below_the_table_and_those_of_parts_are_told(tmp_path: Path) -> None:
+    protocol = Detection(steps=5, batch=2, sizes=Sizes(test_side=400), network_on=Pyramid(frozen_stages=2))
+    told = [str(each) for each in changed(protocol)]
+    assert told == ["steps=5", "batch=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changed(
+        Detection()
+    )
+    column = Column("detection", 1, "AP", (), None, changed(protocol))
+    table = Comparison((column,), (Row("a", (0,), True, (Cell((1.0,)),)),), "here")
+    assert "| detection v1 (4 settings below), AP (%) |" in as_markdown(table)
+    assert "network_on.frozen_stages is 2 (by default 0)" in as_markdown(table)
+    other = Column("detection", 1, "AP", (), None, changed(replace(protocol, seed=1)))
+    both = Comparison((column, other), (Row("a", (0,), True, (Cell((1.0,)), Cell((2.0,)))),), "here")
+    assert "steps=5 batch=2 sizes.test_side=400 network_on.frozen_stages=2, AP" in as_markdown(both)

@@ -26,11 +26,13 @@ class Options:
     """Folders of the runs; those that differ in their seed only become one row."""
 
     data: str = ""
-    """Images, named as vantage evaluate has it for the protocols. --NAME.data, such as --detection.data, names those of
-    one protocol, so that a table may have protocols of different images; so does --NAME.test."""
+    """Images. Labelled ones: folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part.
+    For detectors a COCO file, or a folder of PASCAL VOC with its split; for segmentation IMAGES#MASKS. Protocols of
+    different images: --NAME.data, such as --detection.data, and --NAME.test name those of one."""
 
     test: str = ""
-    """Test images, named as --data is; without, a fifth of the data is held out."""
+    """Test images, named as --data is; without, a fifth of the data (of each class, where it has classes) is held
+    out."""
 
     protocols: str = "knn,linear-cached"
     """Protocols, commas between (vantage evaluate --help names them); or a result of vantage evaluate, FILE.json, for

@@ -100,7 +100,7 @@ class Images:
         if isinstance(protocol, Detecting):
             return detector_task(protocol, self._annotated(data), self._annotated(test) if test else None)
         if isinstance(protocol, Segmentation):
-            train = self._masked(data, class_names(classes))
+            train = self._masked(data, class_names(classes, f"--{protocol.name}.classes"))
             return masked_task(protocol, train, self._masked(test, train.classes) if test else None)
         if (key := ("both", data, test)) not in self._known:
             self._known[key] = parted(self._labelled(data), self._labelled(test) if test else None)

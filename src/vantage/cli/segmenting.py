@@ -79,17 +79,15 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
     return 0
 
 
-def class_names(file: str) -> tuple[str, ...]:
+def class_names(file: str, flag: str = "--classes") -> tuple[str, ...]:
     """The lines of a file of class names; none where there is no file. Raises `UserError` for fewer than two names."""
     if not file:
         return ()
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise UserError(
-            f"--classes {file} cannot be read ({problem}): name a text file, a class on each line"
-        ) from None
+        raise UserError(f"{flag} {file} cannot be read ({problem}): name a text file, a class on each line") from None
     names = tuple(line.strip() for line in lines if line.strip())
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UserError(f"--classes {file} names {len(set(names))} different classes on {len(names)} lines: one a line")
+        raise UserError(f"{flag} {file} names {len(set(names))} different classes on {len(names)} lines: one a line")
     return names

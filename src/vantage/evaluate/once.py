@@ -35,21 +35,20 @@ class Judge:
     def __call__(self, task: Task, row: Contender, member: Member) -> tuple[Outcome, ...]:
         """An outcome for each trial. Raises `Refused` for what the protocol refuses; errors of images and others of a
         kind of their own stay as they are."""
-        return tuple(
-            self._outcome(
-                replace(task, protocol=each), f", trial {number} of {task.trials}" * (task.trials > 1), row, member
-            )
-            for number, each in enumerate(task.each_trial(), 1)
-        )
+        trials, outcomes = task.each_trial(), []
+        for number, protocol in enumerate(trials, 1):
+            words = _briefly(task.protocol) + (f", trial {number} of {len(trials)}" if len(trials) > 1 else "")
+            outcomes.append(self._outcome(replace(task, protocol=protocol), words, row, member))
+        return tuple(outcomes)
 
-    def _outcome(self, task: Task, trial: str, row: Contender, member: Member) -> Outcome:
+    def _outcome(self, task: Task, words: str, row: Contender, member: Member) -> Outcome:
         self.done += 1
         empty = _empty(task, member.encoder, self.work)
         known = _recorded(member.folder, member.encoder.name, empty)
         if known is None and member.encoder is not member.own:  # as `evaluate` records baselines: beside the run's own
             known = _recorded(member.folder, member.encoder.name, _empty(task, member.own, self.work))
-        by, read = _briefly(task.protocol), ", read from its record" if known is not None else ""
-        self.told(f"{self.done} of {self.count}: {row.name}, seed {member.own.run.seed}, by {by}{trial}{read}")
+        read = ", read from its record" if known is not None else ""
+        self.told(f"{self.done} of {self.count}: {row.name}, seed {member.own.run.seed}, by {words}{read}")
         if known is not None:
             return known
         try:

@@ -64,7 +64,7 @@ class Task:
                     f"{self.protocol.name} measures {', '.join(measured)} on these images, but {name!r} was asked for:"
                     " choose among them (what was judged is kept)"
                 )
-        return self.measures or (next(iter(measured)),)
+        return tuple(dict.fromkeys(self.measures)) or (next(iter(measured)),)
 
 
 def has_seed(protocol: Any) -> bool:

@@ -1,0 +1,173 @@
+"""Detectors in a comparison, from the command line: their images, several trials, and what is refused."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from annotated import small_coco, write_voc
+from tiny import ALLOW, images, kept_run, tiny_run
+
+from vantage import checkpoint, settings
+from vantage.cli import main
+from vantage.detect import Chosen, Detection, Sizes, detector_task, evaluate_detector, open_annotated
+from vantage.detect.judging import Judging
+from vantage.embedding import Work
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.errors import UserError
+from vantage.evaluate import Outcome
+from vantage.learner import Learner
+from vantage.trained import Trained
+
+RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
+SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
+WORDS = [
+    *("--detection.steps", "2", "--detection.batch", "2", "--detection.precise-batches", "1"),
+    *("--detection.sizes.short-sides", "32", "--detection.sizes.test-side", "32", "--detection.sizes.long-side", "48"),
+    *("--detection.sizes.anchors", "8", "16", "24", "32", "48", "--detection.sizes.regions", "4"),
+    *("--detection.sizes.proposals", "8", "--device", "cpu"),
+]
+
+
+def labelled(folder: Path) -> str:
+    """Twelve labelled images in a file."""
+    source = images(12, 0, 3)
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(12)])
+    np.savez(folder / "images.npz", images=pixels, labels=np.arange(12) % 3)
+    return str(folder / "images.npz")
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, int, int]]:
+    """Who was trained a detector on, with which seed and how many images; no detector is trained."""
+    asked: list[tuple[str, int, int]] = []
+
+    def judged(self: Judging, trained: Trained, train: object, test: object, work: Work) -> Outcome:
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        count = len(open_annotated(str(tmp_path / "a/annotations/instances_train.json")))
+        asked.append((trained.name, self.seed, count))
+        return Outcome({"AP": 10.0 + self.seed, "AP50": 50.0 + self.seed}, count, 3, {})
+
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(Judging, "__call__", judged)
+    return asked
+
+
+@pytest.fixture
+def any_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network is refused, so that a small one will do where no detector is trained."""
+    monkeypatch.setattr("vantage.detect.evaluation.check_backbone", lambda trained: None)
+
+
+@pytest.mark.usefixtures("any_network")
+def test_a_comparison_that_was_stopped_goes_on_with_the_trial_that_is_lacking(
+    tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, out = str(tmp_path / "run"), tmp_path / "table.csv"
+    kept_run(Path(run), tiny_run())
+    train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
+    words = [
+        "--import",
+        "tiny",
+        "compare",
+        run,
+        "--protocols",
+        "knn,detection",
+        "--data",
+        labelled(tmp_path),
+        "--knn.k",
+        "2",
+    ]
+    words += ["--detection.data", str(train), "--detection.test", str(test), "--detection.trials", "2", *WORDS]
+    words += ["--detection.measures", "AP50", "AP", "--out", str(out)]
+    assert main(words) == 130  # interrupted in the last of four trainings
+    assert trainings == [("moco_v2", 0, 6), ("moco_v2", 1, 6), ("random encoder", 0, 6)] and not out.exists()
+    trainings.clear()
+    assert main(words) == 0
+    assert trainings == [("random encoder", 1, 6)]
+    assert "trial 1 of 2, read from its record" in capsys.readouterr().err
+    rows = [
+        (row["row"], row["measure"], row["values"], row["trials"])
+        for row in csv.DictReader(out.read_text().splitlines())
+    ]
+    assert ("moco_v2", "AP50", "50.5", "50.0 51.0") in rows and ("moco_v2", "AP", "10.5", "10.0 11.0") in rows
+    assert ("raw pixels as moco_v2 sees them", "AP", "", "") in rows and len(rows) == 9
+
+
+@pytest.mark.usefixtures("any_network")
+def test_results_of_evaluate_and_of_compare_are_each_others(
+    tmp_path: Path, trainings: list[tuple[str, int, int]]
+) -> None:
+    run, protocol = tmp_path / "run", Detection(steps=2, batch=2, precise_batches=1, sizes=SIZES, seed=1)
+    kept_run(run, tiny_run())
+    train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
+    here = Work("cpu", workers=2, cache=tmp_path / "cache")
+    with settings.allowing(*ALLOW):
+        evaluate_detector(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=here)
+    assert len(trainings) == 2
+    (file,) = (run / "evaluations").glob("*.json")
+    words = ["--import", "tiny", "compare", str(run), "--protocols", str(file), "--data", str(train)]
+    assert main([*words, "--test", str(test), "--device", "cpu"]) == 0 and len(trainings) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("knn,detection --data LABELLED", "knn is judged on images with classes and detection on images with boxes"),
+        ("knn,detection --data LABELLED", "name those of one with --detection.data (and --detection.test)"),
+        ("detection", "compare needs --data: the images"),
+        ("detection --data LABELLED", "is no COCO file: detection needs boxes"),
+        ("detection --data BOXES --test BOXES", "the test images are the training images"),
+        ("detection,instances --data BOXES --test VOC", "needs the pixels of every instance, and the test images"),
+        ("keypoints --data VOC --test BOXES", "0 classes of the training images have any (none)"),
+        ("detection --data BOXES --test EMPTY", "tiny by detection: detectors are built on ResNets"),
+        ("knn --data LABELLED", "needs as many labelled training images, but there are 9: choose k of at most 9"),
+        ("knn --data LABELLED", "(--knn.k 9)"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_before_anything_is_trained(
+    words: str, told: str, tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept_run(tmp_path / "tiny", tiny_run())
+    write_voc(tmp_path / "voc", {"1": [("person", (1, 1, 9, 9), 0)], "2": []}, "train")
+    places: dict[str, Callable[[], str]] = {
+        "LABELLED": lambda: labelled(tmp_path),
+        "BOXES": lambda: str(small_coco(tmp_path / "a")),
+        "EMPTY": lambda: str(small_coco(tmp_path / "b", "val", 3, 1)),
+        "VOC": lambda: f"{tmp_path}/voc#train",
+    }
+    given = [places[word]() if word in places else word for word in words.split()]
+    assert main(["--import", "tiny", "compare", str(tmp_path / "tiny"), "--quiet", "--protocols", *given]) == 2
+    heard = capsys.readouterr().err
+    assert told in heard and heard.count("\n") == 1, heard
+    assert not trainings
+
+
+def test_images_that_do_not_serve_make_no_task(tmp_path: Path) -> None:
+    source = open_annotated(small_coco(tmp_path))
+    empty = [number for number in range(len(source)) if not len(source.instances(number))]
+    with pytest.raises(UserError, match="none of the 1 training images has boxes"):
+        detector_task(Detection(), Chosen(source, empty), source)
+
+
+@pytest.mark.slow
+def test_a_table_of_real_detectors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    learner = Learner(RUN.encoders, RUN.branches, images=64, seed=0)
+    settings.write(RUN, tmp_path / "run")
+    state = {f"learner.{name}": value for name, value in learner.state_dict().items()}
+    checkpoint.save(tmp_path / "run", 7, state, {})
+    words = ["compare", str(tmp_path / "run"), "--protocols", "detection", "--data", str(small_coco(tmp_path / "a"))]
+    words += WORDS
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert told.out.count("| moco_v2 ") == 1 and "a fifth of the same 6 images" in told.out
+    assert main(words) == 0
+    again = capsys.readouterr()
+    assert again.out == told.out and again.err.count("read from its record") == 2
+    assert not list((tmp_path / "cache").rglob("detectors/*"))
