@@ -260,7 +260,7 @@ def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
     assert coco.course() == SCHEDULES["1x"] and coco.seen_at() == COCO_SIZES
     assert DetectionC4(schedule="voc", sizes=Sizes((96,), 96)).seen_at().short_sides == (96,)
     assert DetectionC4(schedule="voc", batch=8, steps=10).course().short_sides == VOC_SIZES.short_sides
-    with pytest.raises(UserError, match="long_side is 700, less than the shorter sides"):
+    with pytest.raises(UserError, match="long_side is 700, less than a shorter side, 800;"):
         DetectionC4(sizes=Sizes(test_side=400, long_side=700))
     detector = FourthStage().build(resnet(), 2, Boxes(), Sizes())
     detector.learn()

@@ -37,10 +37,10 @@ class Sizes:
             )
         if min(self.regions, self.proposals) < 1:
             raise UserError(f"detection: regions is {self.regions} and proposals {self.proposals}; give at least 1")
-        if self.long_side < max((*self.short_sides, self.test_side)):
+        longest = max((*self.short_sides, self.test_side))
+        if self.long_side < longest:
             raise UserError(
-                f"detection: long_side is {self.long_side}, less than the shorter sides"
-                f" {self.short_sides} and {self.test_side}; give at least as much"
+                f"detection: long_side is {self.long_side}, less than a shorter side, {longest}; give at least as much"
             )
 
     def or_sides(self, sides: tuple[int, ...]) -> "Sizes":
