@@ -39,7 +39,7 @@ PROTOCOLS = (
     FineTune,
     FineTuneChosen,
 )
-"""Every protocol that `vantage evaluate` and `vantage compare` know."""
+"""Every protocol of one labelled set; `Segmentation` is of images with masks, `vantage.detect.DETECTORS` with boxes."""
 
 __all__ = [
     "PROTOCOLS",
