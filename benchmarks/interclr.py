@@ -6,8 +6,9 @@ Semi-hard: k negatives drawn from the tenth of the bank most similar to each que
 their logits, forward and backward to the query. *released* repeats the operations of the published script, its own code
 is not used: all similarities, top-k, draws without replacement, redrawn while one has the query's label, a fetch of
 queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Sample(k, replacement=False))`;
-*subset* is `(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. "gradient error" compares each of these with the
-table of all scores, for four queries and the same draws.
+*subset* is `(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. *two products with the bank* and *with the subset*
+are limits: every cosine that is looked at, and a sum of as many rows for the gradient. "gradient error" compares
+*exact* and *subset* with the table of all scores, for four queries and the same draws.
 
 Mates: one row of each query's cluster. *scan* looks at all labels for each query, as released; *table* compares queries
 and rows at once; *index* is `ClusterMate` with the memory's index.
@@ -136,6 +137,20 @@ def ours(size: Size, rules: tuple[Rule, ...]) -> Step:
     return stepping(query, lambda: log_partition(query, pool, rules, TEMPERATURE, 0))
 
 
+def products(size: Size, share: float) -> Step:
+    """One product with a share of the bank and one back, a tile at a time, as a limit."""
+    query, pool = problem(size)
+    asked, rows = query.vector.detach(), pool.vector[: round(share * size.rows)]
+
+    def step() -> Tensor:
+        back = torch.zeros_like(asked)
+        for keys in rows.split(8192):
+            back.addmm_(asked @ keys.T, keys)
+        return back
+
+    return step
+
+
 def scan(size: Size) -> Step:
     """All labels for each query."""
     query, pool = problem(size)
@@ -205,6 +220,8 @@ CASES: dict[str, tuple[str, Callable[[Size], Step]]] = {
     "released": ("released", released),
     "exact": ("released", lambda size: ours(size, exact(size))),
     "subset": ("released", lambda size: ours(size, subset(size))),
+    "two products with the bank": ("released", lambda size: products(size, 1.0)),
+    "two products with the subset": ("released", lambda size: products(size, 10 * size.negatives / size.rows)),
     "mates: scan": ("mates: scan", scan),
     "mates: table": ("mates: scan", by_table),
     "mates: index, once": ("mates: scan", by_index),

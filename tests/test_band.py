@@ -66,6 +66,10 @@ def test_rings_equal_a_sorted_list_also_where_cosines_are_equal(pool, keep, drop
     kind = Ring if relative else AbsoluteRing
     rule = kind(Constant(float(keep)), Constant(float(drop)))
     query, keys = synthetic.keys(3, 2, 0), synthetic.keys(pool, 2, 1)
+    if float(drop) >= (1.0 if relative else float(keep)) and float(drop) > 0:
+        with pytest.raises(UserError, match="nothing is left: make drop smaller"):
+            rule(synthetic.table(cosine), query, keys, 0)
+        return
     expected = [ranking.ring(row.tolist(), keep, drop, relative) for row in cosine]
     assert kept(rule(synthetic.table(cosine), query, keys, 0)) == expected
     if float(drop) == 0:

@@ -55,6 +55,26 @@ def test_jcl_is_eq_8_with_its_covariance_and_so_is_its_gradient(many, pool, seed
     assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("kept", [[0, 1, 3, 4, 5], [2, 4, 5], [1], []])
+def test_dropped_positives_are_as_if_they_were_not_there(kept: list[int]):
+    query, near, far = problem(6, 7, 3)
+    scores, keep = positives(query, near), torch.zeros(3, 6, dtype=torch.bool)
+    keep[1:, kept] = True
+    keep[0] = True  # another row keeps all
+    rest = torch.logsumexp(query @ far.T / 0.2, 1)
+    found = JCL(0.2, Constant(3.0))(Scores(scores.cosine, scores.key, keep), rest, 0)
+    chosen = [list(range(6)), kept, kept]
+    rows = [
+        reference.jcl(query[i], torch.stack([near[m][i] for m in chosen[i]]), list(far), 0.2, 3.0)
+        if chosen[i]
+        else (query[i] * 0.0).sum()
+        for i in range(3)
+    ]
+    assert_close(found, torch.stack(rows), rtol=1e-12, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(value.sum(), query)[0] for value in (found, torch.stack(rows)))
+    assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
+
+
 @given(**SIZES, strength=st.floats(0.0, 10.0))
 def test_1_without_spread_it_is_info_nce(many, pool, seed, strength):
     query, near, far = problem(many, pool, seed)
@@ -107,7 +127,7 @@ def test_3_the_expected_loss_lies_between_no_spread_and_all_of_it(seed: int):
 
 @given(**SIZES, strength=st.floats(0.0, 10.0))
 def test_4_the_closed_gradient(many, pool, seed, strength):
-    """∂L/∂q = (p₀ − 1) μ/τ + p₀ λ Σq/τ² + Σ p_j k_j/τ + … with Σ's own pull: (p₀ − 1) belongs to μ alone."""
+    """∂L/∂q = (p₀ − 1) μ/τ + p₀ λ Σq/τ² + Σ p_j k_j/τ."""
     t = 0.2
     query, near, far = problem(many, pool, seed)
     (found,) = torch.autograd.grad(loss(JCL(t, Constant(strength)), query, near, far).sum(), query)

@@ -5,6 +5,8 @@ b: pairs   k: negatives of each   m: keys in the pool   r: draws of all negative
 
 import math
 
+import torch
+
 
 def nce(positive: list[float], negative: list[list[float]]) -> list[float]:
     """Eq. 1 of each pair: log( e^f(u, v₁) / (1/(k+1) · Σ over the positive and k negatives of e^f) )."""
@@ -43,6 +45,29 @@ def information(variance: float, covariance: float, points: int = 400, reach: fl
             alone = sum(-0.5 * z * z / variance - 0.5 * math.log(2 * math.pi * variance) for z in (x, y))
             total += math.exp(ratio + alone) * ratio * width**2
     return total
+
+
+def supremum(correlation: float, cut: float, points: int = 601, reach: float = 6.0) -> float:
+    """What CNCE above the share `cut` of the keys can be at most, for any critic and boundless many negatives, of a
+    Gaussian pair.
+
+    For one x, with r = p(y|x)/p(y), CNCE is E log u − log(E u over the keys above the cut) for u = e^f. What is below
+    the cut does not count in the second term and is best raised to the cut's own value, 1; there the slope vanishes for
+    u = max(1, r · D) with D = ∫ u − cut. The cut lies where u is flat, as is checked where x is not far out. Without a
+    cut it is the information.
+    """
+    y = torch.linspace(-reach, reach, points, dtype=torch.float64)
+    x, rest = y[::10, None], 1 - correlation**2
+    density = torch.exp(-y * y / 2) / torch.exp(-y * y / 2).sum()
+    ratio = torch.exp(y * y / 2 - (y - correlation * x) ** 2 / (2 * rest)) / math.sqrt(rest)
+    ratio = ratio / (ratio @ density)[:, None]
+    above = torch.full_like(x, 1 - cut)
+    for _ in range(1_000):
+        above = (ratio * above).clamp(min=1) @ density[:, None] - cut
+    best = (ratio * above).clamp(min=1)
+    assert bool(((best <= 1).double() @ density >= cut - 0.02)[x[:, 0].abs() < 4].all())
+    values = (ratio * best.log()) @ density - ((best @ density - cut) / (1 - cut)).log()
+    return float(values @ density[::10] / density[::10].sum())
 
 
 def spread(estimates: list[list[float]], exact: list[float]) -> tuple[float, float, float]:

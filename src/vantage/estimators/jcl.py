@@ -85,6 +85,6 @@ def _spread(cosine: Tensor, keep: Tensor | None) -> tuple[Float[Tensor, "b 1"], 
     if keep is None:
         mean = cosine.mean(1, keepdim=True)
         return mean, cosine - mean, cosine.shape[1]
-    count = keep.sum(1, keepdim=True).clamp(min=1)
+    count = keep.sum(1, keepdim=True).clamp(min=1).to(cosine.dtype)
     mean = cosine.masked_fill(~keep, 0.0).sum(1, keepdim=True) / count
     return mean, (cosine - mean).masked_fill_(~keep, 0.0), count

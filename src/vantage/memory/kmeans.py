@@ -77,7 +77,7 @@ def sums(
 
 
 def add_rows(total: Float[Tensor, "k d"], label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]) -> None:
-    """Add rows to the sums of their labels, in place; the same bits each time, on every device and process."""
+    """Add rows to the sums of their labels, in place; the same bits each time and on every process."""
     if total.device.type == "cpu":  # adds in order, in a fifth of the time that sorting takes
         total.index_add_(0, label, vector.to(total.dtype))
         return

@@ -60,12 +60,14 @@ class Ring(BandRule):
     over 100 epochs: BetweenEpochs(Linear(1.0, 0.1, 100))."""
 
     drop: Schedule = Constant(0.1)
-    """Share of the kept pairs that is dropped again from the most similar on, by step; 0 makes a ball."""
+    """Share of the kept pairs that is dropped again from the most similar on, by step, below 1; 0 makes a ball."""
 
     def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
-        """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋."""
+        """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
         outer = _some(_share(self, "keep", step, kept), kept)
-        return _below(_share(self, "drop", step, outer), outer), outer
+        inner = _share(self, "drop", step, outer)
+        _check_room(self, self.drop(step), 1.0, step)
+        return _below(inner, outer), outer
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,11 @@ class AbsoluteRing(BandRule):
     """Share of all pairs that is dropped from the most similar on, by step; below `keep`."""
 
     def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
-        """⌊drop · n⌋ and ⌊keep · n⌋."""
+        """⌊drop · n⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
         outer = _some(_share(self, "keep", step, kept), kept)
-        return _below(_share(self, "drop", step, kept), outer), outer
+        inner = _share(self, "drop", step, kept)
+        _check_room(self, self.drop(step), self.keep(step), step)
+        return _below(inner, outer), outer
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,14 @@ def _share(part: object, field: str, step: int, of: Int[Tensor, "b"]) -> Int[Ten
     if not 0 <= share <= 1:
         raise UserError(f"{type(part).__name__}.{field} is {share} at step {step}: a share must lie in [0, 1]")
     return (of.double() * share + 1e-6).floor().long()  # .29 · 100 is 28.999999999999996 in binary
+
+
+def _check_room(ring: Ring | AbsoluteRing, drop: float, keep: float, step: int) -> None:
+    if 0 < drop and drop >= keep:
+        raise UserError(
+            f"{type(ring).__name__} drops {drop:g} of what is at most {keep:g} at step {step}, so nothing is left: make"
+            " drop smaller"
+        )
 
 
 def _some(count: Int[Tensor, "b"], kept: Int[Tensor, "b"]) -> Int[Tensor, "b"]:

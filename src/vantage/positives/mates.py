@@ -53,9 +53,11 @@ class ClusterMate:
 
 @dataclass(frozen=True)
 class ClusterMates:
-    """All rows of the query's cluster, its own too; `InfoNCE` takes their mean (Ring's "+C_i", arXiv 2010.02037).
+    """All rows of the query's cluster, its own too: Ring's "+C_i" (arXiv 2010.02037), whose mean `PooledNCE`
+    takes above the line; `InfoNCE` takes the mean of their losses.
 
-    With several clusterings, the union of the query's clusters. Of a cluster larger than `most` so many rows are drawn.
+    With several clusterings, the union of the query's clusters. Of a cluster larger than `most` so many rows are drawn,
+    with replacement, and those drawn twice count once.
     """
 
     most: int = 256

@@ -33,12 +33,14 @@ def interclr(size: int = 224) -> Run:
     within a percent for ImageNet. Smaller sets take all of the tenth, which is the paper's draw with K as large as
     its pool.
 
-    Other readings: K of the studies, Subset(40_960); the exact pool with draws apart for each query, (OtherClusters(),
-    Hardest(), Sample(16_384, replacement=False)); the release's pool, (Hardest(Count(128_000)), OtherClusters(),
-    Sample(16_384, replacement=False)); labels made anew every epoch, `ReclusteredBank`; first clusters of the bank
-    after one epoch, ClusteredBank(.5, first=1); λ = 1 for the first w epochs,
-    ByEpoch(Linear(0.0, 0.25, 1), every=w) for the weight between images; jitter of brightness and contrast too,
-    ColourJitter(.4, .4, 1, .5).
+    Other readings. Negatives between images: K of the studies, Subset(40_960); the exact pool with draws apart for each
+    query, (OtherClusters(), Hardest(), Sample(16_384, replacement=False)); the release's pool, (Hardest(Count(128_000)),
+    OtherClusters(), Sample(16_384, replacement=False)); random ones, (OtherClusters(), Sample(16_384)); the hardest,
+    (OtherClusters(), Hardest(Count(16_384))); semi-easy ones, as semi-hard with `Easiest()`. Labels made anew every
+    epoch: ReclusteredBank(.5, clusters=10_000, clusterings=1, images_per_cluster=128); first clusters of the bank after
+    one epoch: ClusteredBank(.5, first=1). λ = 1 for the first w epochs: weights ByEpoch(Linear(1.0, 0.75, 1), every=w)
+    within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between. The margin that is best within an image alone:
+    InfoNCE(.1, margin=.35). Jitter of brightness and contrast too: ColourJitter(.4, .4, 1, .5).
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """
@@ -58,8 +60,8 @@ def interclr(size: int = 224) -> Run:
 
 
 def interclr_moco(size: int = 224) -> Run:
-    """InterCLR on MoCo v2, as released (arXiv 2008.11702; λ = .75, m = −.5, τ .2): MoCo's queue within
-    an image, and a bank of the slow network's keys, replaced at every visit, between images.
+    """InterCLR on MoCo v2, as released (arXiv 2008.11702, which has no table of it; λ = .75, m = −.5, τ .2): MoCo's
+    queue within an image, and a bank of the slow network's keys, replaced at every visit, between images.
 
     Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
     clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own

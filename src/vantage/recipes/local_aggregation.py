@@ -22,7 +22,9 @@ def local_aggregation(size: int = 224) -> Run:
     A bank of momentum .5, clustered anew every epoch from the tenth on. Deviations: before that every image is a
     cluster of its own, which is instance discrimination against the nearest rows, where the paper warms up with
     noise-contrastive estimation; an image without a mate among its nearest does not count. The release clusters only
-    once where the batch divides the data set; here it goes on.
+    once where the batch divides the data set; here it goes on. The warm-up itself is a branch before this one, of
+    weight ByEpoch(Linear(1., 0., 1), every=10.), that has the bank, Remembered(), (Sample(4_096),) and NCE(.07); this
+    one then reads it by StoreOf(0), with weight ByEpoch(Linear(0., 1., 1), every=10.).
 
     Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4, as `instance_discrimination`.
     """
