@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from vantage import Data, Hardware, Monitoring, moco_v2, simclr
+from vantage import Data, Hardware, Monitoring, Run, moco_v2, ring_ir, ring_moco, simclr
 from vantage.encoders import BatchNorm, Momentum
 from vantage.errors import UserError
+from vantage.negatives import Ring, Rule
+from vantage.schedules import BetweenEpochs, Constant, FollowsLoss, Linear
 from vantage.trial import trial
 
 
@@ -48,3 +50,23 @@ def test_a_batch_without_negatives_is_refused() -> None:
     assert isinstance(queue.encoders, Momentum)
     encoder = replace(queue.encoders.encoder, normalisation=BatchNorm())
     trial(replace(queue, encoders=replace(queue.encoders, encoder=encoder)))  # a queue holds others
+
+
+def _with_rule(run: Run, *rules: Rule) -> Run:
+    branch = run.branches[0]
+    return replace(run, branches=(replace(branch, negatives=(*rules, *branch.negatives[len(rules) :])),))
+
+
+def test_a_share_that_will_be_none_is_refused_at_once() -> None:
+    run = ring_ir(32)
+    below = _with_rule(run, Ring(BetweenEpochs(Linear(1.0, -0.2, 100), steps_per_epoch=3)))
+    trial(below)  # the first step alone
+    trial(below, steps=240)  # ends before the line does
+    with pytest.raises(UserError, match=r"branch 0 cannot work: Ring.keep is -0.2 at step 599: a share must lie in"):
+        trial(below, steps=600)
+    with pytest.raises(UserError, match=r"Ring.drop is 1.5 at step 9"):
+        trial(_with_rule(ring_moco(32), Ring(Constant(0.5), Linear(0.1, 1.5, 8))), steps=10)
+    with pytest.raises(UserError, match=r"Ring.keep is -0.1 at step 9"):  # wherever the loss leads it
+        trial(_with_rule(run, Ring(FollowsLoss(1.0, -0.1))), steps=10)
+    for recipe in (ring_ir, ring_moco):
+        trial(recipe(32), steps=100_000)

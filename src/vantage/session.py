@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage import checkpoint, draws, processes, settings
 from vantage.data import Batch, Source
+from vantage.data.order import steps_in
 from vantage.encoders import EncoderNetwork
 from vantage.errors import UserError
 from vantage.feed import open_feed
@@ -42,7 +43,7 @@ class Session:
         """`progress` hears of (images, images in all) while they are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
-        trial(run)
+        trial(run, steps=run.epochs * steps_in(len(source), run.batch))
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]

@@ -1,4 +1,5 @@
-"""Every branch tried once on random vectors, so that what does not fit is refused before the first epoch."""
+"""Every branch tried on random vectors, at a run's first step and at its last, so that what does not fit is refused
+before the first epoch."""
 
 from dataclasses import replace
 
@@ -10,25 +11,37 @@ from vantage.branch import Branch, owners
 from vantage.encoders import SplitBatchNorm
 from vantage.errors import UserError
 from vantage.estimators import TableChoice
-from vantage.fitting import parts_of
+from vantage.fitting import everywhere, parts_of
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.run import Fits, Run
+from vantage.schedules import Adaptive, Constant
 
 __all__ = ["trial"]
 
 _IMAGES, _BATCH, _WIDTH = 64, 8, 16
 
 
-def trial(run: Run) -> None:
-    """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives."""
+def trial(run: Run, steps: int = 1) -> None:
+    """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives.
+
+    `steps` are the optimizer steps of the run. At the last one schedules have gone their way, and numbers that adapt
+    are taken where they may end; so a share that leaves [0, 1] in mid-training is refused at once.
+    """
     _check_groups(run)
     batch = min(_BATCH, run.batch // run.accumulate)
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
+        whole = replace(branch, memory=run.branches[owner].memory)
         try:
-            _try(replace(branch, memory=run.branches[owner].memory), batch)
+            _try(whole, batch, 0)
+            if steps > 1:
+                _try(everywhere(whole, _at_its_end), batch, steps - 1)
         except UserError as problem:
             raise UserError(f"branch {number} cannot work: {problem}") from problem
+
+
+def _at_its_end(part: object) -> object:
+    return Constant(part.end) if isinstance(part, Adaptive) else part
 
 
 def _check_groups(run: Run) -> None:
@@ -42,7 +55,7 @@ def _check_groups(run: Run) -> None:
             )
 
 
-def _try(branch: Branch, batch: int) -> None:
+def _try(branch: Branch, batch: int, step: int) -> None:
     assert not isinstance(branch.memory, StoreOf)
     memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
     store = memory.build(_IMAGES, _WIDTH)
@@ -55,7 +68,7 @@ def _try(branch: Branch, batch: int) -> None:
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
     remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
     keys = tuple(fresh[view] for view in branch.keys)
-    made = branch.contrast(query, keys, store.read(remembered), 0, estimator)
+    made = branch.contrast(query, keys, store.read(remembered), step, estimator)
     made.loss.backward()
     if not torch.isfinite(made.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {made.loss.item()}: check the temperature and the rules")
