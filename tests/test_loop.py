@@ -12,9 +12,10 @@ from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from small_runs import IMAGES, new_process, resume_in_process, small_run, train_in_process, write_images
+from small_runs import IMAGES, SIZE, new_process, resume_in_process, small_run, train_in_process, write_images
 from torch import Tensor
 
 import vantage
@@ -264,6 +265,22 @@ def test_knn_on_the_way_changes_nothing_but_the_log(place: str, tmp_path: Path):
     train(replace(run, monitoring=replace(run.monitoring, knn_every=1)), tmp_path / "probed")
     assert_equal(state(tmp_path / "plain"), state(tmp_path / "probed"))
     assert all(0 <= row["knn"] <= 100 for row in rows(tmp_path / "probed"))
+
+
+def test_knn_of_images_without_labels_is_refused_before_the_first_step(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    bare, ones = str(tmp_path / "bare.npz"), str(tmp_path / "ones.npz")
+    pixels = np.random.default_rng(0).integers(0, 256, (IMAGES, SIZE, SIZE, 3), np.uint8)
+    np.savez(bare, images=pixels)
+    np.savez(ones, images=pixels, labels=np.arange(IMAGES))
+    monkeypatch.setattr(Session, "__init__", lambda *_: pytest.fail("it must be told before anything is built"))
+    for place, told in ((bare, f"none of the {IMAGES} images has one"), (ones, "no class has two images")):
+        run = small_run("moco_v2", place, epochs=2)
+        with pytest.raises(UserError, match=f"monitoring.knn_every is 2, so .*{told}.*, or set it to 0"):
+            train(replace(run, monitoring=Monitoring(knn_every=2)), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+    with pytest.raises(pytest.fail.Exception):  # it is never asked for
+        train(replace(run, monitoring=Monitoring(knn_every=3)), tmp_path / "run")
 
 
 def test_the_environment_is_as_before(place: str, tmp_path: Path):

@@ -18,7 +18,7 @@ from vantage.errors import UserError
 from vantage.feed import open_images
 from vantage.first_rows import begin
 from vantage.monitor import warning
-from vantage.probe import knn_so_far
+from vantage.probe import check_labels, knn_so_far
 from vantage.progress import QuietTeller, Teller, counting
 from vantage.record import Metrics, provenance, read_provenance, write_json
 from vantage.run import Run, refuse_conflicts
@@ -80,6 +80,7 @@ def _go(run: Run, folder: Path, found: Path | None, teller: Teller, resumed: boo
     fabric, run = launch(run, teller)
     source, told = open_images(run.data, progress=None)
     teller.line(told)
+    check_labels(run, source)  # not at the first validation, which would lose the epoch before it
     with counting(teller, "decoding images") as progress:
         session = Session(run, fabric, source, progress)
     _introduce(run, folder, source, resumed)  # only now: what is refused leaves no folder behind that would hold a run

@@ -4,15 +4,29 @@ import torch
 
 from vantage.data import Source
 from vantage.embedding import Work, embed, in_evaluation
+from vantage.errors import UserError
 from vantage.evaluate import KNN, accuracy, held_out
 from vantage.evaluate.labelled import with_labels
 from vantage.learner import Learner
 from vantage.run import Run
 from vantage.trained import Trained, backbone_of, evaluation_view
 
-__all__ = ["knn_so_far"]
+__all__ = ["check_labels", "knn_so_far"]
 
 _SHARE = 0.1
+
+
+def check_labels(run: Run, source: Source) -> None:
+    """Raises `UserError` where `knn_so_far` will be asked for, but the images have no labels to measure it by."""
+    if not 0 < run.monitoring.knn_every <= run.epochs:
+        return
+    try:
+        held_out(with_labels(source)[1], _SHARE, run.seed)
+    except UserError as problem:
+        every = run.monitoring.knn_every
+        raise UserError(
+            f"monitoring.knn_every is {every}, so training measures kNN accuracy: {problem}, or set it to 0"
+        ) from problem
 
 
 def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device) -> float:
