@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import shrunken
+import small_runs
 import synthetic
 import torch
 import torch.distributed as dist
@@ -17,9 +18,13 @@ from vantage import processes
 from vantage.branch import Branch
 from vantage.encoders import BatchNorm, Normalisation, SplitBatchNorm
 from vantage.estimators import InfoNCE
+from vantage.feed import open_images
+from vantage.first_rows import begin
+from vantage.learner import Learner
 from vantage.memory import Queue
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
+from vantage.progress import QuietTeller
 from vantage.recipes import RECIPES, ring_moco
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
@@ -91,6 +96,31 @@ def gathering(folder: Path) -> None:
     told["gradient"], told["other"] = rows.grad, other.grad
     told["loss"], told["query"] = uneven(processes.own_rows)
     torch.save(told, folder / f"{rank}.pt")
+
+
+BEGINNING = ("interclr", "interclr_moco", "everything")
+"""Recipes whose bank begins with what the untrained network makes of every image."""
+
+
+def stores_begun(place: str) -> dict[str, Any]:
+    """The stores of these recipes after their beginning. The networks of processes but the first are off, so that they
+    hold the same only if they are told."""
+    told = {}
+    for recipe in BEGINNING:
+        run = small_runs.small_run(recipe, place)
+        torch.manual_seed(0)
+        learner = Learner(run.encoders, run.branches, small_runs.IMAGES, run.seed)
+        with torch.no_grad():
+            for parameter in learner.networks.parameters():
+                parameter.add_(0.1 * processes.rank())
+        begin(learner, run, open_images(run.data)[0], QuietTeller())
+        told[recipe] = learner.stores.state_dict()
+    return told
+
+
+def beginning(folder: Path) -> None:
+    """The same on this rank."""
+    torch.save(stores_begun(str(folder / "images.npz")), folder / f"{processes.rank()}.pt")
 
 
 @dataclass(frozen=True)

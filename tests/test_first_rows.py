@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import ranks
 import torch
 from small_runs import IMAGES, small_run, write_images
 from torch.nn.functional import normalize
@@ -37,6 +38,25 @@ def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tm
         features = encoder.get_submodule("head")(encoder.get_submodule("backbone")(view.finish(images)))
     assert_close(store.vector, normalize(features, dim=1), rtol=0, atol=1e-5)
     assert store.label.unique().numel() == store.choice.clusters and not store.waits
+
+
+@pytest.mark.slow
+def test_two_processes_begin_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit by bit: the first encodes, the other adds nothing of its own network."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    place, threads = write_images(tmp_path / "images.npz"), torch.get_num_threads()
+    torch.set_num_threads(1)  # as each process has
+    try:
+        one = ranks.stores_begun(place)
+    finally:
+        torch.set_num_threads(threads)
+    two = ranks.spawn(ranks.beginning, tmp_path)
+    for recipe in ranks.BEGINNING:
+        begun = [name for name in one[recipe] if name.endswith(".begun")]
+        assert len(begun) == 1 and bool(one[recipe][begun[0]])
+        for told in two:
+            assert told[recipe].keys() == one[recipe].keys()
+            assert [name for name, value in one[recipe].items() if not torch.equal(told[recipe][name], value)] == []
 
 
 def test_a_run_begins_once_and_goes_on_with_the_same_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
