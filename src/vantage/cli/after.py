@@ -1,6 +1,7 @@
 """What is done with a run: `embed`, `evaluate`, `export`; and `demo`, which does it all."""
 
 import inspect
+import re
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from vantage.cli.console import Voice, columns
 from vantage.cli.detecting import DETECTING
 from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
-from vantage.cli.protocols import protocols
+from vantage.cli.protocols import protocols, spoken
 from vantage.cli.results import kept_or_out, tell
 from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.suggestions import did_you_mean
@@ -139,7 +140,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
         )
     protocol: Any = kinds[words[0]]()
     fields = tuple(leaves(protocol))
-    command = Command(f"vantage evaluate {words[0]}", type(protocol).__doc__ or "", dict(headings(protocol)))
+    command = Command(f"vantage evaluate {words[0]}", spoken(type(protocol)), dict(headings(protocol)))
     parsed = parse(command, (*options(Evaluation, ("run",)), *fields), words[1:])
     asked = parsed.values
     protocol = type(protocol)(**{leaf.path: asked[leaf.path] for leaf in fields})
@@ -159,7 +160,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
         work=work_of(asked, voice),
         out=out,
     )
-    tell(result, voice)
+    tell(result, voice, asked["run"], out)
     return 0
 
 
@@ -171,17 +172,18 @@ def _tell_protocols(voice: Voice) -> None:
     """Every protocol in a line or two."""
     voice.result(inspect.cleandoc(evaluate.__doc__ or "") + "\n")
     known = protocols()
-    about = {name: _first_line(kind) for name, kind in (*known.items(), *_OTHER_IMAGES.items())}
+    about = {name: _in_short(kind) for name, kind in (*known.items(), *_OTHER_IMAGES.items())}
     about |= {name: f"Short for {kind.name}." for name, kind in known.items() if kind.name != name}  # pyright: ignore
     for name, told in about.items():
         voice.result(textwrap.fill(f"{name:<19}{told}", columns(), subsequent_indent=" " * 19, break_on_hyphens=False))
     voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
 
 
-def _first_line(kind: object) -> str:
-    """What a protocol is, in a line."""
-    words = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
-    return words if len(words) < 100 else words[:97].rsplit(" ", 1)[0] + " …"
+def _in_short(kind: object) -> str:
+    """What a protocol is, in a sentence without its sources."""
+    words = re.sub(r" \([^()]*arXiv[^()]*\)", "", " ".join(spoken(kind).split("\n\n")[0].split()))
+    sentence = re.split(r"(?<=[.;]) ", words)[0]
+    return sentence.rstrip(".;") + "."
 
 
 def export(words: list[str], voice: Voice) -> int:

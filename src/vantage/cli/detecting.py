@@ -71,7 +71,7 @@ def _detect(name: str, words: list[str], voice: Voice) -> int:
     voice.note(
         f"{details['steps']:,} steps; {details['training images left out']} training images have nothing to find"
     )
-    tell(result, voice)
+    tell(result, voice, asked["run"], out)
     return 0
 
 

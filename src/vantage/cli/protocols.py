@@ -1,5 +1,6 @@
 """Protocols as the words of a verb name them: with their defaults, or with the settings of a result."""
 
+import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,18 @@ __all__ = [
     "protocol_named",
     "protocols",
     "settings_of",
+    "spoken",
     "with_settings",
 ]
+
+
+def spoken(kind: object) -> str:
+    """What a protocol is, as its docstring has it, in the words of the command line."""
+    words = inspect.getdoc(kind) or ""
+    for name, each in protocols().items():
+        if name == getattr(each, "name", name):
+            words = words.replace(f"`{each.__name__}`", name)
+    return words.replace("Raises `UserError` for ", "Refuses ").replace("Raises `UserError` where ", "Refuses where ")
 
 
 def protocols() -> dict[str, type]:

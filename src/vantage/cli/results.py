@@ -57,11 +57,14 @@ def check_folder(out: Path) -> Path:
     return out
 
 
-def tell(result: "Result", voice: Voice, test_images: str = "test images") -> None:
-    """By which protocol a run was judged, on which images, and what came out."""
+def tell(result: "Result", voice: Voice, run: str, out: Path | None = None, test_images: str = "test images") -> None:
+    """By which protocol a run was judged, on which images, what came out, and in which file it is kept."""
+    from vantage.evaluate.evaluation import place_of
+
     voice.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():
         voice.result(line)
+    voice.note(f"kept in {place_of(result, Path(run), out)}")
 
 
 def _check_writable(asked: str, folder: Path, instead: str) -> None:

@@ -65,7 +65,7 @@ def retrieval(words: list[str], voice: Voice) -> int:
     found = neighbours(trained, train, test, asked["k"], work)
     if found.right is not None:
         result = evaluate(run, protocol, data, given, baselines=asked["baselines"], network=asked["network"], work=work)
-        tell(result, voice, "images looked up")
+        tell(result, voice, asked["run"], test_images="images looked up")
         title = f"{result.lines()[0]}, among {len(train):,}"
     else:
         voice.note("without labels in both sets there is no precision, and the picture has no frames")

@@ -6,6 +6,7 @@ from pathlib import Path
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options
+from vantage.cli.protocols import spoken
 from vantage.cli.results import kept_or_out, tell
 from vantage.cores import CORES
 from vantage.errors import UserError
@@ -53,7 +54,7 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
     from vantage.evaluate.segmentation import Segmentation
 
     fields = tuple(leaves(Segmentation()))
-    command = Command("vantage evaluate segmentation", Segmentation.__doc__ or "", dict(headings(Segmentation())))
+    command = Command("vantage evaluate segmentation", spoken(Segmentation), dict(headings(Segmentation())))
     asked = parse(command, (*options(Segmenting, ("run",)), *fields), words).values
     protocol = Segmentation(**{leaf.path: asked[leaf.path] for leaf in fields})
     from vantage.data.masked import open_masked
@@ -73,7 +74,7 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
         work=work_of(asked, voice),
         out=out,
     )
-    tell(result, voice)
+    tell(result, voice, asked["run"], out)
     each = next(iter(result.outcomes.values())).details["IoU"]
     voice.notes("IoU of each class", [(name, "none" if it is None else f"{it:.1f} %") for name, it in each.items()])
     return 0

@@ -26,6 +26,7 @@ __all__ = [
     "keep",
     "labelled_task",
     "parted",
+    "place_of",
     "result_of",
     "split",
     "with_baselines",
@@ -133,9 +134,13 @@ def judged(task: Task, encoders: Sequence[Trained], work: Work) -> Result:
 
 def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
     """Write a result as JSON, to `out` or under `run_folder`/evaluations; the same evaluation replaces its file."""
-    target = out or run_folder / "evaluations" / file_name(result)
-    write_result(target, json.dumps(asdict(result), indent=1), "the result")
+    write_result(place_of(result, run_folder, out), json.dumps(asdict(result), indent=1), "the result")
     return result
+
+
+def place_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
+    """The file that a result is kept in."""
+    return out or run_folder / "evaluations" / file_name(result)
 
 
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:

@@ -123,8 +123,8 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
     known = (label >= 0).nonzero().squeeze(1)
     if not len(known):
         raise UserError(
-            f"an evaluation needs labels, but none of the {len(source)} images has one: put each class in a folder"
-            " of its own, or name the classes in a list file"
+            f"an evaluation needs labels, but none of the {len(source)} images has one: put each of two or more"
+            " classes in a folder of its own, or name the classes in a list file"
         )
     return (source, label) if len(known) == len(label) else (Subset(source, known), label[known])
 

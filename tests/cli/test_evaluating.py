@@ -1,0 +1,52 @@
+"""What `vantage evaluate` tells of its protocols, and where it keeps what came out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import images, kept_run, tiny_run
+
+from vantage.cli import main
+from vantage.evaluate import PROTOCOLS
+
+
+def test_every_protocol_is_told_in_a_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "\u2026" not in told and "`" not in told and "arXiv" not in told
+    listed = [line.split()[0] for line in told.split("\n\n")[2].splitlines() if not line.startswith(" ")]
+    assert [kind.name for kind in PROTOCOLS] == listed[: len(PROTOCOLS)] and "transfer" in listed
+    assert "As lowshot, with C chosen without test labels" in told
+
+
+@pytest.mark.parametrize("name", [*(kind.name for kind in PROTOCOLS), "segmentation"])
+def test_help_speaks_of_protocols_by_their_words(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", name, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "UserError" not in told and not [kind for kind in PROTOCOLS if f"`{kind.__name__}`" in told]
+    assert name != "linear-places" or "As linear-multi, but" in " ".join(told.split()) and "Refuses a backbone" in told
+
+
+def test_it_tells_where_the_result_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    kept_run(tmp_path / "run", tiny_run())
+    source = images(12, 0)
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(12)])
+    np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(12) % 3)
+    words = ["--import", "tiny", "evaluate", "knn", str(tmp_path / "run"), "--data", str(tmp_path / "images.npz")]
+    for more in ([], ["--out", str(tmp_path / "result.json")]):
+        assert main([*words, "--k", "3", *more]) == 0
+        (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kept in ")]
+        assert json.loads(Path(told.removeprefix("kept in ")).read_text())["protocol"] == "knn"
+        assert told.endswith("/result.json") == bool(more)
+
+
+def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept_run(tmp_path / "run", tiny_run())
+    np.savez(tmp_path / "images.npz", images=np.zeros((6, 8, 8, 3), np.uint8))
+    words = ["evaluate", "knn", str(tmp_path / "run"), "--data", str(tmp_path / "images.npz"), "--k", "2"]
+    assert main(["--import", "tiny", *words]) == 2
+    assert "put each of two or more classes in a folder of its own" in capsys.readouterr().err
