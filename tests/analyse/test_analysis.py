@@ -153,7 +153,6 @@ def test_a_mistake_is_told_in_a_few_lines(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--help", "similarity, band, labels, false-negatives"),
         ("similarity --help", "--augmentations INT"),
         ("band --help", "--images INT"),
         ("trained-toy --help", "--learning-rate FLOAT"),
@@ -176,3 +175,12 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
     assert json.loads(done.table_file.read_text())["rows"] == done.findings.table() != []
     assert done.table_file.name == f"{analysis.name}.json" and done.picture_file.name == f"{analysis.name}.png"
     assert matplotlib.image.imread(done.picture_file).std() > 0.01
+
+
+def test_help_tells_what_each_kind_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyse", "--help"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    kinds = "similarity band labels false-negatives optimal-toy trained-toy spread-toy".split()
+    lines = {word: line for line in told if (word := line.strip().partition(":")[0]) in kinds}
+    assert list(lines) == kinds and all(len(line) > 40 for line in lines.values())
+    assert "Bias and variances of NCE and CNCE against the number of negatives k" in lines["spread-toy"]

@@ -9,6 +9,7 @@ from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
 from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
+from vantage.cli.listing import first_line
 from vantage.cli.results import check_folder
 from vantage.cli.suggestions import did_you_mean
 from vantage.cli.sweeping import views
@@ -56,13 +57,14 @@ class Keeping:
 def analyse(words: list[str], voice: Voice) -> int:
     """Table and picture of what runs have learned: vantage analyse similarity RUN [RUN …] --data PATH.
 
-    Kinds: KINDS. Toys, whose truth is known, need neither runs nor images: vantage analyse TOY. Toys: TOYS.
+    Toys, whose truth is known, need neither runs nor images: vantage analyse spread-toy.
     What a parameter of the views does, in runs of its own: vantage analyse views SWEEP --data PATH --out FOLDER.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            told = inspect.cleandoc(analyse.__doc__ or "").replace("KINDS", ", ".join(_kinds()))
-            voice.result(told.replace("TOYS", ", ".join(_toys())))
+            voice.result(inspect.cleandoc(analyse.__doc__ or ""))
+            for title, found in (("kinds", _kinds()), ("toys", _toys())):
+                voice.results(f"\n{title}", [(name, first_line(kind)) for name, kind in found.items()])
             voice.result("\nvantage analyse KIND --help tells the fields of one.")
             return 0
         raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")

@@ -69,6 +69,6 @@ def find_recipe(name: str, voice: Voice) -> "Callable[[int], Run]":
     return known[plain]
 
 
-def first_line(recipe: "Callable[[int], Run]") -> str:
-    """The first paragraph of a recipe's text, as one line."""
-    return " ".join((inspect.getdoc(recipe) or "").partition("\n\n")[0].split())
+def first_line(told: object) -> str:
+    """The first paragraph of the text of a recipe, or of another part, as one line."""
+    return " ".join((inspect.getdoc(told) or "").partition("\n\n")[0].split())
