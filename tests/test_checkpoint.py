@@ -124,6 +124,17 @@ def test_no_file_of_a_checkpoint_is_a_pickle(tmp_path: Path):
     assert "pickle" not in vars(checkpoint) and "torch.load" not in Path(checkpoint.__file__).read_text()
 
 
+def test_what_does_not_fit_is_told_by_kind_and_example(tmp_path: Path):
+    small, other = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2)), nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    with pytest.raises(UserError, match="does not fit the settings of its run") as problem:
+        checkpoint.fill(other, small.state_dict(), tmp_path)
+    told = str(problem.value)
+    assert "3 tensors are missing in it, such as 1.running_mean; 4 are of another shape, such as 0.weight" in told
+    assert told.endswith("0.weight: (2, 3) and not (4, 3)")
+    with pytest.raises(UserError, match="2 tensors of it have no place, such as 1.weight$"):
+        checkpoint.fill(nn.Sequential(nn.Linear(3, 2)), small.state_dict(), tmp_path)
+
+
 def test_a_network_is_loaded_strictly(tmp_path: Path):
     network, other = nn.Linear(4, 3), nn.Linear(4, 3)
     state = {f"networks.{name}": value for name, value in network.state_dict().items()}

@@ -104,10 +104,25 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
     try:
         module.load_state_dict(state)
     except RuntimeError as problem:
-        first = " ".join(str(problem).split())[:300]
+        apart = _differing(module.state_dict(), state) or " ".join(str(problem).split())[:300]
         raise UserError(
-            f"{checkpoint} does not fit the settings of its run (another architecture or data set): {first}"
+            f"{checkpoint} does not fit the settings of its run (another architecture or data set): {apart}"
         ) from problem
+
+
+def _differing(wanted: dict[str, Tensor], found: dict[str, Tensor]) -> str:
+    """How two states differ, with an example of each kind."""
+    lacking, over = [name for name in wanted if name not in found], [name for name in found if name not in wanted]
+    other = [name for name in wanted if name in found and wanted[name].shape != found[name].shape]
+    told = [
+        f"{len(names)} tensors {words}, such as {names[0]}"
+        for names, words in ((lacking, "are missing in it"), (over, "of it have no place"))
+        if names
+    ]
+    if other:
+        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (found, wanted))
+        told.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
+    return "; ".join(told)
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
