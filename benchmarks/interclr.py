@@ -5,7 +5,7 @@
 Semi-hard: k negatives drawn from the tenth of the bank most similar to each query, of other clusters; log-sum-exp of
 their logits, forward and backward to the query. *released* repeats the operations of the published script, its own code
 is not used: all similarities, top-k, draws without replacement, redrawn while one has the query's label, a fetch of
-queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Sample(k, replacement=False))`;
+queries × k × width, a product. *exact* is `(OtherClusters(), Hardest(Share(.1)), Distinct(k))`;
 *subset* is `(Subset(10 k), OtherClusters(), Hardest(Share(.1)))`. *two products with the bank* and *with the subset*
 are limits: every cosine that is looked at, and a sum of as many rows for the gradient. "gradient error" compares
 *exact* and *subset* with the table of all scores, for four queries and the same draws.
@@ -39,7 +39,7 @@ from torch import Tensor
 from vantage.draws import query_seeds
 from vantage.members import Members
 from vantage.memory.clustering import Clustering
-from vantage.negatives import Hardest, OtherClusters, Rule, Sample, Share, Subset
+from vantage.negatives import Distinct, Hardest, OtherClusters, Rule, Share, Subset
 from vantage.partition import log_partition, table
 from vantage.positives import ClusterMate
 from vantage.records import Keys
@@ -120,7 +120,7 @@ def released(size: Size) -> Step:
 
 def exact(size: Size) -> tuple[Rule, ...]:
     """Drawn from the tenth, for each query by itself."""
-    return OtherClusters(), TENTH, Sample(size.negatives, replacement=False)
+    return OtherClusters(), TENTH, Distinct(size.negatives)
 
 
 def subset(size: Size) -> tuple[Rule, ...]:

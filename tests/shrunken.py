@@ -14,7 +14,7 @@ from vantage.branch import owners
 from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
 from vantage.learner import Learner
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank, StoreOf
-from vantage.negatives import Ball, Count, Hardest, OtherClusters, OtherImages, OwnCluster, Ring, Sample, Share, Subset
+from vantage.negatives import Ball, Count, Draw, Hardest, OtherClusters, OtherImages, OwnCluster, Ring, Share, Subset
 from vantage.positives import NearMates
 from vantage.run import Run
 from vantage.schedules import Constant, Linear
@@ -104,7 +104,7 @@ def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
         rules = []
         for rule in branch.negatives:
             match rule:
-                case Sample():
+                case Draw():
                     rules.append(replace(rule, count=7))
                 case Subset():
                     rules.append(replace(rule, count=20))

@@ -16,7 +16,7 @@ from vantage.branch import Branch, owners
 from vantage.draws import mix
 from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ClusteredStore
-from vantage.negatives import Count, Easiest, Hardest, OtherClusters, Rule, Sample, Share, Subset
+from vantage.negatives import Count, Distinct, Easiest, Hardest, OtherClusters, Rule, Sample, Share, Subset
 from vantage.partition import negatives_of
 from vantage.recipes.interclr import interclr, interclr_moco
 from vantage.recipes.local_aggregation import local_aggregation
@@ -143,8 +143,8 @@ def test_24_hard_lies_in_the_semi_hard_pool_and_semi_easy_below_its_threshold(se
         kept(chosen((OtherClusters(), *rules), seed)[0])
         for rules in (
             (Hardest(Count(2)),),
-            (Hardest(tenth), Sample(2, replacement=False)),
-            (Easiest(tenth), Sample(2, replacement=False)),
+            (Hardest(tenth), Distinct(2)),
+            (Easiest(tenth), Distinct(2)),
             (Easiest(tenth),),
         )
     )
@@ -161,7 +161,7 @@ def test_24_as_many_draws_as_the_pool_has_leave_no_chance():
     tenth = Hardest(Share(Constant(0.1)))
     all_of_it, one, other = (
         kept(chosen((OtherClusters(), tenth, *rules), 5)[0])
-        for rules in ((), (Sample(60, False, salt=1),), (Sample(60, False, salt=2),))
+        for rules in ((), (Distinct(60, salt=1),), (Distinct(60, salt=2),))
     )
     assert all_of_it == one == other
 

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.positives import ClusterMate, ClusterMates, NearMates, Positives, nearest
+from vantage.positives import ClusterMate, ClusterMates, NearMates, OtherMate, Positives, nearest
 from vantage.records import Keys, Scores
 
 
@@ -37,20 +37,20 @@ def joined(pool: Keys, image: int) -> list[int]:
     return [j for j in range(len(pool)) if any(a == b for a, b in zip(label[j], label[image], strict=True))]
 
 
-@pytest.mark.parametrize("own_row", [True, False])
-def test_a_mate_is_uniform_over_the_cluster(own_row: bool):
+@pytest.mark.parametrize("part", [ClusterMate(), OtherMate()])
+def test_a_mate_is_uniform_over_the_cluster(part: ClusterMate | OtherMate):
     pool = bank([4, 0, 4, 7, 4, 4, 0])
-    found = ClusterMate(own_row)(asking(pool, [2] * 4000), (), pool, 0)
+    found = part(asking(pool, [2] * 4000), (), pool, 0)
     times = found.key.flatten().bincount(minlength=7)
-    members = [0, 2, 4, 5] if own_row else [0, 4, 5]
+    members = [0, 2, 4, 5] if part == ClusterMate() else [0, 4, 5]
     assert found.keep.all() and times.sum() == times[members].sum()
     assert chisquare(times[members].numpy()).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("own_row", [True, False])
-def test_an_image_alone_has_its_own_row(own_row: bool):
+@pytest.mark.parametrize("part", [ClusterMate(), OtherMate()])
+def test_an_image_alone_has_its_own_row(part: ClusterMate | OtherMate):
     pool = bank([3, 1, 2, 0])
-    assert ClusterMate(own_row)(asking(pool, [2, 0, 1]), (), pool, 0).key.tolist() == [[2], [0], [1]]
+    assert part(asking(pool, [2, 0, 1]), (), pool, 0).key.tolist() == [[2], [0], [1]]
 
 
 def test_a_mate_is_drawn_by_the_seed_alone():
@@ -63,7 +63,7 @@ def test_a_mate_is_drawn_by_the_seed_alone():
 
 def test_with_several_clusterings_each_is_as_likely():
     pool = bank(torch.tensor([[0, 5], [0, 6], [1, 5], [2, 5], [2, 5]]))
-    times = ClusterMate(own_row=False)(asking(pool, [0] * 6000), (), pool, 0).key.flatten().bincount(minlength=5)
+    times = OtherMate()(asking(pool, [0] * 6000), (), pool, 0).key.flatten().bincount(minlength=5)
     assert times[0] == 0
     assert chisquare(times[1:].numpy(), [3000, 1000, 1000, 1000]).pvalue > 1e-3
 

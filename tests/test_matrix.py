@@ -5,6 +5,7 @@ pairs and triples of rules are those of the recipes.
 """
 
 import dataclasses
+import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -57,6 +58,7 @@ from vantage.negatives import (
     AbsoluteRing,
     Ball,
     Count,
+    Distinct,
     Easiest,
     Hardest,
     OtherClusters,
@@ -75,6 +77,7 @@ from vantage.positives import (
     FixedViews,
     NearMates,
     Neighbours,
+    OtherMate,
     OtherViews,
     Positives,
     Remembered,
@@ -102,7 +105,7 @@ POSITIVES: tuple[Positives, ...] = (
     FixedViews(),
     Remembered(),
     ClusterMate(),
-    ClusterMate(own_row=False),
+    OtherMate(),
     ClusterMates(most=3),
     NearMates(1),  # often none of the cluster is so near
     NearMates(6),
@@ -114,7 +117,7 @@ ALONE: tuple[Rule, ...] = (
     OtherClusters(),
     OwnCluster(),
     Sample(7),
-    Sample(3, replacement=False),
+    Distinct(3),
     Subset(6),
     Ring(Constant(0.5), Constant(0.3)),
     AbsoluteRing(Constant(0.6), Constant(0.2)),
@@ -159,7 +162,8 @@ def rules() -> tuple[tuple[Rule, ...], ...]:
 def exported(module: ModuleType) -> set[type]:
     """The choices that a module offers: its dataclasses."""
     named = (getattr(module, name) for name in module.__all__)
-    return {found for found in named if dataclasses.is_dataclass(found) and isinstance(found, type)}
+    dataclass = {found for found in named if dataclasses.is_dataclass(found) and isinstance(found, type)}
+    return {found for found in dataclass if not inspect.isabstract(found)}
 
 
 def kinds(part: object) -> Iterator[type]:
@@ -178,7 +182,7 @@ def of_images(first: Memory) -> bool:
 def is_refused(first: Memory, positive: Positives, several: tuple[Rule, ...]) -> bool:
     """What ought to be refused: who asks for clusters or for rows of images that the memory does not keep."""
     clustered = isinstance(first, ClusteredBank | ReclusteredBank)
-    asks_clusters = isinstance(positive, ClusterMate | ClusterMates | NearMates)
+    asks_clusters = isinstance(positive, ClusterMate | OtherMate | ClusterMates | NearMates)
     asks_clusters |= any(isinstance(rule, OtherClusters | OwnCluster) for rule in several)
     asks_row = isinstance(positive.own if isinstance(positive, Neighbours) else positive, Remembered)
     return (asks_clusters and not clustered) or (asks_row and not of_images(first))

@@ -5,6 +5,7 @@ fails `test_every_rule_is_in_the_contract`.
 """
 
 from dataclasses import fields, is_dataclass, replace
+from inspect import isabstract
 
 import pytest
 import synthetic
@@ -21,6 +22,8 @@ from vantage.negatives import (
     AbsoluteRing,
     Ball,
     Count,
+    Distinct,
+    Draw,
     Easiest,
     Hardest,
     OtherClusters,
@@ -44,7 +47,7 @@ CONTRACT: tuple[Rule, ...] = (
     Sample(1),
     Sample(5),
     Sample(3, salt=2),
-    Sample(4, replacement=False),
+    Distinct(4),
     Subset(8),
     Subset(3, salt=1),
     Ring(),
@@ -58,7 +61,7 @@ CONTRACT: tuple[Rule, ...] = (
 )
 """At least one instance of every rule."""
 
-RANDOM = (Sample, Subset)
+RANDOM = (Draw, Subset)
 """Kinds that draw: independent of the order of keys in law only."""
 
 SIZES = {
@@ -89,7 +92,7 @@ def pairs(scores: Scores, row: int) -> list[int]:
 
 def test_every_rule_is_in_the_contract():
     public = {getattr(negatives, name) for name in negatives.__all__}
-    kinds = {part for part in public if is_dataclass(part) and issubclass(part, Rule)}
+    kinds = {part for part in public if is_dataclass(part) and issubclass(part, Rule) and not isabstract(part)}
     assert kinds, "the module exports no rule"
     assert kinds == {type(rule) for rule in CONTRACT}
 
@@ -245,7 +248,7 @@ def test_one_cluster_for_all_leaves_no_negative_and_ends():
         replace(k, cluster=torch.zeros_like(k.image)[:, None])
         for k in (synthetic.keys(3, 3, 0), synthetic.keys(9, 3, 1))
     )
-    for rules in ((OtherClusters(),), (OtherClusters(), Sample(4, replacement=False)), (OtherClusters(), Sample(4))):
+    for rules in ((OtherClusters(),), (OtherClusters(), Distinct(4)), (OtherClusters(), Sample(4))):
         assert not negatives_of(query, keys, rules, 0).keep.any()
 
 
@@ -256,7 +259,7 @@ def test_rules_of_clusters_name_what_is_missing(rule: Rule):
         rule(score(query, keys), query, keys, 0)
 
 
-def drawn(rule: Sample, keep: Tensor, count: int = 4000) -> Tensor:
+def drawn(rule: Draw, keep: Tensor, count: int = 4000) -> Tensor:
     """How often each column is drawn by many queries."""
     query = Keys(torch.zeros(count, 1), torch.arange(count), seed=synthetic.query_seeds(9, 1, torch.arange(count)))
     keys = Keys(torch.zeros(len(keep), 1), torch.arange(len(keep)))
@@ -266,16 +269,16 @@ def drawn(rule: Sample, keep: Tensor, count: int = 4000) -> Tensor:
     return after.key
 
 
-@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize("kind", [Sample, Distinct])
 @pytest.mark.parametrize("some", [True, False])
-def test_sample_is_uniform_over_what_is_left(replacement: bool, some: bool):
+def test_sample_is_uniform_over_what_is_left(kind: type[Draw], some: bool):
     keep = torch.tensor([True, not some, True, True, not some, True, True])
-    found = drawn(Sample(3, replacement), keep)
+    found = drawn(kind(3), keep)
     times = found.flatten().bincount(minlength=7)
     assert (times[~keep] == 0).all()
     assert chisquare(times[keep].numpy()).pvalue > 1e-3
     repeats = (found[:, :, None] == found[:, None, :]).sum((1, 2)) > 3
-    if replacement:
+    if kind is Sample:
         left = int(keep.sum())
         expected = 1 - (1 - 1 / left) * (1 - 2 / left)
         assert abs(float(repeats.double().mean()) - expected) < 0.04
@@ -283,12 +286,12 @@ def test_sample_is_uniform_over_what_is_left(replacement: bool, some: bool):
         assert not repeats.any()
 
 
-@pytest.mark.parametrize("replacement", [True, False])
-def test_sample_does_not_care_for_key_order_in_law(replacement: bool):
+@pytest.mark.parametrize("kind", [Sample, Distinct])
+def test_sample_does_not_care_for_key_order_in_law(kind: type[Draw]):
     """Which key a column is has no influence: each kept key is as likely wherever it stands."""
     keep = torch.tensor([True, True, False, True, True])
-    times = drawn(Sample(2, replacement), keep).flatten().bincount(minlength=5)
-    turned = drawn(Sample(2, replacement, salt=1), keep.flip(0)).flatten().bincount(minlength=5).flip(0)
+    times = drawn(kind(2), keep).flatten().bincount(minlength=5)
+    turned = drawn(kind(2, salt=1), keep.flip(0)).flatten().bincount(minlength=5).flip(0)
     both = torch.stack([times[keep], turned[keep]]).double()
     expected = both.sum(0) / 2
     assert float(((both - expected) ** 2 / expected).sum()) < 16.3  # chi-square of 3 degrees of freedom, p = .001
@@ -297,16 +300,16 @@ def test_sample_does_not_care_for_key_order_in_law(replacement: bool):
 def test_distinct_sample_takes_all_where_there_are_too_few():
     before, query, keys = scene(4, 6, 6, seed=0)
     keep = torch.tensor([[True] * 2 + [False] * 4] * 4)
-    after = Sample(4, replacement=False)(before.only(keep), query, keys, 0)
+    after = Distinct(4)(before.only(keep), query, keys, 0)
     assert [sorted(pairs(after, row)) for row in range(4)] == [[0, 1]] * 4
-    assert Sample(9, replacement=False)(before, query, keys, 0).key.sort(1).values.tolist() == [list(range(6))] * 4
+    assert Distinct(9)(before, query, keys, 0).key.sort(1).values.tolist() == [list(range(6))] * 4
 
 
 def test_sample_of_nothing_is_nothing():
     before, query, keys = scene(2, 5, 5, seed=0)
     nothing = before.only(torch.zeros(2, 5, dtype=torch.bool))
-    for replacement in (True, False):
-        assert not Sample(3, replacement)(nothing, query, keys, 0).keep.any()
+    for kind in (Sample, Distinct):
+        assert not kind(3)(nothing, query, keys, 0).keep.any()
 
 
 def test_the_step_and_the_salt_change_the_draw():
@@ -324,14 +327,16 @@ def test_the_step_and_the_salt_change_the_draw():
 def test_sample_refuses_to_draw_nothing():
     with pytest.raises(UserError, match="at least 1"):
         Sample(0)
+    with pytest.raises(UserError, match=r"Distinct\(count=0\)"):
+        Distinct(0)
     with pytest.raises(UserError, match="no share"):
         Sample(5, share=0.0)
 
 
 @given(images=st.integers(2, 2_000_000), count=st.integers(1, 70_000))
 def test_a_fitted_sample_never_grows(images: int, count: int):
-    fitted = Sample(count, replacement=False, salt=3).fit(images, 256)
+    fitted = Distinct(count, salt=3).fit(images, 256)
     assert 1 <= fitted.count <= min(count, max(images, 1))
-    assert (fitted.replacement, fitted.salt) == (False, 3)
+    assert isinstance(fitted, Distinct) and fitted.salt == 3
     assert fitted.count == count or fitted.count >= min(256, images)
     assert Sample(16_384, share=0.0128).fit(50_000, 256).count == 640

@@ -11,7 +11,7 @@ from references import losses as reference
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage.negatives import OtherImages, Rule, Sample
+from vantage.negatives import Distinct, OtherImages, Rule, Sample
 from vantage.partition import log_partition, negatives_of, streaming, table
 from vantage.records import Keys, Scores
 
@@ -96,11 +96,11 @@ def test_rules_that_draw_or_look_equal_the_naive_sum(queries, pool, images, seed
     keys = Keys(keys.vector.detach(), keys.image) if frozen else keys
     for rules in (
         (Sample(5),),
-        (Sample(3, replacement=False),),
+        (Distinct(3),),
         (OtherImages(), Sample(4)),
         (Sample(4), OtherImages()),
         (Positive(), OtherImages()),
-        (OtherImages(), Sample(9, replacement=False), Positive(), Sample(4, salt=1)),
+        (OtherImages(), Distinct(9), Positive(), Sample(4, salt=1)),
     ):
         agree(table(query, keys, rules, 0.1, 0, budget), naive(query, keys, rules, 0.1), *inputs)
 

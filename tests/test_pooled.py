@@ -16,6 +16,8 @@ from vantage.negatives import (
     AbsoluteRing,
     BandRule,
     Count,
+    Distinct,
+    Draw,
     Easiest,
     Hardest,
     OtherClusters,
@@ -37,7 +39,7 @@ BANDS: tuple[BandRule, ...] = (
     Ring(Constant(0.5), Constant(0.3)),
     AbsoluteRing(Constant(0.8), Constant(0.3)),
 )
-DRAWS = (Sample(5), Sample(5, replacement=False), Sample(300, False, salt=3))
+DRAWS = (Sample(5), Distinct(5), Distinct(300, salt=3))
 
 
 def pair(queries: int, pool: int, seed: int, dtype: torch.dtype = torch.float64) -> tuple[Keys, Keys]:
@@ -89,7 +91,7 @@ def test_equal_to_the_table_where_rows_are_long(sample: Sample, threads: int):
 
 def test_gradient():
     query, keys = pair(4, 30, 2)
-    rules = (OtherClusters(), Hardest(Share(Constant(0.5))), Sample(4, replacement=False))
+    rules = (OtherClusters(), Hardest(Share(Constant(0.5))), Distinct(4))
     assert torch.autograd.gradcheck(
         lambda vector: log_partition(replace(query, vector=vector), keys, rules, 0.2, 0), (query.vector,)
     )
@@ -129,20 +131,20 @@ def test_a_row_whose_sample_misleads():
 
 @given(
     columns=st.integers(1, 60), count=st.integers(1, 40), salt=st.integers(0, 9), seed=st.integers(0, 2**31),
-    replacement=st.booleans(),
+    kind=st.sampled_from([Sample, Distinct]),
 )  # fmt: skip
-def test_devices_draw_alike(columns: int, count: int, salt: int, seed: int, replacement: bool):
+def test_devices_draw_alike(columns: int, count: int, salt: int, seed: int, kind: type[Draw]):
     """What a device draws, in torch; what the CPU draws, row by row; and the definition."""
-    sample, query = Sample(count, replacement, salt), synthetic.keys(4, 2, seed)
+    sample, query = kind(count, salt), synthetic.keys(4, 2, seed)
     keep = torch.rand(4, columns, generator=torch.Generator().manual_seed(seed)) < 0.5
     keep[0] = False
     here = sample.among(keep, query)
-    there = (sample._kept if replacement else sample._distinct)(keep, query)
+    there = sample.on_device(keep, query)
     for row in range(4):
         found = [drawn.column[row][drawn.keep[row]].tolist() for drawn in (here, there)]
         kept = keep[row].nonzero()[:, 0].tolist()
         one = query.seeds[row : row + 1]
-        if replacement and kept:
+        if kind is Sample and kept:
             expected = [kept[n] for n in draws.integers(one, count, len(kept), salt)[0].tolist()]
             assert found == [expected, expected]
         else:
@@ -160,7 +162,7 @@ def test_bits_of_some_columns(seed: int, salt: int):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("sample", DRAWS, ids=str)
-def test_gpu_equals_cpu(sample: Sample):
+def test_gpu_equals_cpu(sample: Draw):
     query, keys = pair(9, 3000, 1)
     rules = (OtherClusters(), Hardest(Share(Constant(0.1))), sample)
 

@@ -14,7 +14,7 @@ from vantage.branch import owners
 from vantage.encoders import Momentum
 from vantage.estimators import JCL, InfoNCE
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
-from vantage.negatives import BandRule, Sample, Subset
+from vantage.negatives import BandRule, Draw, Subset
 from vantage.recipes import RECIPES
 from vantage.run import Run, differences
 
@@ -197,7 +197,7 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
 
 def _negatives(rule: object, steps: int) -> int | Band | None:
     match rule:
-        case Sample() | Subset():
+        case Draw() | Subset():
             return rule.count
         case BandRule():
             ranks = (rule.ranks(torch.tensor([KEYS]), epoch * steps) for epoch in EPOCHS)

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from torch.testing import assert_close
 
 from vantage.errors import UserError
-from vantage.negatives import Count, Hardest, OtherClusters, OtherImages, Rule, Sample, Share, Subset
+from vantage.negatives import Count, Distinct, Hardest, OtherClusters, OtherImages, Rule, Sample, Share, Subset
 from vantage.partition import log_partition, negatives_of, table
 from vantage.records import Keys
 from vantage.schedules import Constant
@@ -57,7 +57,7 @@ RULES: tuple[tuple[Rule, ...], ...] = (
     (OtherImages(),),
     (OtherClusters(), Hardest(Share(Constant(0.3)))),
     (Hardest(Count(3)),),
-    (OtherClusters(), Hardest(Share(Constant(0.5))), Sample(3, replacement=False)),
+    (OtherClusters(), Hardest(Share(Constant(0.5))), Distinct(3)),
     (Sample(4),),
     (Subset(5, salt=1),),
 )
@@ -103,7 +103,7 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
         seeds = synthetic.query_seeds(3, step, torch.arange(4))
         asked = replace(query, vector=query.vector.detach(), seed=seeds, step_seed=step)
         drawn.append(log_partition(asked, keys, (Subset(size), Hardest(Count(kept))), 0.2, 0))
-        rules = (Hardest(Share(Constant(0.1))), Sample(kept, replacement=False))
+        rules = (Hardest(Share(Constant(0.1))), Distinct(kept))
         exact.append(torch.logsumexp(negatives_of(asked, keys, rules, 0).logits(0.2), 1))
         rank = torch.isin(order, Subset(size).columns(asked, 2000)).nonzero()[:, 0]
         pools.append(int(rank[kept]))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         AbsoluteRing,
         Ball,
         Count,
+        Distinct,
         Easiest,
         Hardest,
         OtherClusters,
@@ -53,7 +54,16 @@ if TYPE_CHECKING:
         Subset,
     )
     from vantage.partition import log_partition
-    from vantage.positives import ClusterMate, ClusterMates, FixedViews, NearMates, Neighbours, OtherViews, Remembered
+    from vantage.positives import (
+        ClusterMate,
+        ClusterMates,
+        FixedViews,
+        NearMates,
+        Neighbours,
+        OtherMate,
+        OtherViews,
+        Remembered,
+    )
     from vantage.recipes import (
         RECIPES,
         ball_cmc,
@@ -109,10 +119,10 @@ _HOMES = {
     "vantage.loop": "Outcome resume train",
     "vantage.memory": "Bank ClusteredBank InBatch Queue ReclusteredBank StoreOf",
     "vantage.negatives": """
-        AbsoluteRing Ball Count Easiest Hardest OtherClusters OtherImages OwnCluster Ring Sample Share Subset
+        AbsoluteRing Ball Count Distinct Easiest Hardest OtherClusters OtherImages OwnCluster Ring Sample Share Subset
     """,
     "vantage.partition": "log_partition",
-    "vantage.positives": "ClusterMate ClusterMates FixedViews NearMates Neighbours OtherViews Remembered",
+    "vantage.positives": "ClusterMate ClusterMates FixedViews NearMates Neighbours OtherMate OtherViews Remembered",
     "vantage.recipes": """
         RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin infomin_linear
         instance_discrimination instance_discrimination_full instance_discrimination_nce
@@ -138,6 +148,7 @@ __all__ = [
     "Count",
     "Data",
     "Decoupled",
+    "Distinct",
     "EachKey",
     "Easiest",
     "FixedViews",
@@ -158,6 +169,7 @@ __all__ = [
     "Neighbours",
     "OtherClusters",
     "OtherImages",
+    "OtherMate",
     "OtherViews",
     "Outcome",
     "OwnCluster",

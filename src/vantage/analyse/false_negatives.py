@@ -21,7 +21,19 @@ from vantage.data.source import Source, labels_of
 from vantage.embedding import Work
 from vantage.errors import UserError
 from vantage.memory.kmeans import kmeans
-from vantage.negatives import Ball, Count, Easiest, Hardest, OtherClusters, OwnCluster, Ring, Rule, Sample, Share
+from vantage.negatives import (
+    Ball,
+    Count,
+    Distinct,
+    Easiest,
+    Hardest,
+    OtherClusters,
+    OwnCluster,
+    Ring,
+    Rule,
+    Sample,
+    Share,
+)
 from vantage.records import Keys
 from vantage.schedules import Constant
 
@@ -132,7 +144,7 @@ class FalseNegatives:
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """The rules that every encoder is asked, by what they are called."""
         share, others = Constant(self.share), OtherClusters()
-        few = Sample(self.drawn, replacement=False)
+        few = Distinct(self.drawn)
         return [
             ("all", ()),
             (f"sample of {self.drawn:,}", (Sample(self.drawn),)),

@@ -7,7 +7,7 @@ To add a sampler, write one frozen dataclass here and add one instance to the co
 from vantage.negatives.band import AbsoluteRing, Amount, Ball, BandRule, Count, Easiest, Hardest, Ring, Share
 from vantage.negatives.pairs import OtherClusters, OtherImages, OwnCluster
 from vantage.negatives.rule import PairRule, Rule
-from vantage.negatives.sample import Sample
+from vantage.negatives.sample import Distinct, Draw, Sample
 from vantage.negatives.subset import Subset
 
 __all__ = [
@@ -16,6 +16,8 @@ __all__ = [
     "Ball",
     "BandRule",
     "Count",
+    "Distinct",
+    "Draw",
     "Easiest",
     "Hardest",
     "OtherClusters",

@@ -3,6 +3,7 @@
 b: queries   n: keys scored   p: kept ones   k: keys drawn
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from vantage.errors import UserError
 from vantage.negatives.rows import over_rows
 from vantage.records import Keys, Scores
 
-__all__ = ["Drawn", "Sample"]
+__all__ = ["Distinct", "Draw", "Drawn", "Sample"]
 
 _LEAST = -(2**63)
 
@@ -33,18 +34,11 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Draw negatives uniformly from those that are left.
-
-    Banks draw with replacement and do not exclude the own row (Wu et al., arXiv 1805.01978: an alias table over equal
-    weights); `(OtherImages(), Sample(k))` excludes it. The draws are a function of the query's seed (`vantage.draws`).
-    """
+class Draw(ABC):
+    """Draw negatives uniformly from those that are left, by the query's seed (`vantage.draws`)."""
 
     count: int
     """Negatives for each query."""
-
-    replacement: bool = True
-    """Whether a key may be drawn twice; without, a query with fewer than `count` keys keeps them all."""
 
     salt: int = 0
     """Another number draws others for the same image and step."""
@@ -53,22 +47,21 @@ class Sample:
     """Share of the images that `count` may be, once fitted to a data set: 4,096 of 50,000 is about a tenth."""
 
     def __post_init__(self) -> None:
+        name = type(self).__name__
         if self.count < 1:
-            raise UserError(f"Sample(count={self.count}) draws nothing: give a count of at least 1")
+            raise UserError(f"{name}(count={self.count}) draws nothing: give a count of at least 1")
         if not 0 < self.share <= 1:
-            raise UserError(f"Sample(share={self.share}) is no share of the images: give one above 0, at most 1")
+            raise UserError(f"{name}(share={self.share}) is no share of the images: give one above 0, at most 1")
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, as columns of their own."""
-        if self.replacement and scores.all_kept:
-            return scores.narrow(self.columns(query, scores.keep.shape[1]))
         drawn = self.among(scores.keep, query)
         return scores.narrow(drawn.column).only(drawn.keep)
 
     def among(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
         """Draws from the kept columns of each query."""
         if keep.device.type != "cpu":
-            return (self._kept if self.replacement else self._distinct)(keep, query)
+            return self.on_device(keep, query)
         table = keep.numpy()
         return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
 
@@ -76,43 +69,87 @@ class Sample:
         """`among`, on the CPU, where `kept` tells the kept columns of a row, in order; `keys` is how many there are
         in all."""
         seeds = query.seeds.tolist()
-        column = np.zeros((len(seeds), self.count if self.replacement else min(self.count, keys)), np.int64)
+        column = np.zeros((len(seeds), self.most(keys)), np.int64)
         keep = np.zeros(column.shape, np.bool_)
 
         def draw(row: int) -> None:
-            chosen = self._chosen(kept(row), seeds[row])
+            chosen = self.of_row(kept(row), seeds[row])
             column[row, : len(chosen)], keep[row, : len(chosen)] = chosen, True
 
         over_rows(len(seeds), keys, draw)
         return Drawn(torch.from_numpy(column), torch.from_numpy(keep))
 
-    def columns(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
-        """Draws with replacement from `keys` columns of which none is dropped; needs no cosines."""
-        return draws.integers(query.seeds, self.count, keys, self.salt)
-
-    def fit(self, images: int, batch: int) -> "Sample":
+    def fit(self, images: int, batch: int) -> "Draw":
         """At most `share` of the images, but no fewer than 256 unless there are fewer images."""
         return replace(self, count=min(self.count, max(int(self.share * images), min(images, 256))))
 
-    def _chosen(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
-        """Those of one row."""
-        if self.replacement:
-            number = draws.bits_at(seed, np.arange(self.count if len(column) else 0), self.salt) >> np.uint64(1)
-            return column[number % np.uint64(max(1, len(column)))]
-        if len(column) <= self.count:
-            return column
-        number = draws.bits_at(seed, column, self.salt)
-        return column[number >= np.partition(number, len(column) - self.count)[len(column) - self.count]]
+    @abstractmethod
+    def most(self, keys: int) -> int:
+        """Draws from so many keys, at most."""
 
-    def _kept(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+    @abstractmethod
+    def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
+        """Draws from the kept columns of one row."""
+
+    @abstractmethod
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+        """`among`, all rows at once; the same draws."""
+
+
+@dataclass(frozen=True)
+class Sample(Draw):
+    """Draw negatives uniformly from those that are left, with replacement: a key may be drawn twice.
+
+    Banks draw so and do not exclude the own row (Wu et al., arXiv 1805.01978: an alias table over equal weights);
+    `(OtherImages(), Sample(k))` excludes it. The draws are a function of the query's seed (`vantage.draws`).
+    """
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The drawn pairs, as columns of their own."""
+        if scores.all_kept:
+            return scores.narrow(self.columns(query, scores.keep.shape[1]))
+        return super().__call__(scores, query, pool, step)
+
+    def columns(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
+        """Draws from `keys` columns of which none is dropped; needs no cosines."""
+        return draws.integers(query.seeds, self.count, keys, self.salt)
+
+    def most(self, keys: int) -> int:
+        """`count`."""
+        return self.count
+
+    def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
+        """Draws from the kept columns of one row; none where there are none."""
+        number = draws.bits_at(seed, np.arange(self.count if len(column) else 0), self.salt) >> np.uint64(1)
+        return column[number % np.uint64(max(1, len(column)))]
+
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+        """`among`, all rows at once; the same draws."""
         upto = keep.cumsum(1)
         # The r-th kept column is the first whose running count reaches r; a row with none gives dropped columns.
         nth = draws.integers(query.seeds, self.count, upto[:, -1:].clamp(min=1), self.salt) + 1
         column = torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
         return Drawn(column, keep.gather(1, column))
 
-    def _distinct(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+
+@dataclass(frozen=True)
+class Distinct(Draw):
+    """`Sample` without replacement: no key twice, and all of them for a query that has fewer than `count`."""
+
+    def most(self, keys: int) -> int:
+        """`count`, or all."""
+        return min(self.count, keys)
+
+    def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
+        """Draws from the kept columns of one row, in order."""
+        if len(column) <= self.count:
+            return column
+        number = draws.bits_at(seed, column, self.salt)
+        return column[number >= np.partition(number, len(column) - self.count)[len(column) - self.count]]
+
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+        """`among`, all rows at once; the same draws, in another order."""
         # Half of all numbers are negative: so ordered, they are in the order of the same bits without sign.
         order = (draws.bits(query.seeds, keep.shape[1], self.salt) ^ _LEAST).masked_fill_(~keep, _LEAST)
-        column = order.topk(min(self.count, keep.shape[1]), dim=1, sorted=False).indices
+        column = order.topk(self.most(keep.shape[1]), dim=1, sorted=False).indices
         return Drawn(column, keep.gather(1, column))

@@ -27,7 +27,7 @@ class Subset:
     mean (k + 1)(n + 1)/(s + 1). So `(Subset(163_840), OtherClusters(), Hardest())` draws about 16,384 rows from a pool
     of nearly exactly a tenth of the other clusters' 1.28 million (standard deviation .7 %), for every query by itself;
     queries of one step share the subset, so that their draws depend on each other. The pool of exactly a tenth, with
-    independent draws: `(OtherClusters(), Hardest(), Sample(16_384, replacement=False))`.
+    independent draws: `(OtherClusters(), Hardest(), Distinct(16_384))`.
 
     As the first rule it narrows the pool before anything is scored.
     """

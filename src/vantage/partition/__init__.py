@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.negatives import BandRule, PairRule, Rule, Sample, Subset
+from vantage.negatives import BandRule, Draw, PairRule, Rule, Subset
 from vantage.partition.band import band
 from vantage.partition.pooled import pooled
 from vantage.partition.precision import BUDGET
@@ -49,8 +49,8 @@ def log_partition(
             match after:
                 case (BandRule() as ranks,):
                     return band(query, pool, before, ranks, temperature, step)
-                case (BandRule() as ranks, Sample() as sample):
-                    return pooled(query, pool, before, ranks, sample, temperature, step)
+                case (BandRule() as ranks, Draw() as draw):
+                    return pooled(query, pool, before, ranks, draw, temperature, step)
         return table(query, pool, rules, temperature, step)
 
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.negatives import BandRule, Rule, Sample
+from vantage.negatives import BandRule, Draw, Rule
 from vantage.negatives.ranks import columns_within, within
 from vantage.negatives.rows import counts
 from vantage.negatives.sample import Drawn
@@ -31,7 +31,7 @@ def pooled(
     pool: Keys,
     before: tuple[Rule, ...],
     band: BandRule,
-    sample: Sample,
+    draw: Draw,
     temperature: float,
     step: int,
     rows: int | None = None,
@@ -39,21 +39,19 @@ def pooled(
     """`log_partition` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default what
     suits the device). The keys get no gradient."""
 
-    def draw(cosine: Tensor, part: slice) -> Drawn:
+    def drawn(cosine: Tensor, part: slice) -> Drawn:
         asked = query.rows(part)
         keep = kept_pairs(cosine, asked, pool, before, step)
         ranks = band.ranks(counts(keep), step)
         if cosine.device.type != "cpu":
-            return sample.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, asked)
+            return draw.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, asked)
         value, kept, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks)
-        return sample.of_rows(
-            lambda row: columns_within(value[row], kept[row], inner[row], outer[row]), len(pool), asked
-        )
+        return draw.of_rows(lambda row: columns_within(value[row], kept[row], inner[row], outer[row]), len(pool), asked)
 
     rows = rows or tile_rows(query, pool)
     if query.vector.device.type != "cpu":
         rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
-    return _Pooled.apply(full(query.vector), full(pool.vector.detach()), draw, temperature, rows)  # pyright: ignore
+    return _Pooled.apply(full(query.vector), full(pool.vector.detach()), drawn, temperature, rows)  # pyright: ignore
 
 
 class _Pooled(torch.autograd.Function):

@@ -37,7 +37,7 @@ def table(
 def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Scores:
     """The scores that the rules leave, as one differentiable table."""
     first = rules[0] if rules else None
-    if isinstance(first, Sample) and first.replacement and first.count * _GATHER_COST <= len(pool):
+    if isinstance(first, Sample) and first.count * _GATHER_COST <= len(pool):
         column = first.columns(query, len(pool))
         cosine = drawn_cosines(query.vector, pool.vector, column)
         scores, rules = Scores(cosine, column, torch.ones_like(column, dtype=torch.bool)), rules[1:]

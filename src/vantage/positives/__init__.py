@@ -3,7 +3,7 @@
 To add a kind, write one frozen dataclass here and add one instance to the contract list in `tests/test_positives.py`.
 """
 
-from vantage.positives.mates import ClusterMate, ClusterMates, NearMates
+from vantage.positives.mates import ClusterMate, ClusterMates, NearMates, OtherMate
 from vantage.positives.neighbours import Neighbours
 from vantage.positives.positives import Positives
 from vantage.positives.views import FixedViews, OtherViews, Remembered
@@ -14,6 +14,7 @@ __all__ = [
     "FixedViews",
     "NearMates",
     "Neighbours",
+    "OtherMate",
     "OtherViews",
     "Positives",
     "Remembered",

@@ -19,36 +19,54 @@ from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
 
-__all__ = ["ClusterMate", "ClusterMates", "NearMates"]
+__all__ = ["ClusterMate", "ClusterMates", "NearMates", "OtherMate"]
 
 _SALT = 1 << 16  # far from the small numbers that rules draw with
 
 
 @dataclass(frozen=True)
 class ClusterMate:
-    """One row of the query's cluster, drawn uniformly by the query's seed (InterCLR, §3.2).
+    """One row of the query's cluster, drawn uniformly by the query's seed (InterCLR, §3.2); its own row may be drawn,
+    as in the release.
 
     With several clusterings, one of them is drawn first. An image alone in its cluster has its own row.
     """
 
-    own_row: bool = True
-    """Whether the query's own row may be drawn, as in InterCLR's release."""
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+        """Raises `UserError` if the memory keeps no clusters."""
+        members, start, size = _cluster(query, pool)
+        return _mate(query, pool, members.rows(_place(query, start, size)), size)
+
+
+@dataclass(frozen=True)
+class OtherMate:
+    """`ClusterMate` that never draws the query's own row, unless its image is alone in its cluster."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
-        members = pool.members or Members()
-        starts, sizes = members.find(pool.clusters, query.clusters)
-        if sizes.shape[1] > 1:
-            which = draws.integers(query.seeds, 1, sizes.shape[1], _SALT)
-            starts, sizes = starts.gather(1, which), sizes.gather(1, which)
-        start, size = starts[:, 0], sizes[:, 0]
-        room = size if self.own_row else (size - 1).clamp(min=1)
-        place = start + draws.integers(query.seeds, 1, room.clamp(min=1)[:, None], _SALT + 1)[:, 0]
-        if not self.own_row:  # the last member is never drawn: it stands in for the own row
-            own = pool.image[members.rows(place)] == query.image
-            place = torch.where(own, start + size - 1, place)
-        row = members.rows(place)
-        return paired(query, pool.vector[row][:, None], row[:, None], size[:, None] > 0)
+        members, start, size = _cluster(query, pool)
+        place = _place(query, start, size - 1)  # the last member is never drawn: it stands in for the own row
+        own = pool.image[members.rows(place)] == query.image
+        return _mate(query, pool, members.rows(torch.where(own, start + size - 1, place)), size)
+
+
+def _cluster(query: Keys, pool: Keys) -> tuple[Members, Int[Tensor, "b"], Int[Tensor, "b"]]:
+    """Where the members of one cluster of each query begin, and how many there are."""
+    members = pool.members or Members()
+    starts, sizes = members.find(pool.clusters, query.clusters)
+    if sizes.shape[1] > 1:
+        which = draws.integers(query.seeds, 1, sizes.shape[1], _SALT)
+        starts, sizes = starts.gather(1, which), sizes.gather(1, which)
+    return members, starts[:, 0], sizes[:, 0]
+
+
+def _place(query: Keys, start: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """One of so many places from there on."""
+    return start + draws.integers(query.seeds, 1, size.clamp(min=1)[:, None], _SALT + 1)[:, 0]
+
+
+def _mate(query: Keys, pool: Keys, row: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Scores:
+    return paired(query, pool.vector[row][:, None], row[:, None], size[:, None] > 0)
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ def interclr(size: int = 224) -> Run:
     its pool.
 
     Other readings. Negatives between images: K of the studies, Subset(40_960); the exact pool with draws apart for each
-    query, (OtherClusters(), Hardest(), Sample(16_384, replacement=False)); the release's pool, (Hardest(Count(128_000)),
-    OtherClusters(), Sample(16_384, replacement=False)); random ones, (OtherClusters(), Sample(16_384)); the hardest,
-    (OtherClusters(), Hardest(Count(16_384))); semi-easy ones, as semi-hard with `Easiest()`. Labels made anew every
-    epoch: ReclusteredBank(.5, clusters=10_000, clusterings=1, images_per_cluster=128); first clusters of the bank after
-    one epoch: ClusteredBank(.5, first=1). λ = 1 for the first w epochs: weights ByEpoch(Linear(1.0, 0.75, 1), every=w)
+    query, (OtherClusters(), Hardest(), Distinct(16_384)); the release's pool, (Hardest(Count(128_000)),
+    OtherClusters(), Distinct(16_384)); random ones, (OtherClusters(), Sample(16_384)); the hardest, (OtherClusters(),
+    Hardest(Count(16_384))); semi-easy ones, as semi-hard with `Easiest()`. Labels made anew every epoch:
+    ReclusteredBank(.5, clusters=10_000, clusterings=1, images_per_cluster=128); first clusters of the bank after one
+    epoch: ClusteredBank(.5, first=1). λ = 1 for the first w epochs: weights ByEpoch(Linear(1.0, 0.75, 1), every=w)
     within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between. The margin that is best within an image alone:
     InfoNCE(.1, margin=.35). Jitter of brightness and contrast too: ColourJitter(.4, .4, 1, .5).
 
