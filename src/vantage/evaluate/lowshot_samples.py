@@ -48,10 +48,15 @@ class Plan:
     """What the two protocols do."""
 
     shots: tuple[int, ...]
+    """Images of the class, for each k."""
     samples: int
+    """How often each k is drawn."""
     negatives: int
+    """Images of other classes for each image of the class."""
     seed: int
+    """Of the draws."""
     costs: tuple[float, ...]
+    """C of the machines."""
     choice: tuple[int, float] | tuple[()]
     """Folds, and C where k is 1; () for machines of every C."""
     solver: Solver
