@@ -256,6 +256,7 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a.doc").write_bytes(b"")
     (tmp_path / "void.txt").write_text("")
+    (tmp_path / "noise.npz").write_bytes(bytes(range(200)))
     cases = {
         "empty": "no images in .*empty: found 0 other files",
         "other": "found 1 other files",
@@ -263,7 +264,8 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
         "one": "holds 1 image, and at least 2",
         "one/1.png": "single image",
         "other/a.doc": "of no kind we can read",
-        "one#train": "its folders are none",
+        "one#train": "one#train does not exist: leave out #train",
+        "noise.npz": "cannot read .*noise.npz as a NumPy file: it is no such file of plain numbers, or damaged$",
         "void.txt": "names no images",
     }
     for place, message in cases.items():

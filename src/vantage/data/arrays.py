@@ -45,7 +45,9 @@ class Arrays:
         except DataError:
             raise
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-            raise DataError(f"cannot read {path} as a NumPy file: {error}") from error
+            # NumPy takes what it does not know for a pickle, and tells how to load one, which is never done here.
+            why = "it is no such file of plain numbers, or damaged" if "pickle" in str(error) else str(error)
+            raise DataError(f"cannot read {path} as a NumPy file: {why}") from error
 
     def __len__(self) -> int:
         return len(self._images)

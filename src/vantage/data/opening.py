@@ -137,7 +137,6 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
         )
     if not root.is_dir():
         folders = [name for name in inside if (path / name).is_dir()]
-        raise DataError(
-            f"{path}#{part} does not exist: its folders are {', '.join(folders[:8]) or 'none'}. Write one after #"
-        )
+        known = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
+        raise DataError(f"{path}#{part} does not exist: {known}")
     return Folder.below(root, cache, max_pixels)
