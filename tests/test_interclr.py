@@ -184,7 +184,7 @@ def test_a_fitted_recipe_has_clusters_and_pools_that_its_images_fill(recipe, ima
     run = recipe(224).fit(images)
     branch: Branch = run.branches[-1]
     memory = run.branches[owners(run.branches)[-1]].memory
-    assert 2 <= memory.clusters <= max(2, images // 43)  # pyright: ignore
+    assert 2 <= memory.clusters <= max(2, images // 42)  # pyright: ignore
     if isinstance(memory, ClusteredBank):
         assert memory.smallest * memory.clusters * 4 <= images
         (subset,) = [rule for rule in branch.negatives if isinstance(rule, Subset)]

@@ -108,8 +108,8 @@ class ReclusteredBank:
     start: FirstLabels = Apart()
     """Which images share a cluster before: `Apart` or `Together`."""
 
-    images_per_cluster: int = 43
-    """Images that a cluster has on average at least, where `fit` makes the clusters fewer: 43 in local aggregation."""
+    images_per_cluster: int = 42
+    """Images that a cluster has on average at least, where `fit` makes the clusters fewer: 42 in local aggregation."""
 
     def __post_init__(self) -> None:
         Bank(self.momentum)
@@ -121,7 +121,7 @@ class ReclusteredBank:
         return replace(self, first=max(1, round(self.first * longer)))
 
     def fit(self, images: int, batch: int) -> "ReclusteredBank":
-        """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 43), and no fewer than 2."""
+        """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 42), and no fewer than 2."""
         return replace(self, clusters=min(self.clusters, max(2, images // self.images_per_cluster)))
 
     def build(self, images: int, width: int) -> "ReclusteredStore":
