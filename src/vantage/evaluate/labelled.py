@@ -117,8 +117,8 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
     if marks_in(source) is not None:
         raise UserError(
             "this protocol needs one class an image, but these images are marked with several: judge them by svm or"
-            " lowshot, or name a set of one class an image (a folder for each class, or a list file .txt with a path and"
-            " a class on each line)"
+            " lowshot, or name a set of one class an image (a folder for each class, or a list file .txt with a path"
+            " and a class on each line)"
         )
     label = labels_of(source)
     known = (label >= 0).nonzero().squeeze(1)
