@@ -21,10 +21,12 @@ def local_aggregation(size: int = 224) -> Run:
     Of the 4,096 rows of the bank nearest to an image, those that any of 10 clusterings joins with it against the rest.
     A bank of momentum .5, clustered anew every epoch from the tenth on. Deviations: before that every image is a
     cluster of its own, which is instance discrimination against the nearest rows, where the paper warms up with
-    noise-contrastive estimation; an image without a mate among its nearest does not count. The release clusters only
-    once where the batch divides the data set; here it goes on. The warm-up itself is a branch before this one, of
-    weight ByEpoch(Linear(1., 0., 1), every=10.), that has the bank, Remembered(), (Sample(4_096),) and NCE(.07); this
-    one then reads it by StoreOf(0), with weight ByEpoch(Linear(0., 1., 1), every=10.).
+    noise-contrastive estimation, since every later step would pay for that branch too; an image without a mate among
+    its nearest does not count. The release clusters only once where the batch divides the data set; here it goes on.
+
+    The paper's warm-up is a branch before this one, of weight ByEpoch(Linear(1., 0., 1), every=10.), that has the bank,
+    Remembered(), (Sample(4_096),) and NCE(.07); this one then reads it by StoreOf(0), with weight
+    ByEpoch(Linear(0., 1., 1), every=10.).
 
     Up to 96 pixels: ResNet-18, τ .1 and weight decay 5e-4, as `instance_discrimination`.
     """
