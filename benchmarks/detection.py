@@ -26,7 +26,9 @@ from timing import write_results
 
 from vantage import moco_v2
 from vantage.data import cache_folder
-from vantage.detect import (
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoding import Work
+from vantage.evaluate.protocols.detection import (
     Annotated,
     Chosen,
     Detection,
@@ -37,11 +39,9 @@ from vantage.detect import (
     Sizes,
     open_annotated,
 )
-from vantage.detect.evaluation import Protocol
-from vantage.embedding import Work
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.evaluate.protocols.detection.evaluation import Protocol
+from vantage.frozen.encoder import random_encoder
 from vantage.progress import PlainTeller
-from vantage.trained import random_encoder
 
 SIZES = Sizes((96,), 96, 160, (12, 24, 48, 72, 96), regions=32, proposals=50)
 FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and C4 cost most

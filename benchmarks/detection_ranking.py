@@ -29,10 +29,11 @@ from timing import write_results
 from torch import Tensor, nn
 
 import vantage
-from vantage import checkpoint, settings
 from vantage.data import Source, labels_of, open_source
 from vantage.data.resident import decode_all
-from vantage.detect import (
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoding import Work
+from vantage.evaluate.protocols.detection import (
     Annotated,
     Detection,
     DetectionC4,
@@ -44,12 +45,11 @@ from vantage.detect import (
     Sizes,
     open_annotated,
 )
-from vantage.detect.evaluation import Protocol
-from vantage.embedding import Work
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.evaluate.protocols.detection.evaluation import Protocol
+from vantage.frozen.encoder import load, random_encoder
 from vantage.learner import Learner
 from vantage.progress import PlainTeller
-from vantage.trained import load, random_encoder
+from vantage.training import checkpoint, settings
 
 SIZES = Sizes((96,), 96, 160, (24, 32, 40, 48, 72), regions=16, proposals=50)
 FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and C4 cost most

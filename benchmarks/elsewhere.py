@@ -33,20 +33,20 @@ from timing import write_results
 from torch import Tensor, nn
 
 import vantage
-from vantage import checkpoint, settings
 from vantage.data import open_source
-from vantage.data.masked import MaskedImages, open_masked
 from vantage.data.resident import decode_all
-from vantage.data.source import labels_of
-from vantage.embedding import Work
+from vantage.data.sources.masked import MaskedImages, open_masked
+from vantage.data.sources.source import labels_of
 from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoding import Work
 from vantage.evaluate import KNN
-from vantage.evaluate.segmentation import Segmentation
-from vantage.evaluate.transfer import transfer
-from vantage.evaluate.transfer_sets import TransferSet
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer import transfer
+from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
 from vantage.learner import Learner
 from vantage.progress import PlainTeller
-from vantage.trained import Trained, load, random_encoder, raw_pixels
+from vantage.training import checkpoint, settings
 
 ALLOW = ("small_network",)
 GROUPS = ("background", "person", "animal", "vehicle", "thing")

@@ -37,12 +37,12 @@ from timing import interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.draws import query_seeds
-from vantage.members import Members
 from vantage.memory.clustering import Clustering
 from vantage.negatives import Distinct, Hardest, OtherClusters, Rule, Share, Subset
 from vantage.partition import log_partition, table
 from vantage.positives import ClusterMate
 from vantage.records import Keys
+from vantage.records.members import Members
 from vantage.schedules import Constant
 
 WIDTH, TEMPERATURE = 128, 0.1

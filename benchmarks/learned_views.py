@@ -35,20 +35,20 @@ from timing import RESULTS, write_results
 import vantage
 from vantage.branch import Branch
 from vantage.data import open_source
-from vantage.embedding import Work
 from vantage.encoders import Convolutions, Encoder, Linear, PerView
+from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached
-from vantage.loop import train
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
-from vantage.optimizers import AdamW
 from vantage.positives import OtherViews
 from vantage.progress import PlainTeller
-from vantage.run import Data, Hardware
 from vantage.schedules import CosineByStep
-from vantage.trained import load, random_encoder, raw_pixels
-from vantage.view_learning import LEARNINGS, Rates, Together, learn
+from vantage.studies.view_learning import LEARNINGS, Rates, Together, learn
+from vantage.training.loop import train
+from vantage.training.optimizers import AdamW
+from vantage.training.run import Data, Hardware
 from vantage.views import RGB, ColourSpace, Flow, RealNVP, VolumePreserving, YDbDr, cmc
 
 IMAGES, TEST_IMAGES, LABELS, BATCH, STEPS, EPOCHS = 2_000, 2_000, 500, 64, 112, 5

@@ -30,15 +30,15 @@ from timing import write_results
 
 import vantage
 from vantage.data import open_source
-from vantage.embedding import Work
 from vantage.encoders import Momentum, Shared
+from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached
-from vantage.loop import train
-from vantage.optimizers import SGD
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.progress import PlainTeller
 from vantage.schedules import Constant, CosineByStep
-from vantage.trained import load, random_encoder, raw_pixels
+from vantage.training.loop import train
+from vantage.training.optimizers import SGD
 from vantage.views import WithJigsaw
 from vantage.views import moco_v2 as moco_v2_views
 

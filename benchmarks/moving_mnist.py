@@ -19,12 +19,12 @@ import torch
 from timing import write_results
 
 from vantage.data import open_source
-from vantage.embedding import Work
-from vantage.moving import Course, LinearHeads, Scene
-from vantage.optimizers import AdamW
+from vantage.encoding import Work
 from vantage.progress import PlainTeller
-from vantage.reproduce import InfoMinTable4, reproduce
 from vantage.schedules import CosineByStep
+from vantage.studies.moving_mnist import Course, LinearHeads, Scene
+from vantage.studies.reproduce import InfoMinTable4, reproduce
+from vantage.training.optimizers import AdamW
 
 PLACES = {
     "digits": "mnist.npz#train",

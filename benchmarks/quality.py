@@ -32,10 +32,10 @@ import vantage
 from vantage.data import Source, labels_of, open_source
 from vantage.encoders import Momentum, ResNet, Shared
 from vantage.evaluate import KNN, LinearCached, evaluate
-from vantage.loop import train
-from vantage.optimizers import AdamW
 from vantage.progress import PlainTeller
 from vantage.schedules import CosineByStep
+from vantage.training.loop import train
+from vantage.training.optimizers import AdamW
 
 PLACES = {
     "cifar10-jpg": ("cifar10-jpg.tar.gz#train", "cifar10-jpg.tar.gz#test"),

@@ -24,22 +24,22 @@ import torch
 from timing import RESULTS, write_results
 
 import vantage
-from vantage.analyse import HeldOutInformation
 from vantage.branch import Branch
 from vantage.data import open_source
-from vantage.embedding import Work
 from vantage.encoders import MLP, Encoder, PerView, Role, Shared
 from vantage.encoders.convolutions import Convolutions
+from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached
-from vantage.feed import open_images
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
-from vantage.optimizers import AdamW
 from vantage.positives import OtherViews
 from vantage.progress import PlainTeller
 from vantage.schedules import CosineByStep
-from vantage.sweep import ColourSpaces, CropBound, Study, Sweep, study
+from vantage.studies.analyse import HeldOutInformation
+from vantage.studies.sweep import ColourSpaces, CropBound, Study, Sweep, study
+from vantage.training.feed import open_images
+from vantage.training.optimizers import AdamW
 from vantage.views import ViewMaker
 from vantage.views import cmc as cmc_views
 from vantage.views import simclr as simclr_views

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from vantage.encoders import Encoder, Momentum, PerView
 from vantage.encoders.heads import Linear
-from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.normalization import SplitBatchNorm
 from vantage.recipes import cmc
-from vantage.run import Run
+from vantage.training.run import Run
 
 
 @dataclass(frozen=True)

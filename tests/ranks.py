@@ -18,8 +18,6 @@ from vantage import processes
 from vantage.branch import Branch
 from vantage.encoders import BatchNorm, Normalisation, SplitBatchNorm
 from vantage.estimators import InfoNCE
-from vantage.feed import open_images
-from vantage.first_rows import begin
 from vantage.learner import Learner
 from vantage.memory import Queue
 from vantage.negatives import Ring
@@ -28,6 +26,8 @@ from vantage.progress import QuietTeller
 from vantage.recipes import RECIPES, ring_moco
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
+from vantage.training.feed import open_images
+from vantage.training.first_rows import begin
 
 STEPS = 5
 

@@ -16,8 +16,8 @@ from vantage.learner import Learner
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank, StoreOf
 from vantage.negatives import Ball, Count, Draw, Hardest, OtherClusters, OtherImages, OwnCluster, Ring, Share, Subset
 from vantage.positives import NearMates
-from vantage.run import Run
 from vantage.schedules import Constant, Linear
+from vantage.training.run import Run
 from vantage.views import Channels, Views, WithJigsaw
 
 IMAGES = 24

@@ -12,9 +12,9 @@ from tiny import TinyBackbone
 
 import vantage
 from vantage.encoders import Encoder, Momentum, PerView, Role, Shared, SplitBatchNorm
-from vantage.loop import resume, train
-from vantage.run import Data, Hardware, Monitoring, Run
-from vantage.settings import allowing
+from vantage.training.loop import resume, train
+from vantage.training.run import Data, Hardware, Monitoring, Run
+from vantage.training.settings import allowing
 
 IMAGES, SIZE = 48, 16
 
@@ -73,7 +73,7 @@ def new_process(what: Callable[..., None], *arguments: object) -> BaseProcess:
     """A process of its own, started. It is forked from one that did nothing but import, which takes a tenth of the time
     that a new interpreter takes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["vantage.loop", "vantage.recipes", "torch.utils.tensorboard"])
+    context.set_forkserver_preload(["vantage.training.loop", "vantage.recipes", "torch.utils.tensorboard"])
     process = context.Process(target=what, args=arguments)
     process.start()
     return process

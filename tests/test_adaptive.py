@@ -15,14 +15,14 @@ from torch.testing import assert_close
 
 from vantage.errors import UserError
 from vantage.learner import Learner
-from vantage.loop import resume, train
 from vantage.negatives import Ring
 from vantage.recipes import moco_v2, ring_cmc, ring_moco
-from vantage.record import read_metrics
-from vantage.run import Monitoring, Run
 from vantage.schedules import Adapted, Adaptive, Constant, FollowsAccuracy, FollowsLoss, Schedule
-from vantage.session import Session
-from vantage.settings import allowing
+from vantage.storage.provenance import read_metrics
+from vantage.training.loop import resume, train
+from vantage.training.run import Monitoring, Run
+from vantage.training.session import Session
+from vantage.training.settings import allowing
 
 KINDS = (FollowsLoss(), FollowsAccuracy(), FollowsLoss(0.2, 0.9, 0.05, 3), FollowsAccuracy(0.5, 0.1, 0.3, 1))
 

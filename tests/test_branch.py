@@ -14,11 +14,11 @@ from vantage.branch import Branch
 from vantage.errors import UserError
 from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
 from vantage.memory import Bank, InBatch, Queue
+from vantage.memory.remember import EachKey
 from vantage.negatives import OtherClusters, OtherImages, Sample
 from vantage.positives import OtherViews, Remembered
 from vantage.recipes import simclr
 from vantage.records import Keys, Scores
-from vantage.remember import EachKey
 
 MOCO = Branch(Queue(9), OtherViews(), (), InfoNCE(0.2))
 IR = Branch(Bank(), Remembered(), (Sample(6),), InfoNCE(0.1), keys=(), pool=(0,))

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from vantage import checkpoint
 from vantage.errors import UserError
+from vantage.training import checkpoint
 
 
 def tensors(step: int) -> dict[str, torch.Tensor]:

@@ -15,19 +15,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vantage import Run, settings
+from vantage import Run
 from vantage.cli import main
-from vantage.cli.fields import field_help, headings, leaves, replaced
 from vantage.cli.images import absolute
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.summary import short, summary
 from vantage.cli.training import overridden
+from vantage.composition.fields import field_help, headings, leaves, replaced
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.loop import Outcome
 from vantage.recipes import RECIPES, moco_v1, moco_v2, simclr
-from vantage.run import Data, Hardware
 from vantage.schedules import CosineByEpoch
+from vantage.training import settings
+from vantage.training.loop import Outcome
+from vantage.training.run import Data, Hardware
 
 MOST_LINES = 4
 
@@ -96,8 +97,8 @@ class Trained:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     stand_in = Trained()
-    monkeypatch.setattr("vantage.loop.train", stand_in.train)
-    monkeypatch.setattr("vantage.loop.resume", stand_in.resume)
+    monkeypatch.setattr("vantage.training.loop.train", stand_in.train)
+    monkeypatch.setattr("vantage.training.loop.resume", stand_in.resume)
     return stand_in
 
 
@@ -349,7 +350,7 @@ def test_a_bug_shows_where_it_is(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("vantage.loop.train", broken)
+    monkeypatch.setattr("vantage.training.loop.train", broken)
     assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run"), "--quiet"]) == 1
     told = capsys.readouterr().err
     assert "Traceback" in told and "ZeroDivisionError: a bug" in told
@@ -361,7 +362,7 @@ def test_an_interrupt_is_one_line(
     def interrupted(*_: Any, **__: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("vantage.feed.open_images", interrupted)
+    monkeypatch.setattr("vantage.training.feed.open_images", interrupted)
     assert main(["pretrain", "moco_v2", "--data", str(images), "--out", str(tmp_path / "run")]) == 130
     assert capsys.readouterr().err == "vantage: interrupted\n"
 

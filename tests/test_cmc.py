@@ -15,19 +15,19 @@ from small_runs import small_run, write_images
 from torch.testing import assert_close
 
 from vantage.data import open_source
-from vantage.embedding import embed
 from vantage.encoders import PerView, ResNet
+from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.estimators import NCE
 from vantage.evaluate import KNN, evaluate
-from vantage.export import export
-from vantage.loop import train
+from vantage.frozen.encoder import evaluation_view, load, random_encoder, raw_pixels
+from vantage.frozen.export.backbone import export
 from vantage.negatives import Sample
 from vantage.recipes import cave_cmc, cmc, cmc_softmax, ring_cmc, ring_cmc_clusters
 from vantage.records import Keys
-from vantage.run import Run
-from vantage.settings import allowing
-from vantage.trained import evaluation_view, load, random_encoder, raw_pixels
+from vantage.training.loop import train
+from vantage.training.run import Run
+from vantage.training.settings import allowing
 from vantage.views import Lab
 
 

@@ -13,16 +13,16 @@ from references.detectron2_network import Detector, Network, matched
 from test_export import encoder
 from tiny import kept_run, tiny_run
 
-from vantage.detectron2 import detectors, name_there, weights_there
-from vantage.detectron2.folder import yaml_lines
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
 from vantage.encoders.roles import Shared
 from vantage.errors import UserError
-from vantage.export import export, export_backbone
-from vantage.views.spaces import Lab
-from vantage.views.statistics import IMAGENET
+from vantage.frozen.export.backbone import export, export_backbone
+from vantage.frozen.export.detectron2 import detectors, name_there, weights_there
+from vantage.frozen.export.detectron2.folder import yaml_lines
+from vantage.views.colors.spaces import Lab
+from vantage.views.colors.statistics import IMAGENET
 
 yaml = pytest.importorskip("yaml")
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
-from vantage import embedding_file
-from vantage.embedding import embed
-from vantage.embedding_file import write_embeddings
+from vantage.encoding import embed
 from vantage.errors import UserError
-from vantage.trained import Trained, load, random_encoder
+from vantage.frozen import embedding as embedding_file
+from vantage.frozen.embedding import write_embeddings
+from vantage.frozen.encoder import Trained, load, random_encoder
 
 COUNT = 100
 
@@ -65,7 +65,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tiny import ALLOW, images, work
 from vantage import embedding_file
-from vantage.trained import load
+from vantage.frozen.encoder import load
 
 embedding_file._SAFE_EVERY = 2
 folder, source, reads = Path(sys.argv[2]), images(100, seed=0), 0

@@ -12,11 +12,11 @@ from tiny import ALLOW, kept_run, tiny_run
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
-from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.normalization import SplitBatchNorm
 from vantage.encoders.roles import Shared
 from vantage.errors import UserError
-from vantage.export import Format, export, export_backbone
-from vantage.trained import Trained, random_encoder
+from vantage.frozen.encoder import Trained, random_encoder
+from vantage.frozen.export.backbone import Format, export, export_backbone
 
 RESNETS = [
     ResNet(18),

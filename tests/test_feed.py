@@ -11,11 +11,11 @@ from torch import Tensor
 
 import vantage
 from vantage.data import ResidentImages, Source, StreamedImages, Subset, labels_of
-from vantage.data.arrays import Arrays
+from vantage.data.sources.arrays import Arrays
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.evaluate import split
-from vantage.feed import Feed, open_feed, open_images, training_part, usual_size
-from vantage.run import Data, Run
+from vantage.training.feed import Feed, open_feed, open_images, training_part, usual_size
+from vantage.training.run import Data, Run
 from vantage.views import pirl
 
 CPU, COUNT, SIDE = torch.device("cpu"), 21, 12

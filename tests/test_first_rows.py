@@ -10,15 +10,15 @@ from small_runs import IMAGES, small_run, write_images
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
-from vantage import checkpoint
-from vantage.feed import open_images
-from vantage.first_rows import begin
+from vantage.frozen.encoder import evaluation_view
 from vantage.learner import Learner
-from vantage.loop import resume, train
 from vantage.memory.clusters import OnlineStore
 from vantage.progress import QuietTeller
-from vantage.settings import allowing
-from vantage.trained import evaluation_view
+from vantage.training import checkpoint
+from vantage.training.feed import open_images
+from vantage.training.first_rows import begin
+from vantage.training.loop import resume, train
+from vantage.training.settings import allowing
 
 
 @pytest.mark.parametrize("recipe, branch", [("interclr", 0), ("interclr_moco", 1), ("everything", 2)])

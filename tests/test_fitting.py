@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from vantage.composition.fitting import everywhere
 from vantage.encoders import Momentum, SplitBatchNorm
 from vantage.errors import UserError
 from vantage.estimators import JCL
-from vantage.fitting import everywhere
 from vantage.memory import Queue
 from vantage.negatives import Ring, Sample
 from vantage.recipes import jcl_ring, moco_v2, ring_ir, ring_moco
-from vantage.run import Run
 from vantage.schedules import BetweenEpochs, ByEpoch, Constant, Linear
-from vantage.trial import trial
+from vantage.training.run import Run
+from vantage.training.trial import trial
 
 
 def keep(run: Run, epoch: float) -> float:

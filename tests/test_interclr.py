@@ -21,8 +21,8 @@ from vantage.partition import negatives_of
 from vantage.recipes.interclr import interclr, interclr_moco
 from vantage.recipes.local_aggregation import local_aggregation
 from vantage.records import Keys, Scores
-from vantage.run import Run
 from vantage.schedules import Constant
+from vantage.training.run import Run
 
 RECIPES = (interclr, interclr_moco, local_aggregation)
 

@@ -21,7 +21,7 @@ from shrunken import BATCH, IMAGES, TwoLayers, batches, fill, shrunk
 from torch import Tensor
 
 import vantage
-from vantage import draws, estimators, memory, negatives, positives, remember
+from vantage import draws, estimators, memory, negatives, positives
 from vantage.branch import Branch
 from vantage.encoders import Encoder, Linear, Shared
 from vantage.errors import UserError
@@ -53,7 +53,9 @@ from vantage.memory import (
     Store,
     StoreOf,
     Together,
+    remember,
 )
+from vantage.memory.remember import EachKey, MeanKey, Remember, UnitMeanKey
 from vantage.negatives import (
     AbsoluteRing,
     Ball,
@@ -83,9 +85,8 @@ from vantage.positives import (
     Remembered,
 )
 from vantage.records import Keys
-from vantage.remember import EachKey, MeanKey, Remember, UnitMeanKey
 from vantage.schedules import Constant
-from vantage.trial import trial
+from vantage.training.trial import trial
 
 WIDTH = 5
 TAU = 0.1  # one for all, so that they share a log-partition

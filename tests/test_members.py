@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from vantage.members import Members
+from vantage.records.members import Members
 
 
 def found(members: Members, label: Tensor, asked: Tensor) -> list[list[list[int]]]:
@@ -49,7 +49,7 @@ def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int
     truth, members, generator = label.clone(), Members(), torch.Generator().manual_seed(seed)
     asked = (torch.arange(clusters + 3) * 3 - 3)[:, None]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vantage.members._MANY", many)
+        patch.setattr("vantage.records.members._MANY", many)
         for _ in range(steps):
             assert found(members, label, asked) == looked_up(truth, asked)
             row = torch.randint(rows, (int(torch.randint(5, (), generator=generator)),), generator=generator)

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
-from vantage.monitor import Monitor, effective_rank, warning
+from vantage.training.monitor import Monitor, effective_rank, warning
 
 
 def nearest(query: torch.Tensor, key: torch.Tensor, image: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from vantage import negatives, schedules
 from vantage.errors import UserError
-from vantage.members import Members
 from vantage.negatives import (
     AbsoluteRing,
     Ball,
@@ -38,6 +37,7 @@ from vantage.negatives import (
 )
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores, score
+from vantage.records.members import Members
 from vantage.schedules import Constant, Linear
 
 CONTRACT: tuple[Rule, ...] = (

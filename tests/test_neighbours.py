@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.branch import Branch
+from vantage.composition.fitting import stretched
 from vantage.errors import UserError
 from vantage.estimators import Estimator, InfoNCE, MeanNeighbours, SoftNeighbours
-from vantage.fitting import stretched
 from vantage.memory import Bank, Queue
 from vantage.negatives import AbsoluteRing, Ring
 from vantage.partition import negatives_of

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vantage.errors import UserError
-from vantage.optimizers import LARS, SGD, AdamW, BiasAndNorm, Exclusion, NoParameters, Optimizer
+from vantage.training.optimizers import LARS, SGD, AdamW, BiasAndNorm, Exclusion, NoParameters, Optimizer
 
 
 def small_network() -> nn.Module:

@@ -17,16 +17,16 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 import vantage
-from vantage.embedding import Work
 from vantage.encoders import SplitBatchNorm
-from vantage.feed import Feed
+from vantage.encoding import Work
 from vantage.learner import Learner, Step
-from vantage.loop import train
 from vantage.negatives import Sample
 from vantage.recipes import infomin, instance_discrimination, moco_v2, pirl
 from vantage.records import Keys
-from vantage.run import Run
 from vantage.schedules import Constant
+from vantage.training.feed import Feed
+from vantage.training.loop import train
+from vantage.training.run import Run
 
 
 def views_of(run: Run) -> tuple[list[Tensor], Tensor]:

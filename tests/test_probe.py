@@ -9,12 +9,12 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.data.arrays import Arrays
+from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, Linear, Shared
 from vantage.errors import UnreadableImage, UserError
 from vantage.learner import Learner
-from vantage.probe import knn_so_far
-from vantage.run import Run
+from vantage.training.probe import knn_so_far
+from vantage.training.run import Run
 
 CPU = torch.device("cpu")
 
@@ -103,7 +103,7 @@ def test_a_failure_leaves_the_mode_as_it_was():
 
 def test_images_without_labels_are_refused_before_any_is_encoded(monkeypatch: pytest.MonkeyPatch):
     run, learner = tiny.tiny_run(), started(tiny.tiny_run())
-    monkeypatch.delattr("vantage.probe.embed")
+    monkeypatch.delattr("vantage.training.probe.embed")
     pixels = np.zeros((6, 32, 32, 3), np.uint8)
     with pytest.raises(UserError, match="needs labels"):
         knn_so_far(learner, run, Arrays(pixels, None, "nameless"), CPU)

@@ -16,7 +16,7 @@ from vantage.estimators import JCL, InfoNCE
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
 from vantage.negatives import BandRule, Draw, Subset
 from vantage.recipes import RECIPES
-from vantage.run import Run, differences
+from vantage.training.run import Run, differences
 
 IMAGENET = 1_281_167
 EPOCHS = (0, 50, 100, 199)  # at which bands of negatives are looked at

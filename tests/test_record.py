@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vantage import record
 from vantage.errors import UserError
-from vantage.record import Metrics, provenance, read_metrics, write_json
+from vantage.storage import provenance as record
+from vantage.storage.provenance import Metrics, provenance, read_metrics, write_json
 
 
 def test_metrics_beyond_the_checkpoint_are_dropped_and_a_torn_line_too(tmp_path: Path):

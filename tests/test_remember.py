@@ -9,11 +9,11 @@ import torch
 from references import losses as reference
 from torch.testing import assert_close
 
-from vantage import remember
 from vantage.estimators import JCL
+from vantage.memory import remember
+from vantage.memory.remember import EachKey, MeanKey, Remember, UnitMeanKey
 from vantage.recipes import jcl
 from vantage.records import Keys
-from vantage.remember import EachKey, MeanKey, Remember, UnitMeanKey
 from vantage.schedules import Constant
 
 CONTRACT: tuple[Remember, ...] = (EachKey(), MeanKey(), UnitMeanKey())

@@ -9,7 +9,7 @@ from vantage.encoders import BatchNorm, Momentum
 from vantage.errors import UserError
 from vantage.negatives import Ring, Rule
 from vantage.schedules import BetweenEpochs, Constant, FollowsLoss, Linear
-from vantage.trial import trial
+from vantage.training.trial import trial
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,19 @@ from small_runs import IMAGES, SIZE, small_run, write_images
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage import checkpoint
 from vantage.branch import Branch
 from vantage.data import Batch
-from vantage.data.arrays import Arrays
+from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
-from vantage.feed import Feed, open_images
-from vantage.first_rows import begin
 from vantage.learner import Fresh
 from vantage.progress import QuietTeller
-from vantage.run import Hardware, Run
-from vantage.session import Session, has_bf16, launch
-from vantage.settings import allowing
+from vantage.training import checkpoint
+from vantage.training.feed import Feed, open_images
+from vantage.training.first_rows import begin
+from vantage.training.run import Hardware, Run
+from vantage.training.session import Session, has_bf16, launch
+from vantage.training.settings import allowing
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
         def line(self, text: str) -> None:
             told.append(text)
 
-    monkeypatch.setattr("vantage.session.has_bf16", lambda on_cuda: fast)
+    monkeypatch.setattr("vantage.training.session.has_bf16", lambda on_cuda: fast)
     run = replace(small_run("moco_v2", place), hardware=Hardware("cpu"))
     hardware = launch(run, Told())[1].hardware
     assert hardware.precision == ("bf16-mixed" if fast else "32-true")

@@ -11,12 +11,12 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from vantage import settings
 from vantage.branch import Branch
 from vantage.errors import UserError
 from vantage.recipes import RECIPES, moco_v2
-from vantage.run import Data, Run, differences
 from vantage.schedules import Constant, Steps
+from vantage.training import settings
+from vantage.training.run import Data, Run, differences
 
 
 @dataclass(frozen=True)

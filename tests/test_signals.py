@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from vantage.signals import Signals, anywhere
+from vantage.training.signals import Signals, anywhere
 
 BOTH = [signal.SIGINT, signal.SIGTERM]
 

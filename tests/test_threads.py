@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vantage.threads import made_ahead
+from vantage.data.threads import made_ahead
 
 
 def test_parts_come_in_order_and_only_some_are_begun() -> None:

@@ -8,13 +8,13 @@ import pytest
 import torch
 from tiny import ALLOW, TinyBackbone, kept_run, tiny_run
 
-from vantage import checkpoint
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
 from vantage.encoders.roles import PerView, Role, Shared
 from vantage.errors import UserError
+from vantage.frozen.encoder import evaluation_view, load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
-from vantage.trained import evaluation_view, load, random_encoder, raw_pixels
+from vantage.training import checkpoint
 
 ENCODER = Encoder(TinyBackbone(), Linear(8))
 ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), Linear(8))))]
@@ -85,7 +85,7 @@ def test_a_pickle_in_the_place_of_tensors_is_not_run(tmp_path: Path) -> None:
 
 
 def test_settings_of_another_architecture_are_refused(tmp_path: Path) -> None:
-    from vantage import settings
+    from vantage.training import settings
 
     kept_run(tmp_path, tiny_run())
     settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), Linear(8)))), tmp_path)

@@ -17,9 +17,7 @@ from torch.testing import assert_close
 from vantage.encoders import Convolutions, Encoder, Linear
 from vantage.errors import UserError
 from vantage.progress import QuietTeller
-from vantage.run import Data
-from vantage.settings import decode, encode
-from vantage.view_learning import (
+from vantage.studies.view_learning import (
     LEARNINGS,
     SWAPPED,
     Alternately,
@@ -40,8 +38,10 @@ from vantage.view_learning import (
     supervised,
     unsupervised,
 )
+from vantage.training.run import Data
+from vantage.training.settings import decode, encode
 from vantage.views import Augmentation, Flip, Flow, RandomResizedCrop, RealNVP, VolumePreserving, YDbDr
-from vantage.views.flows import AdditiveLayer
+from vantage.views.colors.flows import AdditiveLayer
 
 IMAGES, SIZE, CLASSES = 60, 8, 3
 by_preset = pytest.mark.parametrize("preset", LEARNINGS, ids=lambda preset: preset.__name__)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from vantage.data.cache import written_whole
 from vantage.errors import UserError
-from vantage.record import write_json
-from vantage.writing import result_file, write_result
+from vantage.storage.cache import written_whole
+from vantage.storage.files import result_file, write_result
+from vantage.storage.provenance import write_json
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o002])

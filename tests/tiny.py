@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from vantage import checkpoint, settings
-from vantage.data.arrays import Arrays
-from vantage.embedding import Work
+from vantage.data.sources.arrays import Arrays
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
-from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.normalization import SplitBatchNorm
 from vantage.encoders.roles import Momentum, Role
+from vantage.encoding import Work
 from vantage.learner import Learner
 from vantage.recipes import moco_v2
-from vantage.run import Run
+from vantage.training import checkpoint, settings
+from vantage.training.run import Run
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vantage.branch import Branch
     from vantage.data import open_source
-    from vantage.embedding import embed
+    from vantage.encoding import embed
     from vantage.errors import UserError
     from vantage.estimators import (
         JCL,
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
         PooledNCE,
         SoftNeighbours,
     )
+    from vantage.frozen.encoder import load, random_encoder, raw_pixels
     from vantage.learner import Learner
-    from vantage.loop import Outcome, resume, train
     from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank, StoreOf
+    from vantage.memory.remember import EachKey, MeanKey, UnitMeanKey
     from vantage.negatives import (
         AbsoluteRing,
         Ball,
@@ -100,23 +101,22 @@ if TYPE_CHECKING:
         with_small_crops,
     )
     from vantage.records import Keys, Scores
-    from vantage.remember import EachKey, MeanKey, UnitMeanKey
-    from vantage.run import Data, Hardware, Monitoring, Run
-    from vantage.trained import load, random_encoder, raw_pixels
+    from vantage.training.loop import Outcome, resume, train
+    from vantage.training.run import Data, Hardware, Monitoring, Run
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "vantage.branch": "Branch",
     "vantage.data": "open_source",
-    "vantage.embedding": "embed",
+    "vantage.encoding": "embed",
     "vantage.errors": "UserError",
     "vantage.estimators": """
         ArcNCE Decoupled InfoNCE JCL LocalAggregation MeanAggregation MeanNeighbours NCE PooledNCE
         SoftNeighbours
     """,
     "vantage.learner": "Learner",
-    "vantage.loop": "Outcome resume train",
+    "vantage.training.loop": "Outcome resume train",
     "vantage.memory": "Bank ClusteredBank InBatch Queue ReclusteredBank StoreOf",
     "vantage.negatives": """
         AbsoluteRing Ball Count Distinct Easiest Hardest OtherClusters OtherImages OwnCluster Ring Sample Share Subset
@@ -130,9 +130,9 @@ _HOMES = {
         moco_v2_multi_crop pirl ring_cmc ring_cmc_clusters ring_ir ring_ir_clusters ring_moco simclr with_small_crops
     """,
     "vantage.records": "Keys Scores",
-    "vantage.remember": "EachKey MeanKey UnitMeanKey",
-    "vantage.run": "Data Hardware Monitoring Run",
-    "vantage.trained": "load random_encoder raw_pixels",
+    "vantage.memory.remember": "EachKey MeanKey UnitMeanKey",
+    "vantage.training.run": "Data Hardware Monitoring Run",
+    "vantage.frozen.encoder": "load random_encoder raw_pixels",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -14,11 +14,11 @@ from vantage import processes
 from vantage.errors import UserError
 from vantage.estimators import Estimator, TableChoice, TableEstimator
 from vantage.memory import Memory, StoreOf
+from vantage.memory.remember import EachKey, Remember
 from vantage.negatives import Rule
 from vantage.partition import log_partition, negatives_of
 from vantage.positives import Positives
 from vantage.records import Keys, Scores
-from vantage.remember import EachKey, Remember
 from vantage.schedules import Constant, Schedule
 
 __all__ = ["Branch", "Contrast", "owners"]

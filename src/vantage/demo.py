@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vantage.data import Photographs
-from vantage.embedding import Work
 from vantage.encoders import MLP, Encoder, ResNet, Shared
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached, evaluate
-from vantage.loop import train
-from vantage.optimizers import AdamW
 from vantage.progress import QuietTeller, Teller
 from vantage.recipes import simclr
-from vantage.run import Data, Hardware, Monitoring, Run
 from vantage.schedules import CosineByStep
+from vantage.training.loop import train
+from vantage.training.optimizers import AdamW
+from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.views import IMAGENET, Augmentation, ColourJitter, Flip, Grayscale, RandomResizedCrop, Views
 
 __all__ = ["MARGIN", "Demonstration", "demo", "demo_run"]

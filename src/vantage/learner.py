@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from vantage import draws, processes
 from vantage.branch import Branch, Contrast, owners
+from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import Estimator, TableChoice, TableEstimator
-from vantage.fitting import everywhere, parts_of
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adapted, Adaptive, Constant

@@ -5,8 +5,8 @@ from pathlib import Path
 from small_runs import small_run, write_images
 
 from vantage.data import Source, open_source
-from vantage.embedding import Work
-from vantage.loop import train
+from vantage.encoding import Work
+from vantage.training.loop import train
 
 __all__ = ["kept", "work"]
 

@@ -11,16 +11,16 @@ import torch
 from runs import kept, work
 from tiny import ALLOW
 
-from vantage.analyse.analysis import Analysis, analyse
-from vantage.analyse.band import Band
-from vantage.analyse.false_negatives import FalseNegatives
-from vantage.analyse.labels import Labels
-from vantage.analyse.learned import learned, random_learned
-from vantage.analyse.similarity import Similarity
-from vantage.analyse.tables import aligned
 from vantage.cli import main
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.storage.tables import aligned
+from vantage.studies.analyse.analysis import Analysis, analyse
+from vantage.studies.analyse.band import Band
+from vantage.studies.analyse.false_negatives import FalseNegatives
+from vantage.studies.analyse.labels import Labels
+from vantage.studies.analyse.learned import learned, random_learned
+from vantage.studies.analyse.similarity import Similarity
 
 QUICK = Similarity(images=6, augmentations=3)
 

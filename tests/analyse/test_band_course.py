@@ -8,14 +8,14 @@ import torch
 from runs import kept, work
 from tiny import ALLOW
 
-from vantage.analyse.asking import queries
-from vantage.analyse.band import Band, Bands, Cuts, OneBand, course
-from vantage.analyse.encoding import chosen
-from vantage.analyse.learned import Learned, learned
 from vantage.data import Source, Subset
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
+from vantage.studies.analyse.asking import queries
+from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
+from vantage.studies.analyse.encoding import chosen
+from vantage.studies.analyse.learned import Learned, learned
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from synthetic import vectors
 from tiny import ALLOW
 from torch import Tensor
 
-from vantage.analyse.false_negatives import Chosen, FalseNegatives, FalseNegativesFound, shares
-from vantage.analyse.learned import learned
 from vantage.data import Arrays, Source, Subset
 from vantage.draws import query_seeds
 from vantage.errors import UserError
 from vantage.negatives import Rule
 from vantage.records import Keys
+from vantage.studies.analyse.false_negatives import Chosen, FalseNegatives, FalseNegativesFound, shares
+from vantage.studies.analyse.learned import learned
 
 IMAGES, ASKED = 40, 9
 

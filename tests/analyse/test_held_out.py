@@ -13,11 +13,11 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from vantage import draws
-from vantage.analyse import Gaussian, Learned, learned
-from vantage.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
 from vantage.errors import UserError
 from vantage.estimators import TableEstimator
-from vantage.settings import allowing
+from vantage.studies.analyse import Gaussian, Learned, learned
+from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
+from vantage.training.settings import allowing
 
 
 @pytest.mark.parametrize(("pairs", "negatives"), [(2, 1), (7, 3), (7, 6), (40, 39), (40, 5)])
@@ -31,7 +31,7 @@ def test_it_is_the_loop_over_pairs_in_a_random_order(pairs: int, negatives: int)
 def test_tiles_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key = normalize(torch.randn(2, 50, 5), dim=2)
     whole = nce_of_pairs(query, key, 20, 0.1, 3)
-    monkeypatch.setattr("vantage.analyse.held_out._ROWS", 7)
+    monkeypatch.setattr("vantage.studies.analyse.held_out._ROWS", 7)
     assert_close(nce_of_pairs(query, key, 20, 0.1, 3), whole, rtol=0, atol=1e-12)
 
 

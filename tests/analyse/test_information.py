@@ -16,7 +16,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage import draws
-from vantage.analyse import (
+from vantage.errors import UserError
+from vantage.estimators import InfoNCE
+from vantage.memory import Bank
+from vantage.negatives import AbsoluteRing, OtherImages, Ring, Sample
+from vantage.partition import log_partition
+from vantage.records import Keys, Scores
+from vantage.studies.analyse import (
     Curve,
     Gaussian,
     Known,
@@ -29,15 +35,9 @@ from vantage.analyse import (
     nce,
     percentiles,
 )
-from vantage.analyse.gaussian import LOWER
-from vantage.analyse.spread import redrawn
-from vantage.analyse.toy import PUBLISHED
-from vantage.errors import UserError
-from vantage.estimators import InfoNCE
-from vantage.memory import Bank
-from vantage.negatives import AbsoluteRing, OtherImages, Ring, Sample
-from vantage.partition import log_partition
-from vantage.records import Keys, Scores
+from vantage.studies.analyse.gaussian import LOWER
+from vantage.studies.analyse.spread import redrawn
+from vantage.studies.analyse.toy import PUBLISHED
 
 
 def random_critic(pairs: int, pool: int, seed: int = 0, width: int = 4) -> tuple[Tensor, Keys, Keys]:
@@ -113,7 +113,7 @@ def test_cnce_in_tiles_is_cnce_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     positive, query, keys = random_critic(11, 50)
     rules = (*percentiles(40.0), Sample(9))
     whole = cnce(positive, query, keys, rules)
-    monkeypatch.setattr("vantage.analyse.information.BUDGET", 50 * 64 * 3)
+    monkeypatch.setattr("vantage.measures.information.BUDGET", 50 * 64 * 3)
     assert_close(cnce(positive, query, keys, rules), whole, rtol=0, atol=1e-14)
 
 

@@ -11,10 +11,10 @@ import torch
 from runs import kept, work
 from tiny import ALLOW
 
-from vantage.analyse.labels import Labelling, Labels, LabelsFound, churn, mutual_information, purity
-from vantage.analyse.learned import learned
 from vantage.data import Arrays, Source, Subset
 from vantage.errors import UserError
+from vantage.studies.analyse.labels import Labelling, Labels, LabelsFound, churn, mutual_information, purity
+from vantage.studies.analyse.learned import learned
 
 LABEL, TRUE = [4, 4, 4, 0, 0, 7, 7, 7, 7, 7], [0, 0, 1, 1, 1, 2, 2, 0, 2, 2]
 

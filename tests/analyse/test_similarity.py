@@ -10,11 +10,11 @@ from tiny import ALLOW
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vantage.analyse.encoding import augmented, chosen
-from vantage.analyse.learned import learned
-from vantage.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 from vantage.data import Source
 from vantage.errors import UserError
+from vantage.studies.analyse.encoding import augmented, chosen
+from vantage.studies.analyse.learned import learned
+from vantage.studies.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 
 
 def slow(vector: Tensor) -> tuple[float, float]:

@@ -13,10 +13,10 @@ from tiny import TinyMaps, images, kept_run, tiny_run
 from vantage.cli import main
 from vantage.cli.judged_images import options_of
 from vantage.cli.protocols import any_protocols, of_options, settings_of
-from vantage.detect import Detection
 from vantage.encoders import Encoder, Linear, Momentum
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot, Segmentation
+from vantage.evaluate.protocols.detection import Detection
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
         asked.extend(task.protocol for task in tasks)
         raise UserError("that will do")
 
-    monkeypatch.setattr("vantage.evaluate.comparison.compare_by", judge)
-    monkeypatch.setattr("vantage.trained.load", lambda *_: None)
+    monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", judge)
+    monkeypatch.setattr("vantage.frozen.encoder.load", lambda *_: None)
     monkeypatch.setattr("vantage.cli.judged_images.opened", lambda *_: None)
-    monkeypatch.setattr("vantage.evaluate.evaluation.parted", lambda *_: (images(4, 0), images(4, 1), ""))
+    monkeypatch.setattr("vantage.evaluate.judge.parted", lambda *_: (images(4, 0), images(4, 1), ""))
     return asked
 
 

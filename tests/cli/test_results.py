@@ -62,7 +62,7 @@ def test_a_place_that_cannot_be_is_told_at_once(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("vantage.feed.open_images", None)  # no image is looked at
+    monkeypatch.setattr("vantage.training.feed.open_images", None)  # no image is looked at
     name = COMMANDS[words]
     assert f"there is no folder {tmp_path}/no/where" in told(words, places, tmp_path / "no" / "where" / name, capsys)
     (tmp_path / name).mkdir()
@@ -101,7 +101,7 @@ def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
 ) -> None:
     run = Path(places["RUN"])
     words = ["--import", "tiny", "evaluate", "knn", str(run), "--data", places["DATA"], "--k", "3", "--quiet"]
-    monkeypatch.setattr("vantage.feed.open_images", None)
+    monkeypatch.setattr("vantage.training.feed.open_images", None)
     monkeypatch.setattr(os, "access", lambda place, mode: run not in (Path(place), Path(place).parent))
     assert main(words) == 2
     assert f"results are kept in {run / 'evaluations'}: you may not write" in (heard := capsys.readouterr().err)

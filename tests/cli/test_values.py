@@ -88,7 +88,7 @@ def test_values_that_fit_arrive(kind: Any, monkeypatch: pytest.MonkeyPatch) -> N
     def made(self: Any) -> None:
         arrived.append(self.costs)
 
-    monkeypatch.setattr("vantage.trained.load", kept)
+    monkeypatch.setattr("vantage.frozen.encoder.load", kept)
     monkeypatch.setattr(kind, "__post_init__", made)
     for words in ("--costs 1 2.5", "--costs=vissl", "--costs vissl"):
         assert main(["evaluate", kind.name, "RUN", "--data", "X", *words.split()]) == 2

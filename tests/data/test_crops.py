@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from vantage.data import open_source
-from vantage.data.crops import BoxCrops
+from vantage.data.sources.crops import BoxCrops
 from vantage.errors import DataError
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vantage.data.listing import Listing, list_images
-from vantage.data.names import Names, classes_from
+from vantage.data.sources.listing import Listing, list_images
+from vantage.data.sources.names import Names, classes_from
 from vantage.errors import DataError
 
 LONG_AGO = 1_000_000_000

@@ -8,9 +8,9 @@ import torch
 from PIL import Image
 
 from vantage.data import Arrays, Marked, Subset, labels_of, marks_of, open_source
-from vantage.data.source import marks_in
+from vantage.data.sources.source import marks_in
 from vantage.errors import DataError
-from vantage.evaluate.evaluation import split
+from vantage.evaluate.judge import split
 from vantage.evaluate.labelled import Renumbered, with_labels
 
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 
-from vantage.data.photographs import Photographs
+from vantage.data.sources.photographs import Photographs
 from vantage.errors import DataError
 
 

@@ -14,8 +14,8 @@ import torch
 from PIL import Image
 
 from vantage.data import Folder, Parquet, Source, Subset, Tar, labels_of, open_source
-from vantage.data.source import some_of
-from vantage.data.torchvision_sets import TorchvisionSet, read_cifar
+from vantage.data.sources.source import some_of
+from vantage.data.sources.torchvision_sets import TorchvisionSet, read_cifar
 from vantage.errors import DataError, UnreadableImage, UserError
 
 CLASSES = ("cat", "dog", "owl")

@@ -10,7 +10,8 @@ import pytest
 import torch
 from annotated import coco_content, small_coco, write_coco, write_voc
 
-from vantage.detect import (
+from vantage.errors import DataError, UserError
+from vantage.evaluate.protocols.detection import (
     VOC_CLASSES,
     Annotated,
     Chosen,
@@ -22,7 +23,6 @@ from vantage.detect import (
     run_lengths,
     split_annotated,
 )
-from vantage.errors import DataError, UserError
 
 
 def test_a_coco_file_is_read_by_ids_and_finds_its_images(tmp_path: Path) -> None:

@@ -10,16 +10,23 @@ import pytest
 from annotated import small_coco, write_voc
 from tiny import ALLOW, images, kept_run, tiny_run
 
-from vantage import checkpoint, settings
 from vantage.cli import main
-from vantage.detect import Chosen, Detection, Sizes, detector_task, evaluate_detector, open_annotated
-from vantage.detect.judging import Judging
-from vantage.embedding import Work
 from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import Outcome
+from vantage.evaluate.protocols.detection import (
+    Chosen,
+    Detection,
+    Sizes,
+    detector_task,
+    evaluate_detector,
+    open_annotated,
+)
+from vantage.evaluate.protocols.detection.judging import Judging
+from vantage.frozen.encoder import Trained
 from vantage.learner import Learner
-from vantage.trained import Trained
+from vantage.training import checkpoint, settings
 
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
@@ -59,7 +66,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
 @pytest.fixture
 def any_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """No network is refused, so that a small one will do where no detector is trained."""
-    monkeypatch.setattr("vantage.detect.evaluation.check_backbone", lambda trained: None)
+    monkeypatch.setattr("vantage.evaluate.protocols.detection.evaluation.check_backbone", lambda trained: None)
 
 
 @pytest.mark.usefixtures("any_network")

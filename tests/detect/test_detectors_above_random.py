@@ -11,9 +11,9 @@ from annotated import write_coco
 from tiny import tiny_run, work
 from torch import nn
 
-from vantage.detect import Annotated, Detection, Pyramid, Sizes, open_annotated
 from vantage.encoders import Encoder, Linear, ResNet, Shared
-from vantage.trained import Trained, random_encoder
+from vantage.evaluate.protocols.detection import Annotated, Detection, Pyramid, Sizes, open_annotated
+from vantage.frozen.encoder import Trained, random_encoder
 
 DIGITS, SIDE, LABELLED, SHOWN, HELD = 5, 48, 1800, 30, 60
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))

@@ -11,7 +11,8 @@ from annotated import coco_content, small_coco, write_coco
 from safetensors.torch import load_file
 from tiny import tiny_run, work
 
-from vantage.detect import (
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.evaluate.protocols.detection import (
     DETECTORS,
     Boxes,
     Course,
@@ -25,9 +26,8 @@ from vantage.detect import (
     example,
     open_annotated,
 )
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.frozen.encoder import Trained, random_encoder
 from vantage.progress import QuietTeller
-from vantage.trained import Trained, random_encoder
 
 SIZES = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
 EVERYTHING = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter

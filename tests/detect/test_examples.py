@@ -6,10 +6,18 @@ import pytest
 import torch
 from annotated import POINTS, coco_content, small_coco, write_coco
 
-from vantage.detect import Boxes, Keypoints, Masks, example, mirror_order, mirrored, open_annotated
-from vantage.detect.examples import batches_from, worth_training
-from vantage.detect.order import Order, wide
 from vantage.errors import UserError
+from vantage.evaluate.protocols.detection import (
+    Boxes,
+    Keypoints,
+    Masks,
+    example,
+    mirror_order,
+    mirrored,
+    open_annotated,
+)
+from vantage.evaluate.protocols.detection.examples import batches_from, worth_training
+from vantage.evaluate.protocols.detection.order import Order, wide
 
 
 def test_a_mirrored_example_shows_the_mirrored_instances(tmp_path: Path) -> None:

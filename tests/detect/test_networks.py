@@ -10,7 +10,11 @@ import torch
 from annotated import small_coco
 from tiny import tiny_run
 
-from vantage.detect import (
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders.backbones import Backbone
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.protocols.detection import (
     COCO_SIZES,
     SCHEDULES,
     VOC_SIZES,
@@ -27,12 +31,8 @@ from vantage.detect import (
     find,
     open_annotated,
 )
-from vantage.embedding import Work
-from vantage.encoders import Encoder, Linear, ResNet, Shared
-from vantage.encoders.backbones import Backbone
-from vantage.errors import UserError
+from vantage.frozen.encoder import Trained, random_encoder
 from vantage.progress import QuietTeller
-from vantage.trained import Trained, random_encoder
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 

@@ -11,9 +11,11 @@ import pytest
 from annotated import coco_content, small_coco, write_coco, write_voc
 from tiny import images, kept_run, tiny_run, work
 
-from vantage import checkpoint, settings
 from vantage.cli import main
-from vantage.detect import (
+from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.errors import UserError
+from vantage.evaluate import EvaluationProtocol
+from vantage.evaluate.protocols.detection import (
     Chosen,
     Course,
     Detection,
@@ -28,12 +30,10 @@ from vantage.detect import (
     evaluate_detector,
     open_annotated,
 )
-from vantage.encoders import Encoder, Linear, ResNet, Shared
-from vantage.errors import UserError
-from vantage.evaluate import EvaluationProtocol
+from vantage.frozen.encoder import Trained, random_encoder
 from vantage.learner import Learner
 from vantage.progress import QuietTeller
-from vantage.trained import Trained, random_encoder
+from vantage.training import checkpoint, settings
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
@@ -146,7 +146,7 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vantage.detect.judging.Course", functools.partial(Course, minutes=0.0))
+    monkeypatch.setattr("vantage.evaluate.protocols.detection.judging.Course", functools.partial(Course, minutes=0.0))
     source, network = open_annotated(small_coco(tmp_path)), FourthStage(3)
     protocol = DetectionC4(steps=2, batch=2, precise_batches=1, sizes=SIZES, network_on=network)
 

@@ -13,8 +13,8 @@ from annotated import coco_content, small_coco, write_coco, write_voc
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from vantage.detect import Chosen, Found, mask_of, open_annotated, precision_of, run_lengths
 from vantage.errors import UserError
+from vantage.evaluate.protocols.detection import Chosen, Found, mask_of, open_annotated, precision_of, run_lengths
 
 
 def guesses(source: Any, seed: int = 0) -> list[Found]:

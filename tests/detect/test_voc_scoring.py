@@ -7,11 +7,11 @@ import pytest
 import torch
 from annotated import small_coco, write_voc
 
-from vantage.detect import Chosen, Found, open_annotated, voc_precision_of
-from vantage.detect.judging import precisions
-from vantage.detect.outputs import Boxes
-from vantage.detect.voc_scoring import is_voc
 from vantage.errors import UserError
+from vantage.evaluate.protocols.detection import Chosen, Found, open_annotated, voc_precision_of
+from vantage.evaluate.protocols.detection.judging import precisions
+from vantage.evaluate.protocols.detection.outputs import Boxes
+from vantage.evaluate.protocols.detection.voc_scoring import is_voc
 
 
 def voc(folder: Path, images: int = 8, seed: int = 0) -> Any:

@@ -13,7 +13,7 @@ from torch import nn
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder, unit
 from vantage.encoders.heads import MLP, JigsawHead, Linear, NormalisedMLP
-from vantage.encoders.normalisation import BatchNorm, GroupedStatistics, Normalisation, SplitBatchNorm
+from vantage.encoders.normalization import BatchNorm, GroupedStatistics, Normalisation, SplitBatchNorm
 from vantage.errors import UserError
 
 SMALL = Encoder(ResNet(18, small=True), Linear(width=16))

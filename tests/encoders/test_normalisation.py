@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.heads import NormalisedMLP
-from vantage.encoders.normalisation import (
+from vantage.encoders.normalization import (
     BatchNorm,
     GroupedStatistics,
     Normalisation,

@@ -13,14 +13,14 @@ from PIL import Image
 from tiny import tiny_run, work
 from torch import Tensor, nn
 
-from vantage.data.arrays import Arrays
+from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, Momentum, PerView
 from vantage.encoders.heads import Linear
-from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.normalization import SplitBatchNorm
 from vantage.evaluate import LinearCMC, LinearMulti, LinearPlaces, LinearRing, Retrieval
+from vantage.frozen.encoder import Trained, random_encoder
 from vantage.recipes import cmc
-from vantage.run import Run
-from vantage.trained import Trained, random_encoder
+from vantage.training.run import Run
 
 
 @dataclass(frozen=True)

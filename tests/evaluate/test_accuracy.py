@@ -2,8 +2,9 @@
 
 import torch
 
-from vantage.evaluate import Accuracy, accuracy
-from vantage.evaluate.accuracy import best_classes
+from vantage.evaluate import Accuracy
+from vantage.measures import accuracy
+from vantage.measures.accuracy import best_classes
 
 
 def test_first_and_first_five_guesses() -> None:

@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.evaluate import average_precision
+from vantage.measures import average_precision
 
 
 def by_loop(score: list[float], positive: list[bool]) -> float:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny import TinyMaps, images, tiny_run, work
 
-from vantage.data.arrays import Arrays
+from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, PerView, Shared
 from vantage.encoders.heads import Linear
 from vantage.errors import UserError
@@ -32,9 +32,9 @@ from vantage.evaluate import (
     Retrieval,
 )
 from vantage.evaluate.labelled import Renumbered
+from vantage.frozen.encoder import Trained, random_encoder
 from vantage.progress import QuietTeller
 from vantage.recipes import cmc
-from vantage.trained import Trained, random_encoder
 
 NAMED: list[EvaluationProtocol] = [
     KNN(5), NearestNeighbour(), Retrieval(5), LinearMoCo(rates=(1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),

@@ -9,8 +9,8 @@ from tiny import images, work
 
 from vantage.errors import UserError
 from vantage.evaluate import KNN, SVM, FineTune, LinearCached, LinearMoCo, LinearMulti, LowShotChosen
-from vantage.evaluate.segmentation import Segmentation
-from vantage.trained import random_encoder
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.frozen.encoder import random_encoder
 
 NAN, INF = float("nan"), float("inf")
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
-from vantage.data.source import Source
-from vantage.detect import Detection, Pyramid, Sizes
-from vantage.embedding import Work
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbour, Outcome, Retrieval, evaluate
 from vantage.evaluate.changed import changed
-from vantage.evaluate.comparison import Cell, Column, Comparison, Row, compare, compare_by
-from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown, notes
+from vantage.evaluate.compare.comparison import Cell, Column, Comparison, Row, compare, compare_by
+from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown, notes
 from vantage.evaluate.once import Refused
+from vantage.evaluate.protocols.detection import Detection, Pyramid, Sizes
 from vantage.evaluate.task import Task
-from vantage.run import Monitoring
-from vantage.settings import allowing
-from vantage.trained import Trained
+from vantage.frozen.encoder import Trained
+from vantage.training.run import Monitoring
+from vantage.training.settings import allowing
 
 
 @dataclass(frozen=True)

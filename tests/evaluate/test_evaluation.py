@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
-from vantage import settings
 from vantage.data import open_source
-from vantage.data.source import Subset
+from vantage.data.sources.source import Subset
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbour, evaluate
-from vantage.trained import load, random_encoder, raw_pixels
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
+from vantage.training import settings
 
 
 @pytest.fixture

@@ -13,16 +13,19 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data import Subset
-from vantage.embedding import batches
-from vantage.encoders.normalisation import SplitBatchNorm
+from vantage.encoders.normalization import SplitBatchNorm
+from vantage.encoding import batches
 from vantage.errors import UserError
-from vantage.evaluate import FineTune, Outcome, accuracy, evaluate, finetune, kept_state, tuning
-from vantage.evaluate.accuracy import best_classes
-from vantage.evaluate.crops import epochs_of
-from vantage.evaluate.finetune import named_in, share_of_each_class
-from vantage.evaluate.linear import training_view
-from vantage.evaluate.tuning import Course, tune
-from vantage.trained import Trained, load, random_encoder, raw_pixels
+from vantage.evaluate import FineTune, Outcome, evaluate
+from vantage.evaluate.protocols.finetune import finetune, tuning
+from vantage.evaluate.protocols.finetune.finetune import named_in, share_of_each_class
+from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.protocols.linear.crops import epochs_of
+from vantage.evaluate.protocols.linear.pooled import training_view
+from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.measures import accuracy
+from vantage.measures.accuracy import best_classes
+from vantage.storage import kept_state
 
 
 def test_the_papers_values_are_the_default() -> None:

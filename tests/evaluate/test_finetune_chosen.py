@@ -10,10 +10,12 @@ from tiny import images, tiny_run, work
 from vantage import draws
 from vantage.data import Subset, labels_of
 from vantage.errors import UserError
-from vantage.evaluate import FineTune, FineTuneChosen, accuracy, held_out, tuning
-from vantage.evaluate.finetune import share_of_each_class
-from vantage.evaluate.tuning import Course, tune
-from vantage.trained import random_encoder
+from vantage.evaluate import FineTune, FineTuneChosen, held_out
+from vantage.evaluate.protocols.finetune import tuning
+from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
+from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.frozen.encoder import random_encoder
+from vantage.measures import accuracy
 
 CHOOSING = FineTuneChosen(0.5, epochs=2, batch=8, backbone_rate=0.05, head_rates=(0.2, 1e-4))
 

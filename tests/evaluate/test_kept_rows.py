@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from vantage.errors import DataError
-from vantage.evaluate import kept_rows as module
-from vantage.evaluate.kept_rows import kept_rows
 from vantage.progress import QuietTeller
+from vantage.storage import kept_rows as module
+from vantage.storage.kept_rows import kept_rows
 
 
 class Maker:

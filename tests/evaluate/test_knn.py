@@ -12,11 +12,12 @@ from tiny import images, tiny_run, work
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vantage.data.source import Subset
+from vantage.data.sources.source import Subset
 from vantage.errors import UserError
-from vantage.evaluate import KNN, NearestNeighbour, knn
-from vantage.evaluate.knn import nearest
-from vantage.trained import random_encoder
+from vantage.evaluate import KNN, NearestNeighbour
+from vantage.evaluate.protocols.neighbors import knn
+from vantage.evaluate.protocols.neighbors.knn import nearest
+from vantage.frozen.encoder import random_encoder
 
 
 def data(bank: int, queries: int, width: int, classes: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import images
 
-from vantage.data.arrays import Arrays
+from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.evaluate import held_out, split
 from vantage.evaluate.labelled import Renumbered, with_labels

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data.order import epoch_order
-from vantage.data.source import Subset
-from vantage.embedding import encode
+from vantage.data.sources.source import Subset
+from vantage.encoding import encode
 from vantage.errors import UserError
-from vantage.evaluate import LinearMoCo, LinearPyContrast, crops, side_by_side
-from vantage.evaluate.heads import Descent, Heads
-from vantage.evaluate.linear_plan import normal_start, torch_start
-from vantage.trained import random_encoder
+from vantage.evaluate import LinearMoCo, LinearPyContrast
+from vantage.evaluate.protocols.linear import crops, side_by_side
+from vantage.evaluate.protocols.linear.heads import Descent, Heads
+from vantage.evaluate.protocols.linear.plan import normal_start, torch_start
+from vantage.frozen.encoder import random_encoder
 from vantage.views.recipes import linear_training
 
 PROTOCOLS = [LinearMoCo, LinearPyContrast]

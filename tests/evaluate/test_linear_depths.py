@@ -12,17 +12,19 @@ from tiny import images, tiny_run, work
 from torch import Tensor, nn
 
 from vantage import draws
-from vantage.data.arrays import Arrays
 from vantage.data.order import epoch_order
-from vantage.data.source import Subset
+from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.source import Subset
 from vantage.errors import UserError
-from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing, crops, kept_state, side_by_side
-from vantage.evaluate.linear_depths import statistics_of
-from vantage.evaluate.side_by_side import Classifiers
-from vantage.feature_cache import features_in_parts
-from vantage.trained import Trained, random_encoder, raw_pixels
+from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing
+from vantage.evaluate.protocols.linear import crops, side_by_side
+from vantage.evaluate.protocols.linear.depths import statistics_of
+from vantage.evaluate.protocols.linear.side_by_side import Classifiers
+from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
+from vantage.frozen.feature_cache import features_in_parts
+from vantage.storage import kept_state
 from vantage.views import Augmentation, ColourJitter, Flip, Lighting, RandomResizedCrop, Statistics
-from vantage.views.operation import Operation
+from vantage.views.operations.operation import Operation
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from torchvision.transforms.v2 import functional
 
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.evaluate import LinearMulti, LinearPlaces, linear_multi
-from vantage.evaluate.linear_plan import Plan, TrainingView
-from vantage.evaluate.square_crops import SquareCrop, SquareView
-from vantage.trained import random_encoder, raw_pixels
+from vantage.evaluate import LinearMulti, LinearPlaces
+from vantage.evaluate.protocols.linear import multi as linear_multi
+from vantage.evaluate.protocols.linear.plan import Plan, TrainingView
+from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
+from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.views import ColourJitter, Flip, Lighting
 from vantage.views.augmentation import Augmentation
 

@@ -10,8 +10,9 @@ from tiny import images, tiny_run, work
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.evaluate import LinearCached, fit_logistic, logistic
-from vantage.trained import random_encoder
+from vantage.evaluate import LinearCached, fit_logistic
+from vantage.evaluate.protocols.linear import logistic
+from vantage.frozen.encoder import random_encoder
 
 
 def data(count: int = 300) -> tuple[Tensor, Tensor]:

@@ -16,10 +16,12 @@ from tiny import ALLOW, images, kept_run, tiny_run, work
 from vantage import draws
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.evaluate import LowShot, LowShotChosen, Outcome, deepest, evaluate, few_images, lowshot_samples, marked
-from vantage.evaluate.shots import Curve, Shots, read_shots
-from vantage.linear_svm import Solver, in_parallel
-from vantage.trained import random_encoder
+from vantage.evaluate import LowShot, LowShotChosen, Outcome, evaluate, few_images, marked
+from vantage.evaluate.protocols.svm import deepest
+from vantage.evaluate.protocols.svm import samples as lowshot_samples
+from vantage.evaluate.protocols.svm.shots import Curve, Shots, read_shots
+from vantage.evaluate.protocols.svm.solver import Solver, in_parallel
+from vantage.frozen.encoder import random_encoder
 
 FEW = (0.01, 1.0, 10.0)
 SOLVER = Solver(2.0, 1e-4, 2000, 0)

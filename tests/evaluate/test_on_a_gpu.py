@@ -14,16 +14,18 @@ from several import several
 from test_bad_sets import BY_CLASS, NAMED
 from tiny import images, tiny_run, work
 
-from vantage.data.masked import open_masked, split_masked
-from vantage.data.source import Source
-from vantage.embedding import embed
-from vantage.evaluate import FineTune, LinearCached, LinearCMC, LinearMoCo, Outcome, kept_state, tuning
-from vantage.evaluate.linear import training_view
-from vantage.evaluate.segmentation import Segmentation
-from vantage.evaluate.square_crops import SquareCrop, SquareView
-from vantage.evaluate.tuning import Course, tune
-from vantage.feature_cache import features_of
-from vantage.trained import Trained, random_encoder, raw_pixels
+from vantage.data.sources.masked import open_masked, split_masked
+from vantage.data.sources.source import Source
+from vantage.encoding import embed
+from vantage.evaluate import FineTune, LinearCached, LinearCMC, LinearMoCo, Outcome
+from vantage.evaluate.protocols.finetune import tuning
+from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.protocols.linear.pooled import training_view
+from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
+from vantage.frozen.feature_cache import features_of
+from vantage.storage import kept_state
 
 pytestmark = pytest.mark.gpu
 DEVICE = "cuda"

@@ -11,11 +11,10 @@ from PIL import Image
 from tiny import kept_run, tiny_run, work
 from torch import nn
 
-from vantage import checkpoint
 from vantage.data import Source, Subset, labels_of, open_source
-from vantage.data.arrays import Arrays
-from vantage.data.masked import MaskedImages, open_masked
 from vantage.data.resident import decode_all
+from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.masked import MaskedImages, open_masked
 from vantage.encoders import Encoder, Shared
 from vantage.encoders.heads import Linear
 from vantage.evaluate import (
@@ -32,10 +31,11 @@ from vantage.evaluate import (
     NearestNeighbour,
     Segmentation,
 )
-from vantage.evaluate.transfer import transfer
-from vantage.evaluate.transfer_sets import TransferSet
-from vantage.evaluate.tuning import Course, tune
-from vantage.trained import Trained, random_encoder
+from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer import transfer
+from vantage.frozen.encoder import Trained, random_encoder
+from vantage.training import checkpoint
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from mapped import mapped_run, two_run
 from several import several
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
-from vantage.data.source import Source
+from vantage.data.sources.source import Source
 from vantage.evaluate import (
     SVM,
     FineTune,
@@ -25,13 +25,13 @@ from vantage.evaluate import (
     LowShotChosen,
     Outcome,
     evaluate,
-    logistic,
-    tuning,
-)  # fmt: skip
-from vantage.evaluate.linear_plan import Plan
-from vantage.linear_svm import Solver
+)
+from vantage.evaluate.protocols.finetune import tuning
+from vantage.evaluate.protocols.linear import logistic
+from vantage.evaluate.protocols.linear.plan import Plan
+from vantage.evaluate.protocols.svm.solver import Solver
+from vantage.frozen.encoder import random_encoder
 from vantage.progress import QuietTeller
-from vantage.trained import random_encoder
 
 MEMORY, STREAMED = "batch by batch: images in memory", "image by image: streamed"
 LINEAR = [

@@ -8,14 +8,15 @@ import torch
 from PIL import Image
 from tiny import images, tiny_run, work
 
-from vantage.data.arrays import Arrays
-from vantage.data.source import Subset, labels_of
-from vantage.embedding import embed
+from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.source import Subset, labels_of
+from vantage.encoding import embed
 from vantage.errors import UserError
-from vantage.evaluate import EvaluationProtocol, Retrieval, neighbours, retrieval_picture
-from vantage.evaluate.retrieval import Neighbours, queries
-from vantage.evaluate.retrieval_picture import rows_of
-from vantage.trained import random_encoder
+from vantage.evaluate import EvaluationProtocol, Retrieval, neighbours
+from vantage.evaluate.protocols.neighbors import picture as retrieval_picture
+from vantage.evaluate.protocols.neighbors.picture import rows_of
+from vantage.evaluate.protocols.neighbors.retrieval import Neighbours, queries
+from vantage.frozen.encoder import random_encoder
 
 
 def unlabelled(count: int, seed: int) -> Arrays:

@@ -14,20 +14,20 @@ from references import segmentation as reference
 from tiny import TinyMaps, kept_run, tiny_run, work
 
 from vantage.cli import main
-from vantage.data.masked import open_masked, split_masked
+from vantage.data.sources.masked import open_masked, split_masked
 from vantage.encoders.backbones import ResNet
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import Linear
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
-from vantage.evaluate import kept_state
-from vantage.evaluate import segmentation as module
-from vantage.evaluate.confusion import Confusion
-from vantage.evaluate.decoder import Decoder, MapAt, pixel_loss
-from vantage.evaluate.masked_evaluation import evaluate_masked
-from vantage.evaluate.segmentation import Segmentation
-from vantage.trained import load, random_encoder, raw_pixels
-from vantage.views.statistics import Statistics
+from vantage.evaluate.protocols.segmentation import segmentation as module
+from vantage.evaluate.protocols.segmentation.decoder import Decoder, MapAt, pixel_loss
+from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
+from vantage.measures.confusion import Confusion
+from vantage.storage import kept_state
+from vantage.views.colors.statistics import Statistics
 
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
 SMALL = replace(tiny_run(), encoders=Shared(Encoder(TinyMaps(), Linear(8))))

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vantage.evaluate.significance import difference, holm, two_sided
+from vantage.measures.significance import difference, holm, two_sided
 
 A, B = [71.2, 70.4, 71.9, 70.8], [69.9, 70.1, 70.6, 69.5]
 

@@ -14,16 +14,17 @@ from sklearn.svm import LinearSVC
 from test_average_precision import by_loop
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
-from vantage import linear_svm
 from vantage.data import Arrays, Subset
 from vantage.encoders import Encoder, Linear, ResNet, Shared
 from vantage.errors import UserError
-from vantage.evaluate import COSTS, SVM, deepest, evaluate, marked
-from vantage.evaluate import svm as module
-from vantage.linear_svm import Solver, in_parallel, processes_for
-from vantage.trained import Trained, random_encoder, raw_pixels
+from vantage.evaluate import COSTS, SVM, evaluate, marked
+from vantage.evaluate.protocols.svm import deepest
+from vantage.evaluate.protocols.svm import solver as linear_svm
+from vantage.evaluate.protocols.svm import svm as module
+from vantage.evaluate.protocols.svm.solver import Solver, in_parallel, processes_for
+from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
 from vantage.views import Evaluation, Straight
-from vantage.views.statistics import IMAGENET
+from vantage.views.colors.statistics import IMAGENET
 
 FEW = (0.01, 1.0, 10.0)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

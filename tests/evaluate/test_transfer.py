@@ -21,11 +21,11 @@ from vantage.encoders.heads import Linear
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate import KNN, SVM, LinearCached
-from vantage.evaluate.transfer import transfer
-from vantage.evaluate.transfer_sets import META_DATASET, TransferSet, found_sets
-from vantage.evaluate.transfer_table import Row, TransferTable
-from vantage.trained import load
-from vantage.views.statistics import Statistics
+from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, found_sets
+from vantage.evaluate.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.transfer import transfer
+from vantage.frozen.encoder import load
+from vantage.views.colors.statistics import Statistics
 
 
 def write_set(file: Path, count: int, seed: int, classes: int = 3) -> str:

@@ -17,7 +17,7 @@ import shrunken
 
 from vantage.encoders import SplitBatchNorm
 from vantage.recipes import RECIPES
-from vantage.run import Run
+from vantage.training.run import Run
 
 FILE = Path(__file__).resolve().parent / "losses.json"
 TOLERANCE = 1e-7

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from vantage.data.arrays import Arrays
-from vantage.moving import Stock
+from vantage.data.sources.arrays import Arrays
+from vantage.studies.moving_mnist import Stock
 
 
 def small_stock(images: int, channels: int, side: int, classes: int = 10, seed: int = 0) -> Stock:

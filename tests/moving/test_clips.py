@@ -6,7 +6,7 @@ from references.moving import composite
 from stocks import bars, small_stock, source, tints
 
 from vantage.errors import DataError, UserError
-from vantage.moving import (
+from vantage.studies.moving_mnist import (
     COMBINATIONS,
     Clips,
     SameClass,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from references.moving import walk
 
-from vantage.moving import places, reflected
+from vantage.studies.moving_mnist import places, reflected
 
 
 @hypothesis.given(st.integers(0, 2**31), st.floats(0.1, 100.0), st.floats(1.0, 60.0))

@@ -8,7 +8,8 @@ from stocks import bars, source, tints
 from synthetic import vectors
 
 from vantage.errors import UserError
-from vantage.moving import (
+from vantage.schedules import CosineByStep
+from vantage.studies.moving_mnist import (
     BackgroundClass,
     Bench,
     ClipEncoder,
@@ -31,8 +32,7 @@ from vantage.moving import (
     picture,
     seen_frames,
 )
-from vantage.optimizers import AdamW
-from vantage.schedules import CosineByStep
+from vantage.training.optimizers import AdamW
 
 BRIEF = Course(epochs=1, batch=32, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.01))
 

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from vantage.cli import main
-from vantage.cli.fields import leaves
-from vantage.data.arrays import Arrays
+from vantage.composition.fields import leaves
+from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
-from vantage.moving import COMBINATIONS, ClipEncoder, Course, FrameEncoder, LinearHeads, Scene
-from vantage.reproduce import ENTRIES, PUBLISHED, InfoMinTable4, Kept, reproduce
+from vantage.studies.moving_mnist import COMBINATIONS, ClipEncoder, Course, FrameEncoder, LinearHeads, Scene
+from vantage.studies.reproduce import ENTRIES, PUBLISHED, InfoMinTable4, Kept, reproduce
 
 SMALL = (
     *("--epochs", "1", "--batch", "8", "--heads.course.epochs", "1", "--heads.course.batch", "8"),

@@ -15,19 +15,19 @@ import pytest
 from small_runs import IMAGES, SIZE, small_run, write_images
 from tiny import images
 
-from vantage import loop
-from vantage.analyse import HeldOutInformation, learned
 from vantage.data import Source, open_source
-from vantage.data.arrays import Arrays
-from vantage.embedding import Work
+from vantage.data.sources.arrays import Arrays
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached
+from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.progress import QuietTeller
-from vantage.settings import allowing
-from vantage.sweep import ColourSpaces, CropBound, PatchDistance, Study, Sweep, Swept, study
-from vantage.sweep.overall import Within
-from vantage.sweep.rows import RANDOM, RAW, SweepRow, digest
-from vantage.trained import random_encoder, raw_pixels
+from vantage.studies.analyse import HeldOutInformation, learned
+from vantage.studies.sweep import ColourSpaces, CropBound, PatchDistance, Study, Sweep, Swept, study
+from vantage.studies.sweep.overall import Within
+from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
+from vantage.training import loop
+from vantage.training.settings import allowing
 
 STEPS = IMAGES // 8  # of an epoch
 

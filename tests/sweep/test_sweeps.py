@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 
 import vantage
+from vantage.composition.fitting import parts_of
 from vantage.encoders import PerView
 from vantage.errors import UserError
-from vantage.fitting import parts_of
-from vantage.run import Run, differences
-from vantage.sweep import (
+from vantage.studies.sweep import (
     SPACES,
     BlurWidth,
     ColourSpaces,
@@ -23,8 +22,9 @@ from vantage.sweep import (
     Sweep,
     field_of,
 )
+from vantage.training.run import Run, differences
 from vantage.views import Channels, ColourJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
-from vantage.views.colour import Normalise
+from vantage.views.operations.color import Normalise
 
 SWEEPS: tuple[Sweep, ...] = (
     CropBound(), JitterStrength(), PatchDistance(), BlurWidth(), ColourSpaces(), Ladder(), Operations(),

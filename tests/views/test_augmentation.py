@@ -25,7 +25,7 @@ from vantage.views import (
     pycontrast_a,
     simclr,
 )
-from vantage.views.operation import rows
+from vantage.views.operations.operation import rows
 
 OPERATIONS = [
     RandomResizedCrop(16),

@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import CIFAR10, IMAGENET, STL10, ColourJitter, Grayscale, Normalise
-from vantage.views.colour import HUE, JitterDraw, grey, turn_hue
+from vantage.views.operations.color import HUE, JitterDraw, grey, turn_hue
 
 CHANGES = (
     functional.adjust_brightness,

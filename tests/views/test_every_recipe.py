@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import vantage
-from vantage.fitting import parts_of
+from vantage.composition.fitting import parts_of
 from vantage.views import (
     Channels,
     Frequencies,
@@ -32,8 +32,8 @@ from vantage.views import (
     pycontrast_a,
     pycontrast_c,
     simclr,
-    spaces,
 )
+from vantage.views.colors import spaces
 
 SPACES = [getattr(spaces, name)() for name in ("RGB", "Lab", "YCbCr", "YDbDr", "YIQ", "YUV", "XYZ", "HSV")]
 MAKERS: dict[str, Any] = {

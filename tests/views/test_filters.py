@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import GaussianBlur
-from vantage.views.filters import BLOCK, BlurDraw, gaussian
+from vantage.views.operations.filters import BLOCK, BlurDraw, gaussian
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from vantage.errors import UserError
-from vantage.views.flows import Flow, FlowNetwork, RealNVP, TwoSided, VolumePreserving
+from vantage.views.colors.flows import Flow, FlowNetwork, RealNVP, TwoSided, VolumePreserving
 
 KINDS = [VolumePreserving(8, 2), TwoSided(8, 3), RealNVP(8, 3), RealNVP(8, 3, bound=0.7)]
 every_kind = pytest.mark.parametrize("coupling", KINDS, ids=str)

@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import Flip, RandomResizedCrop
-from vantage.views.geometry import TRIES, CropDraw, reflection, resample
+from vantage.views.operations.geometry import TRIES, CropDraw, reflection, resample
 
 SIDES = st.integers(1, 70)
 

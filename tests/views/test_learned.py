@@ -9,16 +9,16 @@ from tiny import TinyBackbone
 from torch import Tensor
 from torch.testing import assert_close
 
-from vantage import settings
 from vantage.cli import main
 from vantage.encoders import Convolutions, Encoder, Linear, PerView
 from vantage.errors import UserError
+from vantage.frozen.encoder import evaluation_view, random_encoder
 from vantage.recipes import cmc, moco_v2
-from vantage.run import Run, refuse_conflicts
-from vantage.trained import evaluation_view, random_encoder
+from vantage.training import settings
+from vantage.training.run import Run, refuse_conflicts
 from vantage.views import Flow, InSpace, Learned, Normalise, RealNVP, Statistics, YDbDr, in_space, learned_views
-from vantage.views.flows import FlowNetwork
-from vantage.views.learned import BEST, LAST, write_learned
+from vantage.views.colors.flows import FlowNetwork
+from vantage.views.colors.learned import BEST, LAST, write_learned
 
 STATISTICS = Statistics((0.1, -0.2, 0.3), (0.9, 1.1, 1.3))
 
@@ -175,7 +175,7 @@ def test_learning_showing_and_training_on_the_command_line(
         begun.append(run)
         raise UserError("far enough")
 
-    monkeypatch.setattr("vantage.loop.train", train)
+    monkeypatch.setattr("vantage.training.loop.train", train)
     assert main(f"pretrain cmc --learned {out / BEST} --data {place} --out {tmp_path / 'run'}".split()) == 2
     assert InSpace(learned_views(out / BEST)) in operations(begun[0])
 

@@ -10,7 +10,7 @@ from scipy.stats import chisquare, norm
 
 from vantage.errors import UserError
 from vantage.views import CHANGES, SHAPE_CHANGES, RandAugment
-from vantage.views.changes import (
+from vantage.views.operations.changes import (
     AutoContrast,
     Brightness,
     Contrast,
@@ -24,8 +24,8 @@ from vantage.views.changes import (
     SolarizeAdd,
     Strength,
 )
-from vantage.views.randaugment import RandDraw
-from vantage.views.warps import Rotate, Shear, Translate
+from vantage.views.operations.randaugment import RandDraw
+from vantage.views.operations.warps import Rotate, Shear, Translate
 
 theirs = pytest.importorskip("timm.data.auto_augment", reason="timm is an extra")
 

@@ -10,14 +10,14 @@ from typing import Any, Literal
 from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice, columns
 from vantage.cli.detecting import DETECTING
-from vantage.cli.fields import headings, leaves, options
 from vantage.cli.images import opened, work_of
 from vantage.cli.protocols import protocols, spoken
 from vantage.cli.results import kept_or_out, tell
 from vantage.cli.segmenting import evaluate_segmentation
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.transferring import evaluate_transfer
-from vantage.cores import CORES
+from vantage.composition.fields import headings, leaves, options
+from vantage.composition.suggest import did_you_mean
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["demo", "embed", "evaluate", "export"]
@@ -102,8 +102,8 @@ def embed(words: list[str], voice: Voice) -> int:
     asked = parse(Command("vantage embed", embed.__doc__ or "", {}), options(Embedding, ("run",)), words).values
     if not asked["out"]:
         raise UserError("vantage embed needs --out: a file ending with .parquet or .npy")
-    from vantage.embedding_file import check_file, write_embeddings
-    from vantage.trained import load
+    from vantage.frozen.embedding import check_file, write_embeddings
+    from vantage.frozen.encoder import load
 
     trained = load(Path(asked["run"]), asked["network"])
     check_file(Path(asked["out"]))  # mistakes are told before a million images are looked at
@@ -144,7 +144,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
     parsed = parse(command, (*options(Evaluation, ("run",)), *fields), words[1:])
     asked = parsed.values
     protocol = type(protocol)(**{leaf.path: asked[leaf.path] for leaf in fields})
-    from vantage.trained import load
+    from vantage.frozen.encoder import load
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     out = kept_or_out(asked)
@@ -189,7 +189,7 @@ def _in_short(kind: object) -> str:
 def export(words: list[str], voice: Voice) -> int:
     """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
     asked = parse(Command("vantage export", export.__doc__ or "", {}), options(Exporting, ("run",)), words).values
-    from vantage.export import export as write
+    from vantage.frozen.export.backbone import export as write
 
     which = "" if asked["network"] is None else f"-{asked['network']}"
     kept = f"detectron2{which}" if asked["to"] == "detectron2" else f"backbone-{asked['to']}{which}.safetensors"

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
 from vantage.cli.listing import first_line
 from vantage.cli.results import check_folder
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.sweeping import views
-from vantage.cores import CORES
+from vantage.composition.fields import headings, leaves, options, replaced
+from vantage.composition.suggest import did_you_mean
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["analyse"]
@@ -80,9 +80,9 @@ def analyse(words: list[str], voice: Voice) -> int:
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {words[0]}", kind.__doc__ or "", {})
     asked = parse(command, (*options(Looking, ("runs",)), *fields), words[1:]).values
-    from vantage.analyse.analysis import analyse as look
-    from vantage.analyse.learned import learned
-    from vantage.analyse.pictures import needs_matplotlib
+    from vantage.storage.figures import needs_matplotlib
+    from vantage.studies.analyse.analysis import analyse as look
+    from vantage.studies.analyse.learned import learned
 
     analysis = kind(**{leaf.path: asked[leaf.path] for leaf in fields})
     if not asked["runs"]:
@@ -104,8 +104,8 @@ def _experiment(kind: Any, words: list[str], voice: Voice) -> int:
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {kind.name}", kind.__doc__ or "", dict(headings(kind())))
     asked = parse(command, (*options(Keeping), *fields), words)
-    from vantage.analyse.analysis import experiment
-    from vantage.analyse.pictures import needs_matplotlib
+    from vantage.storage.figures import needs_matplotlib
+    from vantage.studies.analyse.analysis import experiment
 
     needs_matplotlib()
     toy = replaced(kind(), {leaf.path: asked.values[leaf.path] for leaf in fields})
@@ -117,18 +117,18 @@ def _experiment(kind: Any, words: list[str], voice: Voice) -> int:
 
 
 def _toys() -> dict[str, Any]:
-    from vantage.analyse.gaussian import OptimalToy
-    from vantage.analyse.spread import SpreadToy
-    from vantage.analyse.toy import TrainedToy
+    from vantage.studies.analyse.gaussian import OptimalToy
+    from vantage.studies.analyse.spread import SpreadToy
+    from vantage.studies.analyse.toy import TrainedToy
 
     return {toy.name: toy for toy in (OptimalToy, TrainedToy, SpreadToy)}
 
 
 def _kinds() -> dict[str, Any]:
     """The analyses by name; imported here, since the command line itself does without torch."""
-    from vantage.analyse.band import Band
-    from vantage.analyse.false_negatives import FalseNegatives
-    from vantage.analyse.labels import Labels
-    from vantage.analyse.similarity import Similarity
+    from vantage.studies.analyse.band import Band
+    from vantage.studies.analyse.false_negatives import FalseNegatives
+    from vantage.studies.analyse.labels import Labels
+    from vantage.studies.analyse.similarity import Similarity
 
     return {kind.name: kind for kind in (Similarity, Band, Labels, FalseNegatives)}

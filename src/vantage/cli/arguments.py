@@ -13,9 +13,9 @@ import tyro
 from tyro.constructors import ConstructorRegistry, StructConstructorSpec, StructFieldSpec, StructTypeInfo
 
 from vantage.cli.console import columns
-from vantage.cli.fields import REQUIRED, Leaf
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.values import misfit, takes_several
+from vantage.composition.fields import REQUIRED, Leaf
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 __all__ = ["EVERYWHERE", "Command", "Parsed", "parse", "wants_help"]

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from vantage.cli.arguments import Command, flags_of, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import Leaf, headings, options
 from vantage.cli.images import work_of
 from vantage.cli.judged_images import Images, check_kinds, options_of
 from vantage.cli.protocols import any_protocols, first_said, of_options, protocol_named, settings_of, with_settings
 from vantage.cli.results import check_out
-from vantage.cores import CORES
+from vantage.composition.fields import Leaf, headings, options
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["compare"]
@@ -68,11 +68,11 @@ def compare(words: list[str], voice: Voice) -> int:
         raise UserError("compare needs a run or more: vantage compare RUN [RUN …] --data PATH")
     out = check_out(Path(asked["out"]), (".md", ".csv", ".tex"), "a table") if asked["out"] else None
     check_kinds({name: protocol for name, protocol in protocols}, asked)
-    from vantage.evaluate.comparison import compare_by
-    from vantage.evaluate.comparison_table import as_csv, as_latex, as_markdown
+    from vantage.evaluate.compare.comparison import compare_by
+    from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown
     from vantage.evaluate.once import Refused
-    from vantage.trained import load
-    from vantage.writing import write_result
+    from vantage.frozen.encoder import load
+    from vantage.storage.files import write_result
 
     for run in asked["runs"]:
         load(Path(run), asked["network"])  # a mistake in a run is told before the images are looked at

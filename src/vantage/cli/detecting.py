@@ -5,9 +5,9 @@ from pathlib import Path
 
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import headings, leaves, options, replaced
 from vantage.cli.results import kept_or_out, tell
-from vantage.cores import CORES
+from vantage.composition.fields import headings, leaves, options, replaced
+from vantage.data.cores import CORES
 
 __all__ = ["DETECTING"]
 
@@ -45,8 +45,8 @@ class Detecting:
 
 def _detect(name: str, words: list[str], voice: Voice) -> int:
     from vantage.cli.images import work_of
-    from vantage.detect import DETECTORS, evaluate_detector, open_annotated
-    from vantage.trained import load
+    from vantage.evaluate.protocols.detection import DETECTORS, evaluate_detector, open_annotated
+    from vantage.frozen.encoder import load
 
     kind = next(kind for kind in DETECTORS if kind.name == name)
     fields = tuple(leaves(kind()))

@@ -8,8 +8,8 @@ from vantage.cli.console import Voice
 
 if TYPE_CHECKING:
     from vantage.data import Source
-    from vantage.embedding import Work
-    from vantage.run import Data
+    from vantage.encoding import Work
+    from vantage.training.run import Data
 
 __all__ = ["absolute", "look_at", "opened", "work_of"]
 
@@ -19,8 +19,8 @@ def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
 
     Raises `UserError` where there are no images, or too many that are unreadable.
     """
-    from vantage.feed import open_images
     from vantage.progress import counting, teller
+    from vantage.training.feed import open_images
 
     with counting(teller(voice.silent), "looking at the images") as advance:
         return open_images(data, advance)
@@ -28,7 +28,7 @@ def look_at(data: "Data", voice: Voice) -> tuple["Source", str]:
 
 def opened(place: str, asked: Mapping[str, Any], voice: Voice) -> "Source":
     """The readable images of a place, as the options `on_bad_image` and `workers` have it; what was found is told."""
-    from vantage.run import Data
+    from vantage.training.run import Data
 
     source, told = look_at(Data(place, asked["on_bad_image"], asked["workers"]), voice)
     voice.note(told)
@@ -37,7 +37,7 @@ def opened(place: str, asked: Mapping[str, Any], voice: Voice) -> "Source":
 
 def work_of(asked: Mapping[str, Any], voice: Voice, batch: int = 256) -> "Work":
     """What the options `device` and `workers` say to compute with."""
-    from vantage.embedding import Work
+    from vantage.encoding import Work
     from vantage.progress import teller
 
     return Work(device=asked["device"], batch=batch, workers=asked["workers"], teller=teller(voice.silent))

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.console import Voice
-from vantage.cli.fields import Leaf, options
 from vantage.cli.images import opened
 from vantage.cli.segmenting import class_names
+from vantage.composition.fields import Leaf, options
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Images:
         return replace(task, trials=trials, measures=measures)
 
     def _of_kind(self, protocol: Any, data: str, test: str, classes: str) -> "Task":
-        from vantage.detect import detector_task
-        from vantage.detect.evaluation import Protocol as Detecting
         from vantage.evaluate import Segmentation
-        from vantage.evaluate.evaluation import parted
-        from vantage.evaluate.masked_evaluation import masked_task
+        from vantage.evaluate.judge import parted
+        from vantage.evaluate.protocols.detection import detector_task
+        from vantage.evaluate.protocols.detection.evaluation import Protocol as Detecting
+        from vantage.evaluate.protocols.segmentation.evaluation import masked_task
         from vantage.evaluate.task import Task
 
         if isinstance(protocol, Detecting):
@@ -113,7 +113,7 @@ class Images:
 
     def _annotated(self, place: str) -> Any:
         if (key := ("annotated", place)) not in self._known:
-            from vantage.detect import open_annotated
+            from vantage.evaluate.protocols.detection import open_annotated
 
             self._known[key] = found = open_annotated(place)
             self.voice.note(f"{place}: {len(found):,} annotated images, {len(found.classes)} classes")
@@ -121,7 +121,7 @@ class Images:
 
     def _masked(self, place: str, classes: tuple[str, ...]) -> Any:
         if (key := ("masked", place, *classes)) not in self._known:
-            from vantage.data.masked import open_masked
+            from vantage.data.sources.masked import open_masked
 
             self._known[key] = found = open_masked(place, classes)
             self.voice.note(f"{place}: {len(found):,} images with masks, {len(found.classes)} classes")
@@ -134,8 +134,8 @@ def _own(name: str, field: str, asked: Mapping[str, Any], otherwise: Any) -> Any
 
 
 def _kind(protocol: Any) -> str:
-    from vantage.detect.judging import Judging
     from vantage.evaluate import Segmentation
+    from vantage.evaluate.protocols.detection.judging import Judging
 
     if isinstance(protocol, Judging):
         return "images with boxes (a COCO file, or a folder of PASCAL VOC with its split)"

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import options
-from vantage.cli.suggestions import did_you_mean
+from vantage.composition.fields import options
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.run import Run
+    from vantage.training.run import Run
 
 __all__ = ["find_recipe", "first_line", "recipes"]
 
@@ -49,7 +49,7 @@ def recipes(words: list[str], voice: Voice) -> int:
 def find_recipe(name: str, voice: Voice) -> "Callable[[int], Run]":
     """The recipe of a name, or the function FUNCTION of an imported module for MODULE:FUNCTION."""
     from vantage.recipes import RECIPES
-    from vantage.run import Run
+    from vantage.training.run import Run
 
     module, colon, function = name.partition(":")
     if colon:

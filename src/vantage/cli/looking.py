@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Literal
 
 from vantage.cli.arguments import Command, flags_of, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import Leaf, headings, leaves, options, replaced
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
 from vantage.cli.results import check_out
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import suited
 from vantage.cli.view_learning import in_learned_views, learn_views
 from vantage.cli.view_statistics import view_statistics
-from vantage.cores import CORES
+from vantage.composition.fields import Leaf, headings, leaves, options, replaced
+from vantage.composition.suggest import did_you_mean
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.run import Run
+    from vantage.training.run import Run
 
 __all__ = ["views"]
 
@@ -92,8 +92,8 @@ def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int
     run = recipe(first["size"] or suited(source, voice))
     asked = parse(_command(name, run), (*options(Options), *_fields(run)), words)
     run = replaced(run, {leaf.path: asked.values[leaf.path] for leaf in _fields(run) if leaf.path in asked.asked})
+    from vantage.storage.files import result_file
     from vantage.views.show import picture
-    from vantage.writing import result_file
 
     count = min(max(0, first["images"]), len(source))
     chosen = [source.image(number * len(source) // count) for number in range(count)]

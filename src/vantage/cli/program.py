@@ -15,8 +15,8 @@ from vantage.cli.listing import recipes
 from vantage.cli.looking import views
 from vantage.cli.reproducing import reproduce
 from vantage.cli.shots import shots
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import pretrain, resume
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 __all__ = ["VERBS", "main"]
@@ -98,7 +98,7 @@ def _run(words: list[str]) -> int:
     _import(voice.imports)
     if not voice.imports:
         return named[words[0]](words[1:], voice)
-    from vantage import settings
+    from vantage.training import settings
 
     with settings.allowing(*voice.imports):
         return named[words[0]](words[1:], voice)

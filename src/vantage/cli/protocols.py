@@ -8,8 +8,8 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from vantage.cli.fields import Leaf, leaves, replaced
-from vantage.cli.suggestions import did_you_mean
+from vantage.composition.fields import Leaf, leaves, replaced
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 __all__ = [
@@ -42,8 +42,8 @@ def protocols() -> dict[str, type]:
 
 def any_protocols() -> dict[str, type]:
     """Every protocol, those of images with masks or boxes too."""
-    from vantage.detect import DETECTORS
     from vantage.evaluate import Segmentation
+    from vantage.evaluate.protocols.detection import DETECTORS
 
     return protocols() | {kind.name: kind for kind in (Segmentation, *DETECTORS)}
 
@@ -105,7 +105,7 @@ def first_said(flag: str, words: Sequence[str], otherwise: str) -> str:
 
 def _of_result(file: Path, known: Mapping[str, type]) -> Any:
     """Raises `UserError` for what is no result, or one of another version, and for settings that do not fit."""
-    from vantage.settings import decode
+    from vantage.training.settings import decode
 
     try:
         record = json.loads(file.read_bytes())

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import opened, work_of
 from vantage.cli.results import check_folder
-from vantage.cli.suggestions import did_you_mean
-from vantage.cores import CORES
+from vantage.composition.fields import REQUIRED, Leaf, headings, leaves, options, replaced
+from vantage.composition.suggest import did_you_mean
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["reproduce"]
@@ -57,7 +57,7 @@ def reproduce(words: list[str], voice: Voice) -> int:
     places = [Leaf(place.name, str, REQUIRED, place.help) for place in kind.places]
     command = Command(f"vantage reproduce {words[0]}", kind.__doc__ or "", dict(headings(kind())))
     asked = parse(command, (*places, *options(Making), *fields), words[1:]).values
-    from vantage.reproduce import reproduce as make
+    from vantage.studies.reproduce import reproduce as make
 
     entry = replaced(kind(), {leaf.path: asked[leaf.path] for leaf in fields})
     folder = check_folder(Path(asked["out"]))
@@ -80,6 +80,6 @@ def _first_line(kind: Any) -> str:
 
 def _entries() -> dict[str, Any]:
     """The entries by name; imported here, since the command line itself does without torch."""
-    from vantage.reproduce import ENTRIES
+    from vantage.studies.reproduce import ENTRIES
 
     return {kind.name: kind for kind in ENTRIES}

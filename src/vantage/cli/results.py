@@ -59,7 +59,7 @@ def check_folder(out: Path) -> Path:
 
 def tell(result: "Result", voice: Voice, run: str, out: Path | None = None, test_images: str = "test images") -> None:
     """By which protocol a run was judged, on which images, what came out, and in which file it is kept."""
-    from vantage.evaluate.evaluation import place_of
+    from vantage.evaluate.judge import place_of
 
     voice.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():

@@ -6,9 +6,9 @@ from pathlib import Path
 from vantage.cli.after import Images
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import options
 from vantage.cli.images import opened, work_of
 from vantage.cli.results import kept_or_out, tell
+from vantage.composition.fields import options
 
 __all__ = ["retrieval"]
 
@@ -45,13 +45,13 @@ def retrieval(words: list[str], voice: Voice) -> int:
     asked = parse(
         Command("vantage evaluate retrieval", retrieval.__doc__ or "", {}), options(Options, ("run",)), words
     ).values
-    from vantage.data.source import labels_of
+    from vantage.data.sources.source import labels_of
     from vantage.evaluate import Retrieval, evaluate
     from vantage.evaluate.labelled import Renumbered, with_labels
-    from vantage.evaluate.retrieval import neighbours, queries
-    from vantage.evaluate.retrieval_picture import retrieval_picture, rows_of
-    from vantage.trained import load
-    from vantage.writing import result_file
+    from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
+    from vantage.evaluate.protocols.neighbors.retrieval import neighbours, queries
+    from vantage.frozen.encoder import load
+    from vantage.storage.files import result_file
 
     protocol, run = Retrieval(asked["k"]), Path(asked["run"])
     trained = load(run, asked["network"])

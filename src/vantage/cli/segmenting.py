@@ -5,10 +5,10 @@ from pathlib import Path
 
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import headings, leaves, options
 from vantage.cli.protocols import spoken
 from vantage.cli.results import kept_or_out, tell
-from vantage.cores import CORES
+from vantage.composition.fields import headings, leaves, options
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 __all__ = ["class_names", "evaluate_segmentation"]
@@ -50,15 +50,15 @@ class Segmenting:
 def evaluate_segmentation(words: list[str], voice: Voice) -> int:
     """Train a decoder on the maps of a frozen backbone, and measure the mean intersection over union."""
     from vantage.cli.images import work_of
-    from vantage.evaluate.masked_evaluation import evaluate_masked
-    from vantage.evaluate.segmentation import Segmentation
+    from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
+    from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 
     fields = tuple(leaves(Segmentation()))
     command = Command("vantage evaluate segmentation", spoken(Segmentation), dict(headings(Segmentation())))
     asked = parse(command, (*options(Segmenting, ("run",)), *fields), words).values
     protocol = Segmentation(**{leaf.path: asked[leaf.path] for leaf in fields})
-    from vantage.data.masked import open_masked
-    from vantage.trained import load
+    from vantage.data.sources.masked import open_masked
+    from vantage.frozen.encoder import load
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     out = kept_or_out(asked)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import options
 from vantage.cli.results import check_out
+from vantage.composition.fields import options
 from vantage.errors import UserError
 
 __all__ = ["shots"]
@@ -32,8 +32,8 @@ def shots(words: list[str], voice: Voice) -> int:
     if not asked["results"]:
         raise UserError("shots needs folders of runs, or files of results: vantage shots RUN --out shots.png")
     check_out(out, _ENDINGS, "a picture")
-    from vantage.evaluate.shots import read_shots
-    from vantage.writing import result_file
+    from vantage.evaluate.protocols.svm.shots import read_shots
+    from vantage.storage.files import result_file
 
     found = read_shots([Path(place) for place in asked["results"]])
     for line in found.lines():

@@ -4,7 +4,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from vantage.branch import Branch
-from vantage.run import Run
+from vantage.training.run import Run
 
 __all__ = ["short", "summary"]
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe
 from vantage.cli.results import check_folder
-from vantage.cli.suggestions import did_you_mean
 from vantage.cli.training import SIZES, overridden, suited
+from vantage.composition.fields import Leaf, headings, leaves, options, replaced
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
-    from vantage.run import Run
-    from vantage.sweep import Study, Sweep
+    from vantage.studies.sweep import Study, Sweep
+    from vantage.training.run import Run
 
 __all__ = ["views"]
 
@@ -110,11 +110,11 @@ def views(words: list[str], voice: Voice) -> int:
 
 
 def _made(asked: "Study", source: "Source", values: Mapping[str, Any], voice: Voice) -> int:
-    from vantage.analyse.pictures import needs_matplotlib
     from vantage.cli.summary import summary
-    from vantage.embedding import Work
+    from vantage.encoding import Work
     from vantage.progress import teller
-    from vantage.sweep import study
+    from vantage.storage.figures import needs_matplotlib
+    from vantage.studies.sweep import study
 
     needs_matplotlib()
     test, out = _test(values, voice), Path(values["out"])
@@ -133,9 +133,9 @@ def _made(asked: "Study", source: "Source", values: Mapping[str, Any], voice: Vo
 
 
 def _study(sweep: "Sweep", run: "Run", values: Mapping[str, Any], images: int) -> "Study":
-    from vantage.analyse.held_out import HeldOutInformation
     from vantage.evaluate import KNN, LinearCached
-    from vantage.sweep import Study
+    from vantage.studies.analyse.held_out import HeldOutInformation
+    from vantage.studies.sweep import Study
 
     own = replaced(sweep, {leaf.path: values[leaf.path] for leaf in _fields_of_sweep(sweep)})
     told = {leaf.path.partition(".")[2]: values[leaf.path] for leaf in _fields_of_information()}
@@ -147,7 +147,7 @@ def _study(sweep: "Sweep", run: "Run", values: Mapping[str, Any], images: int) -
 
 def _opened(values: Mapping[str, Any], voice: Voice) -> tuple["Source", Any]:
     """The images to train on, and where a run finds them."""
-    from vantage.run import Data
+    from vantage.training.run import Data
 
     held = 0.0 if values["test"] else _HELD_OUT
     data = Data(
@@ -161,7 +161,7 @@ def _opened(values: Mapping[str, Any], voice: Voice) -> tuple["Source", Any]:
 def _test(values: Mapping[str, Any], voice: Voice) -> "Source":
     """The held-out images: a set of their own, or what `Data.hold_out` leaves."""
     from vantage.evaluate import split
-    from vantage.run import Data
+    from vantage.training.run import Data
 
     data = Data(values["test"] or values["data"], values["on_bad_image"], values["workers"])
     source, told = look_at(data, voice)
@@ -188,9 +188,9 @@ def _first_reading(
 
 def _small(run: "Run", widths: tuple[int, ...]) -> "Run":
     """The run with as many convolutions as there are widths for each backbone, if there are any."""
+    from vantage.composition.fitting import everywhere
     from vantage.encoders import Encoder
     from vantage.encoders.convolutions import Convolutions
-    from vantage.fitting import everywhere
 
     def smaller(part: Any) -> Any:
         if not isinstance(part, Encoder):
@@ -201,14 +201,14 @@ def _small(run: "Run", widths: tuple[int, ...]) -> "Run":
 
 
 def _sweeps() -> "dict[str, Callable[[], Sweep]]":
-    from vantage import sweep
+    from vantage.studies import sweep
 
     kinds = (sweep.CropBound, sweep.JitterStrength, sweep.PatchDistance, sweep.BlurWidth, sweep.ColourSpaces)
     return {kind.name: kind for kind in (*kinds, sweep.Ladder, sweep.Operations)}
 
 
 def _sweep(word: str, sweeps: "Mapping[str, Callable[[], Sweep]]") -> "Sweep":
-    from vantage.sweep import field_of
+    from vantage.studies.sweep import field_of
 
     if "=" in word:
         return field_of(word)
@@ -220,13 +220,13 @@ def _sweep(word: str, sweeps: "Mapping[str, Callable[[], Sweep]]") -> "Sweep":
 
 def _fields_of_sweep(sweep: "Sweep") -> tuple[Leaf, ...]:
     """Those that may be given; a path and its values already were."""
-    from vantage.sweep import Field
+    from vantage.studies.sweep import Field
 
     return () if isinstance(sweep, Field) else tuple(leaves(sweep))
 
 
 def _fields_of_information() -> tuple[Leaf, ...]:
-    from vantage.analyse.held_out import HeldOutInformation
+    from vantage.studies.analyse.held_out import HeldOutInformation
 
     return tuple(leaves(HeldOutInformation(), "information"))
 

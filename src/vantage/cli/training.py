@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe, first_line
 from vantage.cli.results import check_folder
 from vantage.cli.view_learning import in_learned_views
+from vantage.composition.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
-    from vantage.loop import Outcome
-    from vantage.run import Run
+    from vantage.training.loop import Outcome
+    from vantage.training.run import Run
 
 __all__ = ["pretrain", "resume", "suited"]
 
@@ -106,8 +106,8 @@ def resume(words: list[str], voice: Voice) -> int:
     Fields of hardware, monitoring and data may be changed (--data where the images have moved); a resumed run keeps all
     others.
     """
-    from vantage import settings
-    from vantage.run import Data, Hardware, Monitoring, refuse_conflicts
+    from vantage.training import settings
+    from vantage.training.run import Data, Hardware, Monitoring, refuse_conflicts
 
     folder = Leaf("run", str, REQUIRED, "Folder of the run.", positional=True)
     command = Command("vantage resume", resume.__doc__ or "", {})
@@ -119,8 +119,8 @@ def resume(words: list[str], voice: Voice) -> int:
     stored = settings.read(Path(words[0]))
     known = _fields(stored)
     run = replaced(stored, _changes(parse(command, (folder, *known), words), known))
-    from vantage import loop
     from vantage.progress import teller
+    from vantage.training import loop
 
     refuse_conflicts(stored, run)
     place = run.data.place
@@ -173,7 +173,7 @@ def _check_folder(out: Path) -> None:
 
 def suited(source: "Source", voice: Voice) -> int:
     """The size of views that suits the images."""
-    from vantage.feed import usual_size
+    from vantage.training.feed import usual_size
 
     side, _ = usual_size(source)
     size = next((chosen for most, chosen in SIZES if side <= most), 224)
@@ -198,8 +198,8 @@ def _tell_differences(planned: "Run", fitted: "Run", run: "Run", changes: Mappin
 
 def _train(run: "Run", out: Path, images: int, voice: Voice) -> int:
     from vantage.cli.summary import summary
-    from vantage.loop import train
     from vantage.progress import teller
+    from vantage.training.loop import train
 
     voice.notes("run", summary(run, images))
     return _ended(train(run, out, teller(voice.silent)), voice)

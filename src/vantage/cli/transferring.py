@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import headings, leaves, options
 from vantage.cli.protocols import first_said, protocol_named
 from vantage.cli.results import kept_or_out
-from vantage.cores import CORES
+from vantage.composition.fields import headings, leaves, options
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.evaluate.transfer_sets import TransferSet
-    from vantage.views.statistics import Statistics
+    from vantage.evaluate.transfer.sets import TransferSet
+    from vantage.views.colors.statistics import Statistics
 
 __all__ = ["evaluate_transfer"]
 
@@ -80,10 +80,10 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
     command = Command("vantage evaluate transfer", evaluate_transfer.__doc__ or "", dict(headings(judge)))
     asked = parse(command, (*options(Transferring, ("run",)), *fields), words).values
     protocol = replace(judge, **{leaf.path: asked[leaf.path] for leaf in fields})
-    from vantage.evaluate.transfer import transfer
-    from vantage.evaluate.transfer_sets import META_DATASET, found_sets
-    from vantage.trained import load
-    from vantage.writing import write_result
+    from vantage.evaluate.transfer.sets import META_DATASET, found_sets
+    from vantage.evaluate.transfer.transfer import transfer
+    from vantage.frozen.encoder import load
+    from vantage.storage.files import write_result
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     targets = _targets(asked)
@@ -123,7 +123,7 @@ def _targets(asked: Mapping[str, Any]) -> list[Path]:
 def _given(asked: Mapping[str, Any]) -> "Statistics | None":
     if not asked["mean"] and not asked["std"]:
         return None
-    from vantage.views.statistics import Statistics
+    from vantage.views.colors.statistics import Statistics
 
     if len(asked["mean"]) != 3 or len(asked["std"]) != 3 or min(asked["std"]) <= 0:
         raise UserError(
@@ -134,7 +134,7 @@ def _given(asked: Mapping[str, Any]) -> "Statistics | None":
 
 
 def _set_of(written: str, statistics: "Statistics | None") -> "TransferSet":
-    from vantage.evaluate.transfer_sets import TransferSet
+    from vantage.evaluate.transfer.sets import TransferSet
 
     name, mark, places = written.partition("=")
     train, _, test = places.partition(",")

@@ -4,7 +4,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
-from vantage.cli.suggestions import did_you_mean
+from vantage.composition.suggest import did_you_mean
 
 __all__ = ["misfit", "takes_several"]
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
 from vantage.cli.console import Voice
-from vantage.cli.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.cli.images import absolute, look_at
 from vantage.cli.results import check_folder
-from vantage.cli.suggestions import did_you_mean
+from vantage.composition.fields import REQUIRED, Leaf, headings, leaves, options, replaced
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.run import Run
-    from vantage.view_learning import ViewLearning
+    from vantage.studies.view_learning import ViewLearning
+    from vantage.training.run import Run
 
 __all__ = ["in_learned_views", "learn_views"]
 
@@ -58,7 +58,7 @@ def learn_views(words: list[str], voice: Voice) -> int:
     (supervised), or both (semi_supervised). Train on them with: vantage pretrain cmc --learned FOLDER. The same command
     again goes on where it was interrupted.
     """
-    from vantage.view_learning import LEARNINGS
+    from vantage.studies.view_learning import LEARNINGS
 
     known = {learning.__name__: learning for learning in LEARNINGS}
     if not words or words[0].startswith("-"):
@@ -93,7 +93,7 @@ def _learn(preset: "Callable[..., ViewLearning]", words: list[str], voice: Voice
     asked = parse(_command(preset, learning), (*own, *_fields(learning)), words)
     learning = replaced(learning, {**_changes(asked, _fields(learning)), "data.place": place})
     from vantage.progress import teller
-    from vantage.view_learning import learn
+    from vantage.studies.view_learning import learn
 
     return _ended(learn(learning, out, teller(voice.silent)), voice)
 
@@ -124,7 +124,7 @@ def _chosen(preset: "Callable[..., ViewLearning]", chosen: "dict[str, Any] | Any
     """The method with the parts that the options name."""
     from vantage import views
     from vantage.encoders import Convolutions
-    from vantage.view_learning import Alternately, ByStatistics, Together, Unchanged
+    from vantage.studies.view_learning import Alternately, ByStatistics, Together, Unchanged
 
     couplings = {"real-nvp": views.RealNVP, "two-sided": views.TwoSided, "volume-preserving": views.VolumePreserving}
     small = chosen["network"] == "convolutions"
@@ -182,7 +182,7 @@ def in_learned_views(recipe: "Callable[[int], Run]", words: Sequence[str]) -> "C
     if not place:
         return recipe
     from vantage.views.channels import in_space
-    from vantage.views.learned import learned_views
+    from vantage.views.colors.learned import learned_views
 
     space = learned_views(place)
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Voice
-from vantage.cli.fields import leaves, options
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
-from vantage.cores import CORES
+from vantage.composition.fields import leaves, options
+from vantage.data.cores import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.run import Run
+    from vantage.training.run import Run
     from vantage.views import ColourSpace, Statistics
 
 __all__ = ["view_statistics"]
@@ -52,7 +52,7 @@ def view_statistics(words: list[str], voice: Voice) -> int:
     space = _space(asked["space"], run)
     source = opened(asked["data"], asked, voice)
     from vantage.progress import teller
-    from vantage.views.measured import measured_statistics
+    from vantage.views.colors.measured import measured_statistics
 
     progress = teller(voice.silent)
     progress.start("measuring the images", min(asked["images"] or len(source), len(source)))
@@ -71,7 +71,7 @@ def view_statistics(words: list[str], voice: Voice) -> int:
 def _space(name: str, run: "Run | None") -> "ColourSpace":
     """The colour space asked for, or that of the recipe's views; other than the recipe's it is refused."""
     from vantage import views
-    from vantage.fitting import parts_of
+    from vantage.composition.fitting import parts_of
 
     own = [part.space for part in parts_of(run.views if run else ()) if isinstance(part, views.InSpace)]
     if name and run is not None and type(own[0] if own else views.RGB()).__name__ != name:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.scan import OnBadImage
-from vantage.data.source import Source
+from vantage.data.sources.source import Source
 from vantage.errors import UnreadableImage
 
 _TRIES = 100

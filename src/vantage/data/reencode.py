@@ -7,10 +7,10 @@ from pathlib import Path
 from PIL import Image
 from torchvision.transforms.v2 import functional as F
 
-from vantage.data.cache import written_whole
 from vantage.data.scan import BadImage
-from vantage.data.source import Source
+from vantage.data.sources.source import Source
 from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import written_whole
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from typing import Literal
 
 import numpy as np
 
-from vantage.data.cache import cache_folder, read_json, try_write_json, written_whole
-from vantage.data.source import Source, Subset, hash_of
+from vantage.data.sources.source import Source, Subset, hash_of
 from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import cache_folder, read_json, try_write_json, written_whole
 
 OnBadImage = Literal["skip", "stop"]
 """What to do about unreadable images: train without them while they are few, or stop at the first."""

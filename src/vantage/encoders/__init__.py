@@ -4,7 +4,7 @@ from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalisedMLP
-from vantage.encoders.normalisation import BatchNorm, Normalisation, SplitBatchNorm, SyncBatchNorm
+from vantage.encoders.normalization import BatchNorm, Normalisation, SplitBatchNorm, SyncBatchNorm
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
 __all__ = [

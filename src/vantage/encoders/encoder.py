@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.heads import Head, JigsawHead
-from vantage.encoders.normalisation import BatchNorm, Normalisation
+from vantage.encoders.normalization import BatchNorm, Normalisation
 from vantage.errors import UserError
 
 

@@ -1,26 +1,26 @@
 """How good a frozen encoder is: nearest neighbours and linear classifiers, by protocols that carry name and version."""
 
-from vantage.evaluate.accuracy import Accuracy, accuracy
-from vantage.evaluate.average_precision import average_precision
-from vantage.evaluate.deepest import MarkedFeatures, deepest, marked
-from vantage.evaluate.evaluation import Result, evaluate, split
-from vantage.evaluate.finetune import FineTune
-from vantage.evaluate.finetune_chosen import FineTuneChosen
-from vantage.evaluate.heads import Heads
-from vantage.evaluate.knn import KNN, NearestNeighbour
+from vantage.evaluate.judge import Result, evaluate, split
 from vantage.evaluate.labelled import held_out
-from vantage.evaluate.linear import LinearCMC, LinearMoCo, LinearPyContrast
-from vantage.evaluate.linear_depths import LinearRing
-from vantage.evaluate.linear_multi import LinearMulti, LinearPlaces
-from vantage.evaluate.logistic import LinearCached, Logistic, fit_logistic
-from vantage.evaluate.lowshot import LowShot, LowShotChosen
-from vantage.evaluate.lowshot_samples import few_images
-from vantage.evaluate.masked_evaluation import evaluate_masked
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
-from vantage.evaluate.retrieval import Neighbours, Retrieval, neighbours
-from vantage.evaluate.retrieval_picture import retrieval_picture
-from vantage.evaluate.segmentation import Segmentation
-from vantage.evaluate.svm import COSTS, SVM
+from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen
+from vantage.evaluate.protocols.finetune.finetune import FineTune
+from vantage.evaluate.protocols.linear.depths import LinearRing
+from vantage.evaluate.protocols.linear.heads import Heads
+from vantage.evaluate.protocols.linear.logistic import LinearCached, Logistic, fit_logistic
+from vantage.evaluate.protocols.linear.multi import LinearMulti, LinearPlaces
+from vantage.evaluate.protocols.linear.pooled import LinearCMC, LinearMoCo, LinearPyContrast
+from vantage.evaluate.protocols.neighbors.knn import KNN, NearestNeighbour
+from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
+from vantage.evaluate.protocols.neighbors.retrieval import Neighbours, Retrieval, neighbours
+from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
+from vantage.evaluate.protocols.svm.lowshot import LowShot, LowShotChosen
+from vantage.evaluate.protocols.svm.samples import few_images
+from vantage.evaluate.protocols.svm.svm import COSTS, SVM
+from vantage.measures.accuracy import Accuracy, accuracy
+from vantage.measures.average_precision import average_precision
 
 PROTOCOLS = (
     KNN,
@@ -39,7 +39,8 @@ PROTOCOLS = (
     FineTune,
     FineTuneChosen,
 )
-"""Every protocol of one labelled set; `Segmentation` is of images with masks, `vantage.detect.DETECTORS` with boxes."""
+"""Every protocol for one labeled set. `Segmentation` takes images with masks; `DETECTORS` of
+`vantage.evaluate.protocols.detection` take images with boxes."""
 
 __all__ = [
     "PROTOCOLS",

@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.source import Source, Subset, labels_of, marks_in, stamp_of
-from vantage.embedding import Work
+from vantage.data.sources.source import Source, Subset, labels_of, marks_in, stamp_of
+from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.feature_cache import features_of
+from vantage.frozen.encoder import Trained
+from vantage.frozen.feature_cache import features_of
 from vantage.progress import Teller
-from vantage.trained import Trained
 
 __all__ = [
     "Labelled",

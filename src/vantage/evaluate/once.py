@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from vantage.embedding import Work
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.changed import Changed, changed
-from vantage.evaluate.contenders import Contender, Member
-from vantage.evaluate.evaluation import Result, keep, result_of
+from vantage.evaluate.compare.contenders import Contender, Member
+from vantage.evaluate.judge import Result, keep, result_of
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.task import Task
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from vantage.data.source import Source
-from vantage.embedding import Work
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.accuracy import TOP1, TOP5, Accuracy
-from vantage.trained import Trained
+from vantage.frozen.encoder import Trained
+from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 
 __all__ = ["EvaluationProtocol", "Outcome"]
 

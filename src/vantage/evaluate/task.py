@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from vantage.data.source import Source
+from vantage.data.sources.source import Source
 from vantage.errors import UserError
 from vantage.evaluate.outcome import EvaluationProtocol
-from vantage.trained import Trained
+from vantage.frozen.encoder import Trained
 
 __all__ = ["Task", "has_seed"]
 

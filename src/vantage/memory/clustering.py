@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.members import Members
 from vantage.memory.kmeans import Closeness, add_rows, kmeans, nearest, sums
+from vantage.records.members import Members
 
 __all__ = ["Clustering"]
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.members import Members
 from vantage.memory.bank import Bank, BankStore
 from vantage.memory.clustering import Clustering
 from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
 from vantage.records import Keys
+from vantage.records.members import Members
 
 __all__ = ["ClusteredBank", "ClusteredStore", "OnlineStore", "ReclusteredBank", "ReclusteredStore"]
 

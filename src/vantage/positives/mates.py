@@ -1,6 +1,6 @@
 """Positives of other images: rows of the query's cluster.
 
-The members of a cluster come from an index (`vantage.members`) that the memory keeps from step to step, so that nobody
+The members of a cluster come from an index (`Members`) that the memory keeps from step to step, so that nobody
 looks at every row for every query.
 
 b: queries   m: keys in the pool   c: clusterings   p: positives of each query
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.members import Members
 from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
+from vantage.records.members import Members
 
 __all__ = ["ClusterMate", "ClusterMates", "NearMates", "OtherMate"]
 

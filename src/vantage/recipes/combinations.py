@@ -9,8 +9,8 @@ from vantage.recipes.infomin import with_jigsaw_head
 from vantage.recipes.interclr import interclr_moco
 from vantage.recipes.jcl import jcl, jcl_ring
 from vantage.recipes.ring import annealed
-from vantage.run import Run
 from vantage.schedules import Constant
+from vantage.training.run import Run
 from vantage.views import WithJigsaw, pycontrast_jigsaw
 from vantage.views import infomin as infomin_views
 

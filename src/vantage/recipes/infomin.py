@@ -7,8 +7,8 @@ from vantage.estimators import InfoNCE
 from vantage.memory import StoreOf
 from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
-from vantage.run import Run
 from vantage.schedules import Constant, CosineByEpoch
+from vantage.training.run import Run
 from vantage.views import WithJigsaw, pycontrast_jigsaw
 from vantage.views import infomin as infomin_views
 

@@ -7,11 +7,11 @@ from vantage.encoders import Encoder, Linear, Shared
 from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
 from vantage.memory import Bank
 from vantage.negatives import OtherImages, Rule, Sample
-from vantage.optimizers import SGD
 from vantage.positives import Remembered
 from vantage.recipes.backbones import SMALL, resnet
-from vantage.run import Run
 from vantage.schedules import StepDecay
+from vantage.training.optimizers import SGD
+from vantage.training.run import Run
 from vantage.views import npid
 
 __all__ = ["instance_discrimination", "instance_discrimination_full", "instance_discrimination_nce"]

@@ -5,11 +5,11 @@ from vantage.encoders import MLP, Encoder, Momentum, Shared, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import ClusteredBank, InnerProduct, Queue, StoreOf
 from vantage.negatives import Hardest, OtherClusters, OtherImages, Sample, Share, Subset
-from vantage.optimizers import SGD
 from vantage.positives import ClusterMate, OtherViews, Remembered
 from vantage.recipes.backbones import SMALL, resnet
-from vantage.run import Run
 from vantage.schedules import Constant, CosineByEpoch
+from vantage.training.optimizers import SGD
+from vantage.training.run import Run
 from vantage.views import interclr as interclr_views
 from vantage.views import moco_v2 as moco_v2_views
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from vantage.branch import Branch
 from vantage.estimators import JCL, Estimator, InfoNCE
+from vantage.memory.remember import MeanKey
 from vantage.negatives import Ring, Rule
 from vantage.positives import FixedViews
 from vantage.recipes.moco import moco_v2
 from vantage.recipes.ring import annealed
-from vantage.remember import MeanKey
-from vantage.run import Run
+from vantage.training.run import Run
 from vantage.views import moco_v2 as moco_v2_views
 
 __all__ = ["jcl", "jcl_ring", "jcl_vanilla"]

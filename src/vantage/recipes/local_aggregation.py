@@ -5,11 +5,11 @@ from vantage.encoders import Encoder, Linear, Shared
 from vantage.estimators import LocalAggregation
 from vantage.memory import ReclusteredBank
 from vantage.negatives import Count, Hardest, OtherClusters
-from vantage.optimizers import SGD
 from vantage.positives import NearMates
 from vantage.recipes.backbones import SMALL, resnet
-from vantage.run import Run
 from vantage.schedules import StepDecay
+from vantage.training.optimizers import SGD
+from vantage.training.run import Run
 from vantage.views import npid
 
 __all__ = ["local_aggregation"]

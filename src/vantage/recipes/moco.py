@@ -4,11 +4,11 @@ from vantage.branch import Branch
 from vantage.encoders import MLP, Encoder, Linear, Momentum, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import Queue
-from vantage.optimizers import SGD
 from vantage.positives import OtherViews
 from vantage.recipes.backbones import SMALL, resnet
-from vantage.run import Run
 from vantage.schedules import Constant, CosineByEpoch, StepDecay
+from vantage.training.optimizers import SGD
+from vantage.training.run import Run
 from vantage.views import moco_v2 as moco_v2_views
 from vantage.views import npid
 

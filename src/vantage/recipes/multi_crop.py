@@ -7,8 +7,8 @@ from vantage.errors import UserError
 from vantage.memory import StoreOf
 from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
-from vantage.run import Run
 from vantage.schedules import Constant
+from vantage.training.run import Run
 from vantage.views import Views, multi_crop
 
 __all__ = ["moco_v2_multi_crop", "with_small_crops"]

@@ -10,8 +10,8 @@ from vantage.negatives import Sample
 from vantage.positives import Remembered
 from vantage.recipes.backbones import SMALL, resnet
 from vantage.recipes.instance_discrimination import instance_discrimination
-from vantage.run import Run
 from vantage.schedules import Constant
+from vantage.training.run import Run
 from vantage.views import pirl as pirl_views
 
 __all__ = ["pirl"]

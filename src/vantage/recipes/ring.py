@@ -9,8 +9,8 @@ from vantage.positives import ClusterMates
 from vantage.recipes.cmc import cmc_softmax
 from vantage.recipes.instance_discrimination import instance_discrimination
 from vantage.recipes.moco import moco_v1
-from vantage.run import Run
 from vantage.schedules import BetweenEpochs, Linear, Schedule, StepDecay
+from vantage.training.run import Run
 
 __all__ = [
     "annealed",

@@ -5,11 +5,11 @@ from vantage.encoders import Encoder, NormalisedMLP, Shared
 from vantage.estimators import InfoNCE
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
-from vantage.optimizers import LARS
 from vantage.positives import OtherViews
 from vantage.recipes.backbones import SMALL, resnet
-from vantage.run import Run
 from vantage.schedules import Constant, CosineByStep
+from vantage.training.optimizers import LARS
+from vantage.training.run import Run
 from vantage.views import simclr as simclr_views
 
 __all__ = ["simclr"]

@@ -2,23 +2,23 @@
 
 from vantage.views.augmentation import Augmentation, ViewMaker, Views
 from vantage.views.channels import Channels, cmc, in_space, pycontrast_c
-from vantage.views.colour import ColourJitter, Grayscale, Normalise
+from vantage.views.colors.flows import Flow, RealNVP, TwoSided, VolumePreserving
+from vantage.views.colors.learned import Learned, learned_views
+from vantage.views.colors.measured import measured_statistics
+from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
+from vantage.views.colors.statistics import CIFAR10, IMAGENET, STL10, Statistics
 from vantage.views.evaluation import Evaluation, Straight
-from vantage.views.filters import GaussianBlur
-from vantage.views.flows import Flow, RealNVP, TwoSided, VolumePreserving
 from vantage.views.frequencies import Frequencies, frequencies
-from vantage.views.geometry import Flip, RandomResizedCrop
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
-from vantage.views.learned import Learned, learned_views
-from vantage.views.lighting import Lighting
-from vantage.views.measured import measured_statistics
 from vantage.views.multi_crop import multi_crop
-from vantage.views.operation import Operation
+from vantage.views.operations.color import ColourJitter, Grayscale, Normalise
+from vantage.views.operations.filters import GaussianBlur
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.lighting import Lighting
+from vantage.views.operations.operation import Operation
+from vantage.views.operations.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
 from vantage.views.patches import Patches
-from vantage.views.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
 from vantage.views.recipes import evaluation, infomin, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
-from vantage.views.spaces import HSV, RGB, XYZ, YIQ, YUV, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
-from vantage.views.statistics import CIFAR10, IMAGENET, STL10, Statistics
 
 __all__ = [
     "CHANGES",

@@ -11,8 +11,8 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.geometry import RandomResizedCrop
-from vantage.views.operation import Operation, rows
+from vantage.views.operations.geometry import RandomResizedCrop
+from vantage.views.operations.operation import Operation, rows
 
 PIECE = 1 << 21
 """Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in a core's own cache.

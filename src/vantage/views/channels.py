@@ -10,13 +10,13 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from vantage.composition.fitting import everywhere, parts_of
 from vantage.errors import UserError
-from vantage.fitting import everywhere, parts_of
 from vantage.views.augmentation import Augmentation, ViewMaker
-from vantage.views.colour import ColourJitter, Normalise
-from vantage.views.geometry import Flip, RandomResizedCrop
-from vantage.views.operation import Operation
-from vantage.views.spaces import ColourSpace, InSpace, Lab
+from vantage.views.colors.spaces import ColourSpace, InSpace, Lab
+from vantage.views.operations.color import ColourJitter, Normalise
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.operation import Operation
 
 __all__ = ["Channels", "cmc", "in_space", "pycontrast_c"]
 

@@ -12,10 +12,10 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views.augmentation import perform
-from vantage.views.geometry import interpolation, resample
-from vantage.views.operation import Operation
-from vantage.views.spaces import RGB, ColourSpace, InSpace, Pick
-from vantage.views.statistics import Statistics
+from vantage.views.colors.spaces import RGB, ColourSpace, InSpace, Pick
+from vantage.views.colors.statistics import Statistics
+from vantage.views.operations.geometry import interpolation, resample
+from vantage.views.operations.operation import Operation
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation
-from vantage.views.filters import blur, gaussian
-from vantage.views.geometry import Flip, RandomResizedCrop
-from vantage.views.statistics import IMAGENET, Statistics
+from vantage.views.colors.statistics import IMAGENET, Statistics
+from vantage.views.operations.filters import blur, gaussian
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
 
 __all__ = ["Frequencies", "frequencies"]
 

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.views.augmentation import ViewMaker, perform
-from vantage.views.colour import ColourJitter, Grayscale
-from vantage.views.geometry import Flip, RandomResizedCrop
-from vantage.views.operation import Operation
+from vantage.views.colors.statistics import IMAGENET, Statistics
+from vantage.views.operations.color import ColourJitter, Grayscale
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.operation import Operation
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a
-from vantage.views.statistics import IMAGENET, Statistics
 
 __all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl", "pycontrast_jigsaw", "vissl_jigsaw"]
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.views.augmentation import perform
-from vantage.views.operation import Operation
-from vantage.views.statistics import IMAGENET
+from vantage.views.colors.statistics import IMAGENET
+from vantage.views.operations.operation import Operation
 
 __all__ = ["Patches"]
 

@@ -14,13 +14,13 @@ Statistics do not follow the size: give `CIFAR10` or `STL10` for those sets; Tin
 
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, Views
-from vantage.views.colour import ColourJitter, Grayscale
+from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import Evaluation
-from vantage.views.filters import GaussianBlur
-from vantage.views.geometry import Flip, RandomResizedCrop
-from vantage.views.operation import Operation
-from vantage.views.randaugment import RandAugment
-from vantage.views.statistics import IMAGENET, Statistics
+from vantage.views.operations.color import ColourJitter, Grayscale
+from vantage.views.operations.filters import GaussianBlur
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.operation import Operation
+from vantage.views.operations.randaugment import RandAugment
 
 PAPER_SIZE = 224
 """Side, in pixels, of the views the papers' numbers are for."""

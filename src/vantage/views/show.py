@@ -13,13 +13,13 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 from torch.nn import functional
 
+from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
-from vantage.fitting import parts_of
 from vantage.views.augmentation import ViewMaker, Views
 from vantage.views.channels import Channels
-from vantage.views.colour import Normalise
 from vantage.views.frequencies import Frequencies
 from vantage.views.jigsaw import WithJigsaw
+from vantage.views.operations.color import Normalise
 from vantage.views.patches import Patches
 
 __all__ = ["Column", "columns", "fitted", "picture"]

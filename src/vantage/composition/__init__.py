@@ -1,0 +1,1 @@
+"""Parts as data: walk a composition, fit it to a data set, write it down, read it back, change a value by its path."""

@@ -1,0 +1,1 @@
+"""Where images come from, one kind of source a file."""

@@ -1,0 +1,139 @@
+"""Objects cut out of photographs: the boxes of a COCO file, each an image with its category as label.
+
+h, w: height and width in pixels
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vantage.data.decode import MAX_PIXELS
+from vantage.data.sources.folder import Folder
+from vantage.data.sources.source import hash_of
+from vantage.errors import DataError
+
+__all__ = ["BoxCrops"]
+
+LEAST_SIDE = 32
+"""Boxes with a side shorter than this, in pixels, are left out unless the caller states another bound."""
+
+
+@dataclass(frozen=True)
+class _Box:
+    """One object, in whole pixels: its image's place in the list of files, and its category."""
+
+    image: int
+    left: int
+    top: int
+    right: int
+    bottom: int
+    category: int
+    number: int
+
+
+class BoxCrops:
+    """A source with an image for each annotated box.
+
+    Groups of objects (`iscrowd`) and boxes with a side below `least_side` pixels are left out. Edges are rounded to
+    whole pixels and clipped to the image. Classes are the categories that are left, by id. The order is that of the
+    file's annotations. Raises `DataError` for a file that is no COCO file or has no such box, and where images are
+    missing.
+    """
+
+    def __init__(
+        self, file: Path, root: Path | None = None, least_side: int = LEAST_SIDE, max_pixels: int = MAX_PIXELS
+    ) -> None:
+        """`root` is the folder of the images; none finds it by the file's name, as COCO has them:
+        `coco/annotations/instances_train2017.json` is about `coco/train2017`."""
+        content = _read(file)
+        place = {image["id"]: number for number, image in enumerate(content["images"])}
+        title = {category["id"]: str(category["name"]) for category in content["categories"]}
+        found = [box for one in content["annotations"] if (box := _box(one, content["images"], place, least_side))]
+        if not found:
+            raise DataError(f"{file} has no box with sides of {least_side} pixels or more: name another file")
+        unknown = {box.category for box in found} - set(title)
+        if unknown:
+            raise DataError(f"{file} has boxes of the category {min(unknown)}, which it does not name")
+        used = sorted({box.category for box in found})
+        self.classes = tuple(title[category] for category in used)
+        self._label = {category: number for number, category in enumerate(used)}
+        self._boxes = found
+        names = [str(image["file_name"]) for image in content["images"]]
+        self._files = Folder(_folder_of(file, root), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
+        first = self._files.path(found[0].image)
+        if not first.is_file():
+            raise DataError(
+                f"{first} does not exist, which {file} is about. Name the folder of images: FILE.json#FOLDER"
+            )
+
+    def __len__(self) -> int:
+        return len(self._boxes)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One box of its photograph; raises `UnreadableImage`."""
+        box = self._boxes[number]
+        whole = self._files.image(box.image)
+        if box.bottom > whole.shape[1] or box.right > whole.shape[2]:
+            raise DataError(
+                f"the box {box.number} ends outside of {self._files.name(box.image)}, which is {whole.shape[2]} x"
+                f" {whole.shape[1]} pixels and not what the file says: these are other images"
+            )
+        return whole[:, box.top : box.bottom, box.left : box.right].contiguous()
+
+    def label(self, number: int) -> int:
+        """The number of the box's category among `classes`."""
+        return self._label[self._boxes[number].category]
+
+    def name(self, number: int) -> str:
+        """The photograph's path and the number of the annotation."""
+        box = self._boxes[number]
+        return f"{self._files.name(box.image)} box {box.number}"
+
+    def fingerprint(self) -> str:
+        """A hash of the photographs' fingerprint, of all boxes and of the classes."""
+        boxes = "\n".join(map(repr, self._boxes)).encode()
+        return hash_of([self._files.fingerprint().encode(), boxes, "\n".join(self.classes).encode()])
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of every photograph."""
+        return self._files.stamp()
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError) as problem:
+        raise DataError(f"cannot read {file}: {problem}. Name a COCO file of instances, ending with .json") from problem
+    lacking = [
+        key for key in ("images", "categories", "annotations") if not isinstance(content, dict) or key not in content
+    ]
+    if lacking:
+        raise DataError(f"{file} is no COCO file of instances: it has no {', '.join(lacking)}")
+    return content
+
+
+def _box(one: dict[str, Any], images: list[dict[str, Any]], place: dict[Any, int], least_side: int) -> _Box | None:
+    """An annotation's box in whole pixels inside its image; none for a group, and for what is too small."""
+    if one.get("iscrowd") or "bbox" not in one or one["image_id"] not in place:
+        return None
+    number = place[one["image_id"]]
+    left, top, width, height = one["bbox"]
+    right = min(round(left + width), int(images[number]["width"]))
+    bottom = min(round(top + height), int(images[number]["height"]))
+    left, top = max(round(left), 0), max(round(top), 0)
+    if min(right - left, bottom - top) < max(1, least_side):
+        return None
+    return _Box(number, left, top, right, bottom, one["category_id"], one.get("id", -1))
+
+
+def _folder_of(file: Path, root: Path | None) -> Path:
+    if root is not None:
+        return next((path for path in (root, file.parent / root) if path.is_dir()), root)
+    split = file.stem.rpartition("_")[2]
+    beside = (file.parent.parent / split, file.parent / split, file.parent / "images", file.parent)
+    return next(path for path in beside if path.is_dir())

@@ -1,0 +1,139 @@
+"""Images in a tree of folders, and images named by a list file.
+
+h, w: height and width in pixels
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vantage.data.decode import MAX_PIXELS, decode, is_image_name
+from vantage.data.sources.listing import list_images
+from vantage.data.sources.names import Names, classes_from
+from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.errors import DataError, UnreadableImage
+
+
+class Folder:
+    """Image files below a root folder: those given by name, with the label of each.
+
+    `Folder.below` lists a tree, `Folder.listed` reads a list file. `ignored` says how many files were left out because
+    they are no images by their ending.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        names: Sequence[str],
+        classes: tuple[str, ...],
+        labels: "np.ndarray",
+        ignored: int = 0,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        self.root = root
+        self.classes = classes
+        self.ignored = ignored
+        self.max_pixels = max_pixels
+        self._names = Names(names)
+        self._labels = labels
+
+    @classmethod
+    def below(cls, root: Path, cache: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
+        """All images below `root`. Where images lie in several folders, the folder an image lies in is its class."""
+        listing = list_images(root, cache)
+        if not listing.names:
+            raise DataError(
+                f"no images in {root}: found {listing.ignored} other files there and below. "
+                "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"
+            )
+        classes, labels = classes_from(listing.names)
+        return cls(root, listing.names, classes, labels, listing.ignored, max_pixels)
+
+    @classmethod
+    def listed(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
+        """The images of a list file: on each line a path, relative to the file's folder, and perhaps a label.
+
+        The label stands after the path, behind a tab or a space; it is a word or a number. Empty lines and lines that
+        begin with # are passed over. Raises `DataError` that names the first bad lines.
+        """
+        names, labels, bad = [], [], []
+        try:
+            lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        except OSError as error:
+            raise DataError(f"cannot read the list file {path}: {error.strerror}") from error
+        for number, line in enumerate(lines, 1):
+            line = line.strip()
+            if line and not line.startswith("#"):
+                name, label = _split_line(line)
+                if is_image_name(name.rpartition("/")[2]):
+                    names.append(name)
+                    labels.append(label)
+                else:
+                    bad.append(f"line {number}: {line[:80]!r}")
+        if bad:
+            raise DataError(
+                f"the list file {path} has {len(bad)} bad lines: {'; '.join(bad[:3])}. "
+                "Write on each line the path of an image and perhaps a label"
+            )
+        if not names:
+            raise DataError(f"the list file {path} names no images: write on each line the path of an image")
+        words = {label for label in labels if label}
+        numeric = all(word.isdecimal() for word in words)
+        classes = tuple(sorted(words, key=(lambda word: (int(word), word)) if numeric else None))
+        index = {word: number for number, word in enumerate(classes)}
+        return cls(path.parent, names, classes, np.array([index.get(x, -1) for x in labels], np.int32), 0, max_pixels)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return decode(self.encoded(number), self.name(number), self.max_pixels)
+
+    def encoded(self, number: int) -> bytearray:
+        """The bytes of one image's file; raises `UnreadableImage` when it cannot be read."""
+        try:
+            with open(self.path(number), "rb", buffering=0) as file:
+                data = bytearray(os.fstat(file.fileno()).st_size)
+                filled = 0
+                while filled < len(data) and (got := file.readinto(memoryview(data)[filled:])):
+                    filled += got
+                return data[:filled] if filled < len(data) else data
+        except OSError as error:
+            raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
+
+    def path(self, number: int) -> Path:
+        """Where one image's file lies."""
+        return self.root / self._names[number]
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        return None if self._labels[number] < 0 else int(self._labels[number])
+
+    def name(self, number: int) -> str:
+        """The image's path relative to the root."""
+        return self._names[number]
+
+    def fingerprint(self) -> str:
+        """A hash of all names and labels, and of the bytes of at most 32 files evenly spaced among them."""
+        facts = [*self._names.facts(), "\n".join(self.classes).encode(), self._labels.tobytes()]
+        return hash_of([*facts, *some_of(len(self), self.encoded)])
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of every file."""
+        return stamp_of_files(os.path.join(self.root, name) for name in self._names)
+
+
+def _split_line(line: str) -> tuple[str, str]:
+    """Path and label ("" for none): a line that ends as an image does is all path, so that paths may hold spaces."""
+    if "\t" in line:
+        name, _, label = line.partition("\t")
+        return name.strip(), label.strip()
+    if is_image_name(line.rpartition("/")[2]):
+        return line, ""
+    name, _, label = line.rpartition(" ")
+    return name.strip(), label

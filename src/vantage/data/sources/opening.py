@@ -1,0 +1,142 @@
+"""From what a person writes to the source it means."""
+
+import os
+from pathlib import Path
+
+from vantage.data.decode import MAX_PIXELS, is_image_name
+from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.crops import BoxCrops
+from vantage.data.sources.folder import Folder
+from vantage.data.sources.marked import Marked, voc_splits
+from vantage.data.sources.parquet import Parquet
+from vantage.data.sources.photographs import Photographs
+from vantage.data.sources.source import Source
+from vantage.data.sources.tar import Tar
+from vantage.data.sources.torchvision_sets import open_torchvision
+from vantage.errors import DataError
+from vantage.storage.cache import cache_folder
+
+_TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+_ARRAYS = (".npz", ".npy")
+_LISTS = (".txt", ".lst", ".tsv")
+
+
+def open_source(
+    place: str | Path,
+    *,
+    cache: Path | None = None,
+    data_root: Path | None = None,
+    max_pixels: int = MAX_PIXELS,
+    at_least: int = 2,
+) -> Source:
+    """The images at a place, whichever way they are kept.
+
+    * a folder: every image in it and below; where they lie in several folders, these are the classes
+    * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
+    * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and perhaps a label
+    * a table file (`.csv`): on each line a path and all classes that the image shows, as `1.jpg,dog,person,chair?`; or
+      1 and 0 for each class, under a heading that names them
+    * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`: the split is named, an image shows several classes
+    * `.npz` or `.npy`: uint8 arrays
+    * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
+    * `torchvision:CIFAR10`: a set that torchvision can download
+    * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, each cut out; `#` names the images' folder
+    * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
+
+    A part of a place is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, wherever
+    it lies nearest to the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train`
+    in an `.npz`, the split `train` of a torchvision set. A name that holds a # itself is found as it is.
+
+    `cache` is where listings and indexes are kept (see `vantage.storage.cache`), `data_root` where downloads go (the
+    cache's folder `sets` unless stated), `max_pixels` the bound on a picture's size, `at_least` the fewest images that
+    make sense to the caller. Raises `DataError`, which names what is missing and what to do.
+    """
+    cache = cache or cache_folder()
+    written = os.fspath(place)
+    if written.startswith("torchvision:"):
+        name, _, part = written.removeprefix("torchvision:").partition("#")
+        source = open_torchvision(name, part, data_root or cache / "sets")
+    elif written.startswith("crops:"):
+        path, part = _split(written.removeprefix("crops:"))
+        source = BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
+    elif written in ("photographs:train", "photographs:test"):
+        source = Photographs("train" if written.endswith("train") else "test")
+    else:
+        path, part = _split(written)
+        source = _open_path(path, part, cache, max_pixels)
+    if len(source) < at_least:
+        raise DataError(
+            f"{place} holds {len(source)} image, and at least {at_least} are needed. Name a place with more images"
+        )
+    return source
+
+
+def _split(written: str) -> tuple[Path, str]:
+    """Path and part. Raises `DataError` when the path does not exist."""
+    whole = Path(written).expanduser()
+    if whole.exists() or "#" not in written:
+        path, part = whole, ""
+    else:
+        before, _, part = written.rpartition("#")
+        path = Path(before).expanduser()
+    if not path.exists():
+        near = path.parent
+        while not near.exists() and near != near.parent:
+            near = near.parent
+        raise DataError(f"{path} does not exist (the part that does is {near.absolute()}). Check the path")
+    return path, part
+
+
+def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
+    name = path.name.lower()
+    if path.is_dir():
+        return _open_folder(path, part, cache, max_pixels)
+    if not path.is_file():
+        raise DataError(f"{path} is neither a file nor a folder. Name a folder of images")
+    if name.endswith(_TARS):
+        return Tar(path, cache, part, max_pixels)
+    if name.endswith(_ARRAYS):
+        return Arrays.read(path, part)
+    if part:
+        raise DataError(f"{path}#{part}: this kind of file has no parts. Leave out #{part}")
+    if name.endswith(".parquet"):
+        return Parquet((path,), max_pixels)
+    if name.endswith(".csv"):
+        return Marked.table(path, max_pixels)
+    if name.endswith(_LISTS):
+        return Folder.listed(path, max_pixels)
+    if is_image_name(path.name):
+        raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
+    raise DataError(
+        f"{path} is of no kind we can read: name a folder of images, a list (.txt), a table (.csv), a .tar, an .npz or"
+        " a .parquet file"
+    )
+
+
+def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
+    try:
+        inside = sorted(entry.name for entry in os.scandir(path))
+    except OSError as error:
+        raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
+    shards = [name for name in inside if name.endswith(".parquet")]
+    if shards:
+        chosen = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
+        if not chosen:
+            raise DataError(
+                f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how they begin"
+            )
+        return Parquet(tuple(path / name for name in chosen), max_pixels)
+    splits = voc_splits(path)
+    if part in splits:
+        return Marked.voc(path, part, max_pixels)
+    root = path / part if part else path
+    if splits and (not part or not root.is_dir()):
+        raise DataError(
+            f"{path}{'#' if part else ''}{part} is a set of PASCAL VOC: name a split after # ({', '.join(splits)}), or"
+            " JPEGImages for the images without what they show"
+        )
+    if not root.is_dir():
+        folders = [name for name in inside if (path / name).is_dir()]
+        known = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
+        raise DataError(f"{path}#{part} does not exist: {known}")
+    return Folder.below(root, cache, max_pixels)

@@ -1,0 +1,163 @@
+"""Images in Parquet files of the Hugging Face layout: a column `image` of {bytes, path}, perhaps a column `label`.
+
+h, w: height and width in pixels
+"""
+
+import json
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vantage.data.decode import MAX_PIXELS, decode
+from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.errors import DataError, UnreadableImage
+
+_IMAGES = ("image", "img", "images")
+_LABELS = ("label", "labels", "fine_label", "class")
+_GROUPS_KEPT = 16
+
+
+class Parquet:
+    """The rows of one or more Parquet files, in the order given.
+
+    Row groups are read as they are needed and the last 16 are kept in memory. Reading in random order is fast when all
+    groups fit, or when groups are small (Hugging Face writes about 100 rows); otherwise each image costs a group.
+    """
+
+    def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS) -> None:
+        self.paths = paths
+        self.max_pixels = max_pixels
+        self._files: dict[int, pq.ParquetFile] = {}
+        self._groups: OrderedDict[int, pa.ChunkedArray] = OrderedDict()
+        starts, where, labels = [0], [], []
+        for number, path in enumerate(paths):
+            try:
+                file = self._file(number)
+                column, label = _columns(file.schema_arrow, path)
+                if number == 0:
+                    self._column, self._label_column = column, label
+                    self.classes = _class_names(file.schema_arrow, label)
+                elif (column, label) != (self._column, self._label_column):
+                    raise DataError(
+                        f"{path} has columns {column}, {label}, but {paths[0]} has {self._column}, "
+                        f"{self._label_column}: files of one set must agree"
+                    )
+                for group in range(file.metadata.num_row_groups):
+                    starts.append(starts[-1] + file.metadata.row_group(group).num_rows)
+                    where.append((number, group))
+                if label:
+                    labels.append(file.read(columns=[label]).column(0).combine_chunks())
+            except (OSError, pa.ArrowException) as error:
+                raise DataError(f"cannot read {path} as a Parquet file: {error}") from error
+        if starts[-1] == 0:
+            raise DataError(f"no images in {paths[0]}: the table has no rows")
+        self._starts = np.array(starts, dtype=np.int64)
+        self._where = where
+        self._labels = self._number_labels(labels, starts[-1])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens the files for itself."""
+        return self.__dict__ | {"_files": {}, "_groups": OrderedDict()}
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return decode(self.encoded(number), self.name(number), self.max_pixels)
+
+    def encoded(self, number: int) -> bytes:
+        """The bytes of one image; raises `UnreadableImage` where the cell is empty or cannot be read."""
+        group = int(np.searchsorted(self._starts, number, side="right")) - 1
+        try:
+            cell = self._group(group)[number - int(self._starts[group])].as_py()
+        except (OSError, pa.ArrowException, IndexError) as error:
+            raise UnreadableImage(self.name(number), f"its row group cannot be read ({error})") from error
+        data = cell.get("bytes") if isinstance(cell, dict) else cell
+        if data is None:
+            raise UnreadableImage(self.name(number), "its cell holds no bytes")
+        return data
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        return None if self._labels[number] < 0 else int(self._labels[number])
+
+    def name(self, number: int) -> str:
+        """The image's row, counted through all files."""
+        return f"row {number}"
+
+    def fingerprint(self) -> str:
+        """A hash of the number of rows, all labels, and the bytes of at most 32 images evenly spaced."""
+        facts = [str(len(self)).encode(), "\n".join(self.classes).encode(), self._labels.tobytes()]
+        return hash_of([*facts, *some_of(len(self), self.encoded)])
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of every file."""
+        return stamp_of_files(self.paths)
+
+    def _file(self, number: int) -> pq.ParquetFile:
+        if number not in self._files:
+            # Mapped, for a descriptor shared through a fork would share its position.
+            self._files[number] = pq.ParquetFile(self.paths[number], memory_map=True)
+        return self._files[number]
+
+    def _group(self, group: int) -> pa.ChunkedArray:
+        if group in self._groups:
+            self._groups.move_to_end(group)
+        else:
+            file, inner = self._where[group]
+            # One thread: Arrow's own threads do not live on in a forked worker.
+            self._groups[group] = (
+                self._file(file).read_row_group(inner, columns=[self._column], use_threads=False).column(0)
+            )
+            while len(self._groups) > _GROUPS_KEPT:
+                self._groups.popitem(last=False)
+        return self._groups[group]
+
+    def _number_labels(self, labels: list[pa.Array], count: int) -> "np.ndarray":
+        """Labels as numbers, −1 for none; words become numbers in sorted order, and so `classes`."""
+        if not labels:
+            return np.full(count, -1, dtype=np.int32)
+        values = [value for array in labels for value in array.to_pylist()]
+        if any(isinstance(value, str) for value in values):
+            self.classes = tuple(sorted({value for value in values if value is not None}))
+        elif not all(value is None or isinstance(value, int) for value in values):
+            raise DataError(f"the column {self._label_column} of {self.paths[0]} holds neither integers nor words")
+        elif not self.classes:
+            self.classes = tuple(
+                str(number) for number in range(1 + max((v for v in values if v is not None), default=-1))
+            )
+        index = {name: number for number, name in enumerate(self.classes)}
+        return np.array([-1 if v is None else index[v] if isinstance(v, str) else v for v in values], dtype=np.int32)
+
+
+def _columns(schema: pa.Schema, path: Path) -> tuple[str, str | None]:
+    """The names of the image column and of the label column."""
+    images = next((name for name in _IMAGES if name in schema.names), None)
+    if images is None or not _holds_bytes(schema.field(images).type):
+        raise DataError(
+            f"{path} has no column of images: found {', '.join(f'{field.name} ({field.type})' for field in schema)}. "
+            "The column must be called image and hold encoded files, as binary or as a struct with a field bytes"
+        )
+    return images, next((name for name in _LABELS if name in schema.names), None)
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(field.name == "bytes" and _holds_bytes(field.type) for field in kind)
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def _class_names(schema: pa.Schema, label: str | None) -> tuple[str, ...]:
+    """The names that the Hugging Face metadata give the labels, or ()."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        return tuple(str(name) for name in features[label]["names"])
+    except (KeyError, TypeError, ValueError):
+        return ()

@@ -1,0 +1,167 @@
+"""Images in a tar, read where they lie, without unpacking.
+
+The tar's headers are read once; the place of each image is kept in the cache, under a name made of the tar's path, size
+and time of change. A compressed tar has no places: it is decompressed once to a plain tar in the cache (CIFAR-10's
+19 MB become 92 MB, in a second), which later runs find again.
+
+h, w: height and width in pixels
+"""
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import os
+import shutil
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vantage.data.decode import MAX_PIXELS, decode, is_image_name
+from vantage.data.sources.names import Names, classes_from, parent
+from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import read_json, try_write_json, written_whole
+
+_VERSION = 1
+_OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
+_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, UnicodeError)
+
+
+class Tar:
+    """The images of a tar, or of one folder in it; where they lie in several folders, a folder is a class."""
+
+    def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
+        self.path = _plain(path, cache)
+        self.max_pixels = max_pixels
+        names, offsets, sizes, self.ignored = _index(self.path, path, cache)
+        chosen = within(names, part, str(path)) if part else range(len(names))
+        order = sorted(chosen, key=lambda number: (parent(names[number]), names[number]))
+        if not order:
+            raise DataError(f"no images in {path}: found {self.ignored} other files. Name a tar with image files in it")
+        kept = [names[number] for number in order]
+        self.classes, self._labels = classes_from(kept)
+        self._names = Names(kept)
+        self._offsets = np.array(offsets, dtype=np.int64)[order]
+        self._sizes = np.array(sizes, dtype=np.int64)[order]
+        self._descriptor: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens the tar for itself."""
+        return self.__dict__ | {"_descriptor": None}
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", None) is not None:
+            os.close(self._descriptor)  # pyright: ignore[reportArgumentType]
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return decode(self.encoded(number), self.name(number), self.max_pixels)
+
+    def encoded(self, number: int) -> bytes:
+        """The bytes of one member; raises `UnreadableImage` when the tar cannot be read there."""
+        try:
+            if self._descriptor is None:
+                self._descriptor = os.open(self.path, os.O_RDONLY)
+            # Read at a place, which moves no position: threads and forked workers may share the descriptor.
+            return os.pread(self._descriptor, int(self._sizes[number]), int(self._offsets[number]))
+        except OSError as error:
+            raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        return None if self._labels[number] < 0 else int(self._labels[number])
+
+    def name(self, number: int) -> str:
+        """The member's path in the tar."""
+        return self._names[number]
+
+    def fingerprint(self) -> str:
+        """A hash of all names and sizes, and of the bytes of at most 32 images evenly spaced."""
+        facts = [*self._names.facts(), self._sizes.tobytes()]
+        return hash_of([*facts, *some_of(len(self), self.encoded)])
+
+    def stamp(self) -> str:
+        """A hash of the size and time of change of the tar."""
+        return stamp_of_files([self.path])
+
+
+def within(names: list[str], part: str, place: str) -> list[int]:
+    """The numbers of the names that lie in the folder `part`, wherever the names have it nearest to the top.
+
+    Raises `DataError` that lists the folders there are, or the two that a part could mean.
+    """
+    part = part.strip("/")
+    folders: set[str] = set()
+    for folder in {parent(name) for name in names}:
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = parent(folder)
+    found = sorted((folder.count("/"), folder) for folder in folders if folder == part or folder.endswith("/" + part))
+    nearest = [folder for depth, folder in found if depth == found[0][0]]
+    if len(nearest) != 1:
+        shallow = sorted(folders, key=lambda folder: (folder.count("/"), folder))[:8]
+        there = f"it could be {' or '.join(nearest)}" if nearest else f"its folders are {', '.join(shallow) or 'none'}"
+        raise DataError(f"{place}#{part} names no one folder of images: {there}. Write one of them after #")
+    return [number for number, name in enumerate(names) if name.startswith(nearest[0] + "/")]
+
+
+def _key(path: Path) -> str:
+    """A name for what is derived from a file as it is now."""
+    state = path.stat()
+    facts = f"{path.resolve()}|{state.st_size}|{state.st_mtime_ns}"
+    return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def _plain(path: Path, cache: Path) -> Path:
+    """The tar itself, or its decompressed copy in the cache."""
+    with open(path, "rb") as file:
+        magic = file.read(6)
+    opener = next((opener for start, opener in _OPENERS if magic.startswith(start)), None)
+    if opener is None:
+        return path
+    copy = cache / "tars" / f"{_key(path)}.tar"
+    if copy.exists():
+        return copy
+    try:
+        with opener(path, "rb") as packed, written_whole(copy) as file:
+            shutil.copyfileobj(packed, file, 1 << 20)
+    except _DAMAGED as error:
+        raise DataError(
+            f"cannot decompress {path} into {copy.parent}: {error or 'it is cut short'}. "
+            "Check the file, and that the disk has room for its contents (or set VANTAGE_CACHE to another folder)"
+        ) from error
+    return copy
+
+
+def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], list[int], int]:
+    """Names, offsets and sizes of the image members, and the number of other files."""
+    place = cache / "tars" / f"{_key(path)}.json"
+    known = read_json(place)
+    if isinstance(known, dict) and known.get("version") == _VERSION:
+        return known["names"], known["offsets"], known["sizes"], known["ignored"]
+    names, offsets, sizes, ignored = [], [], [], 0
+    try:
+        with tarfile.open(tar, "r:") as members:
+            for member in members:
+                name = member.name.removeprefix("./")
+                if member.isreg() and not member.issparse() and is_image_name(name.rpartition("/")[2]):
+                    names.append(name)
+                    offsets.append(member.offset_data)
+                    sizes.append(member.size)
+                elif not member.isdir():
+                    ignored += 1
+                members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
+    except _DAMAGED as error:
+        raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
+    index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": ignored}
+    try_write_json(place, index)
+    return names, offsets, sizes, ignored

@@ -1,0 +1,186 @@
+"""Data sets that torchvision knows by name and can download.
+
+Named `torchvision:CIFAR10#train`. torchvision checks what it downloads against published sums. CIFAR is taken in its
+binary form, because torchvision's own reader loads pickles, which could run code.
+
+n: images   h, w: height and width in pixels
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image
+from torch import Tensor
+from torchvision import datasets
+from torchvision.datasets.utils import download_and_extract_archive
+
+from vantage.data.decode import to_rgb
+from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.source import Source, hash_of, some_of
+from vantage.errors import DataError, UnreadableImage
+
+
+def _by_flag(make: Any) -> dict[str, Callable[[Path], Any]]:
+    return {
+        "train": lambda root: make(root, train=True, download=True),
+        "test": lambda root: make(root, train=False, download=True),
+    }
+
+
+def _by_split(make: Any, *splits: str) -> dict[str, Callable[[Path], Any]]:
+    return {split: lambda root, split=split: make(root, split=split, download=True) for split in splits}
+
+
+def _with_both(make: Any) -> dict[str, Callable[[Path], Any]]:
+    """Training and validation images apart, and joined as `trainval`, which torchvision has for some sets only."""
+    apart = _by_split(make, "train", "val", "test")
+    return apart | {"trainval": lambda root: _Joined(apart["train"](root), apart["val"](root))}
+
+
+class _Joined:
+    """Two splits of one set, one after the other."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self._parts = torch.utils.data.ConcatDataset([first, second])
+        self._labels = [*first._labels, *second._labels]
+        self.classes = getattr(first, "classes", None)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, number: int) -> Any:
+        return self._parts[number]
+
+
+_SETS: dict[str, dict[str, Callable[[Path], Any]]] = {
+    "MNIST": _by_flag(datasets.MNIST),
+    "FashionMNIST": _by_flag(datasets.FashionMNIST),
+    "KMNIST": _by_flag(datasets.KMNIST),
+    "QMNIST": _by_flag(datasets.QMNIST),
+    "STL10": _by_split(datasets.STL10, "train", "test", "unlabeled", "train+unlabeled"),
+    "SVHN": _by_split(datasets.SVHN, "train", "test", "extra"),
+    "Flowers102": _with_both(datasets.Flowers102),
+    "DTD": _with_both(datasets.DTD),
+    "Food101": _by_split(datasets.Food101, "train", "test"),
+    "GTSRB": _by_split(datasets.GTSRB, "train", "test"),
+    "FGVCAircraft": _by_split(datasets.FGVCAircraft, "train", "val", "trainval", "test"),
+    "OxfordIIITPet": _by_split(datasets.OxfordIIITPet, "trainval", "test"),
+    "Imagenette": _by_split(datasets.Imagenette, "train", "val"),
+    "EuroSAT": {"all": lambda root: datasets.EuroSAT(root, download=True)},
+    "Caltech101": {"all": lambda root: datasets.Caltech101(root, download=True)},
+}
+_CIFAR_ADDRESS = "https://www.cs.toronto.edu/~kriz/"
+# archive, its MD5, folder in it, files of each part, label bytes before each image, file of class names
+_CIFAR = {
+    "CIFAR10": (
+        "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530", "cifar-10-batches-bin",
+        {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)},
+        1, "batches.meta.txt",
+    ),
+    "CIFAR100": (
+        "cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", "cifar-100-binary",
+        {"train": ("train.bin",), "test": ("test.bin",)}, 2, "fine_label_names.txt",
+    ),
+}  # fmt: skip
+
+
+def open_torchvision(name: str, part: str, root: Path) -> Source:
+    """A set by its torchvision name, downloaded below `root` if it is not there. Without a part, the first."""
+    parts = _SETS[name] if name in _SETS else _CIFAR[name][3] if name in _CIFAR else None
+    if parts is None:
+        known = ", ".join(sorted((*_SETS, *_CIFAR)))
+        raise DataError(f"torchvision:{name} is not a set we know: choose one of {known}, or name a folder of images")
+    part = part or next(iter(parts))
+    if part not in parts:
+        raise DataError(f"torchvision:{name}#{part}: its parts are {', '.join(parts)}. Write one of them after #")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if name in _CIFAR:
+            return _cifar(name, part, root)
+        return TorchvisionSet(_SETS[name][part](root), f"{name}#{part}")
+    except (OSError, RuntimeError, ImportError) as error:
+        raise DataError(
+            f"cannot get torchvision:{name} below {root}: {error}. Check the network and the folder, or "
+            "download the images by hand and name their folder"
+        ) from error
+
+
+class TorchvisionSet:
+    """A map-style torchvision set of (picture, label) pairs."""
+
+    def __init__(self, dataset: Any, title: str) -> None:
+        self.dataset = dataset
+        self.title = title
+        found = next(
+            (getattr(dataset, key) for key in ("targets", "labels", "_labels", "y") if hasattr(dataset, key)), None
+        )
+        if found is None:
+            found = [dataset[number][1] for number in range(len(dataset))]
+        self._labels = np.asarray(found, dtype=np.int64).reshape(-1)
+        names = getattr(dataset, "classes", None) or getattr(dataset, "categories", None)
+        most = int(self._labels.max(initial=-1))
+        self.classes = tuple(map(_title_of, names)) if names else tuple(str(number) for number in range(most + 1))
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        try:
+            picture = self.dataset[number][0]
+        except (OSError, ValueError, SyntaxError) as error:
+            raise UnreadableImage(self.name(number), str(error)) from error
+        return to_rgb(
+            picture if isinstance(picture, Image.Image) else Image.fromarray(np.asarray(picture)), self.name(number)
+        )
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        return None if self._labels[number] < 0 else int(self._labels[number])
+
+    def name(self, number: int) -> str:
+        """The image's row in the set."""
+        return f"row {number}"
+
+    def fingerprint(self) -> str:
+        """A hash of the set's name, all labels, and the pixels of at most 32 images evenly spaced."""
+        facts = [self.title.encode(), self._labels.tobytes()]
+        return hash_of([*facts, *some_of(len(self), lambda number: self.image(number).numpy().tobytes())])
+
+
+def read_cifar(files: tuple[Path, ...], label_bytes: int, names: tuple[str, ...]) -> Arrays:
+    """CIFAR's binary layout: for each image its label bytes (the finest last), then 3 x 32 x 32 colour planes."""
+    width = label_bytes + 3072
+    tables = []
+    for path in files:
+        data = np.fromfile(path, dtype=np.uint8)
+        if data.size == 0 or data.size % width:
+            raise DataError(f"{path} has {data.size} bytes, no multiple of {width}: delete it, and it is fetched again")
+        tables.append(data.reshape(-1, width))
+    rows = np.concatenate(tables)
+    most = int(rows[:, label_bytes - 1].max())
+    if most >= len(names):
+        raise DataError(
+            f"{files[0]} has the label {most}, but there are {len(names)} classes: delete it, and it is fetched again"
+        )
+    arrays = Arrays(rows[:, label_bytes:].reshape(-1, 3, 32, 32), rows[:, label_bytes - 1], str(files[0].parent))
+    arrays.classes = names
+    return arrays
+
+
+def _cifar(name: str, part: str, root: Path) -> Arrays:
+    archive, md5, folder, parts, label_bytes, names = _CIFAR[name]
+    files = tuple(root / folder / file for file in parts[part])
+    if not all(file.exists() for file in (*files, root / folder / names)):
+        download_and_extract_archive(_CIFAR_ADDRESS + archive, str(root), md5=md5)
+    classes = tuple((root / folder / names).read_text().split())
+    return read_cifar(files, label_bytes, classes)
+
+
+def _title_of(name: Any) -> str:
+    """The name of a class, of which some sets give several in a tuple."""
+    return name if isinstance(name, str) else ", ".join(map(str, name))

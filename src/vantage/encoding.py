@@ -1,0 +1,145 @@
+"""Images to features: all in memory, or batch by batch.
+
+n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor, nn
+
+from vantage.data.cores import CORES
+from vantage.data.sources.source import Source, labels_of
+from vantage.data.threads import made_ahead
+from vantage.errors import UserError
+from vantage.frozen.encoder import Trained
+from vantage.progress import QuietTeller, Teller
+from vantage.storage.cache import cache_folder
+
+__all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
+
+_AHEAD = 3
+"""Batches that are decoded while one is encoded."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the work after training computes with. Nothing here changes a result beyond rounding, but for
+    `resident_bytes`."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+
+    batch: int = 256
+    """Images that go through the network at once."""
+
+    workers: int = CORES
+    """Threads that decode images; as many as this process may use processors."""
+
+    resident_bytes: int = 2 << 30
+    """A linear protocol that looks at the images again and again keeps sets of one image size in memory up to so many
+    bytes, which draws other crops than for larger sets; features of more are read from the cache as they are used."""
+
+    cache: Path = field(default_factory=cache_folder)
+    """Folder where features are kept, under a hash of the encoder, the images and the view."""
+
+    teller: Teller = field(default_factory=QuietTeller)
+    """Tells people how far it is."""
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise UserError(f"batch is {self.batch}: give at least 1")
+
+    def place(self) -> torch.device:
+        """The device. Raises `UserError` where there is none of that name here."""
+        if self.device != "auto":
+            try:
+                return torch.empty(0, device=self.device).device
+            except (RuntimeError, AssertionError) as problem:  # torch tells some of these by an assertion
+                raise UserError(
+                    f"the device {self.device!r} cannot be had here ({str(problem).splitlines()[0][:120]}): "
+                    "give cpu, cuda:0 or auto"
+                ) from problem
+        found = torch.accelerator.current_accelerator()
+        return found if found is not None and torch.accelerator.is_available() else torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an encoder makes of a source, image by image."""
+
+    vector: Float[Tensor, "n d"]
+    """Features, on the CPU in float32, as the backbone gives them (not of unit length)."""
+
+    label: Int[Tensor, "n"]
+    """Label of each image; −1 where it has none."""
+
+    name: Sequence[str]
+    """Name of each image in its source."""
+
+
+def embed(trained: Trained, source: Source, work: Work | None = None) -> Features:
+    """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
+
+    Raises `UnreadableImage`, which names it, for an image that cannot be decoded: leave such images out first with
+    `vantage.data.scan` and `vantage.data.readable`.
+    """
+    work = work or Work()
+    vector = torch.empty(len(source), trained.width)
+    for start, part in batches(trained, source, work):
+        vector[start : start + len(part)] = part
+    return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
+
+
+def batches(trained: Trained, source: Source, work: Work, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
+    """First number and features of each batch from image `start` on, in order, with a few batches in memory at a
+    time.
+
+    Batches begin at multiples of `work.batch` counted from `start`, so that a continued run multiplies the same
+    matrices. The backbone is moved to the device, in place.
+    """
+    device = work.place()
+    backbone = trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+
+    def seen(number: int) -> UInt8[Tensor, "3 s s"]:
+        return trained.view.crop(source.image(number))
+
+    numbers = list(range(start, len(source), work.batch))
+    parts = (range(first, min(first + work.batch, len(source))) for first in numbers)
+    work.teller.start(f"features, {trained.name}", len(source), start)
+    try:
+        for first, crops in zip(numbers, in_threads(seen, parts, work.workers), strict=True):
+            yield first, encode(backbone, trained.view.finish(crops.to(device, non_blocking=True))).cpu()
+            work.teller.advance(first + len(crops))
+    finally:
+        work.teller.stop()
+
+
+@contextmanager
+def in_evaluation(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; afterwards each part is as it was, since a frozen one may differ from the others."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+@torch.no_grad()
+def encode(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+    """Features in float32."""
+    return backbone(images.contiguous(memory_format=torch.channels_last)).float()
+
+
+def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:
+    """For each part, in order, what `make` gives for its numbers, stacked; a few parts ahead are in the making.
+
+    An exception of `make` comes out here.
+    """
+    return map(torch.stack, made_ahead(make, parts, workers, _AHEAD))

@@ -1,0 +1,1 @@
+"""Several runs by several protocols, in one table."""

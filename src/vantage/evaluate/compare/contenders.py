@@ -1,0 +1,87 @@
+"""Who is compared: runs that differ in their seed only as one row, and the baselines of all."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vantage.errors import UserError
+from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.training.run import Hardware, Monitoring
+
+__all__ = ["Contender", "Member", "contenders"]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One encoder that is judged."""
+
+    folder: Path
+    """The run's folder, where results are kept."""
+    encoder: Trained
+    """What is judged: the run's own, or a baseline of it."""
+    own: Trained
+    """The run's own."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A row of the table."""
+
+    name: str
+    """What is judged."""
+    members: tuple[Member, ...]
+    """One for each seed."""
+    trained: bool
+    """Whether it was trained."""
+    network: bool = True
+    """Whether there is a network: raw pixels have none."""
+
+
+def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Contender, ...]:
+    """Runs that differ in seed, hardware and monitoring at most, at the same checkpoint, as one; then, once each, raw
+    pixels of every view and random encoders of every architecture, from the seeds of its runs.
+
+    `network` counts which of the trained networks is taken, as in `vantage.load`. Raises `UserError` for runs
+    of the same settings and the same seed.
+    """
+    rows = _grouped([(folder, load(folder, network)) for folder in folders])
+    return (*rows, *_baselines(rows, network))
+
+
+def _grouped(runs: Sequence[tuple[Path, Trained]]) -> list[Contender]:
+    groups: list[tuple[Any, list[Member]]] = []
+    for folder, trained in runs:
+        alike = replace(trained.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
+        key = (alike, trained.checkpoint.name if trained.checkpoint else "")
+        members = next((members for known, members in groups if known == key), None)
+        if members is None:
+            members = []
+            groups.append((key, members))
+        elif any(trained.run.seed == other.encoder.run.seed for other in members):
+            raise UserError(f"{folder} is a second run of the same settings and the same seed: name one of them")
+        members.append(Member(folder, trained, trained))
+    recipes = [members[0].encoder.name for _, members in groups]
+    rows: list[Contender] = []
+    for (_, members), recipe in zip(groups, recipes, strict=True):
+        alone = recipes.count(recipe) == 1
+        name = recipe if alone else f"{recipe} ({members[0].folder.resolve().name})"
+        rows.append(Contender(name, tuple(members), True))
+    return rows
+
+
+def _baselines(rows: Sequence[Contender], network: int | None) -> Iterator[Contender]:
+    known: list[Any] = []
+    for row in rows:
+        first = row.members[0]
+        pixels = raw_pixels(first.own.run, network)
+        if (seen := repr(pixels.view)) not in known:
+            known.append(seen)
+            member = Member(first.folder, pixels, first.own)
+            yield Contender(f"raw pixels as {row.name} sees them", (member,), False, network=False)
+        random = [random_encoder(member.own.run, member.own.run.seed, network) for member in row.members]
+        if (digests := tuple(encoder.digest() for encoder in random)) not in known:
+            known.append(digests)
+            pairs = zip(row.members, random, strict=True)
+            members = tuple(Member(member.folder, encoder, member.own) for member, encoder in pairs)
+            yield Contender(f"random encoder of {row.name}", members, False)

@@ -1,0 +1,212 @@
+"""Judge a run by a protocol, and keep the result beside it."""
+
+import importlib.metadata
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vantage.data.sources.source import Source, Subset, hash_of, marks_in
+from vantage.encoding import Work
+from vantage.evaluate.labelled import Renumbered, check_apart, held_out, with_labels
+from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.evaluate.task import Task
+from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.storage.files import write_result
+
+__all__ = [
+    "Result",
+    "evaluate",
+    "file_name",
+    "judged",
+    "keep",
+    "labelled_task",
+    "parted",
+    "place_of",
+    "result_of",
+    "split",
+    "with_baselines",
+]
+
+_TEST_SHARE = 0.2
+_LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm", "vantage-ssl")
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that is needed to understand an accuracy, and to obtain it again."""
+
+    protocol: str
+    """Name of the protocol."""
+    version: int
+    """Version of the protocol's meaning."""
+    settings: dict[str, Any]
+    """Every setting of the protocol."""
+    outcomes: dict[str, Outcome]
+    """What came out, by encoder: the recipe's name first, then "raw pixels" and "random encoder" where they were
+    asked for."""
+    test_split: str
+    """Where the test images come from."""
+    view: str
+    """How images are seen."""
+    checkpoint: str
+    """Name of the checkpoint."""
+    encoder: str
+    """Hash of the backbone."""
+    train: str
+    """Fingerprint of the training images."""
+    test: str
+    """Fingerprint of the test images."""
+    device: str
+    """Kind of device."""
+    resident_bytes: int
+    """Bytes up to which training images may lie in memory, where their crops are drawn otherwise than when they are
+    streamed; which of both it was is told with each outcome (`Outcome.how`)."""
+    libraries: dict[str, str]
+    """Versions."""
+
+    def lines(self) -> list[str]:
+        """The measures in words, a line for each encoder."""
+        return [f"{name}: {_words(outcome)}" for name, outcome in self.outcomes.items()]
+
+
+def evaluate(
+    run_folder: Path,
+    protocol: EvaluationProtocol,
+    train: Source,
+    test: Source | None = None,
+    *,
+    baselines: bool = False,
+    network: int | None = None,
+    allow: tuple[str, ...] = (),
+    work: Work | None = None,
+    out: Path | None = None,
+) -> Result:
+    """Judge a run's newest checkpoint, and write the result as JSON: to `out`, or under `run_folder`/evaluations.
+
+    Without `test`, a fifth of each class of `train`, drawn with seed 0, is the test set and the rest the training
+    set. With `baselines`, raw pixels and a random encoder of the same
+    architecture, from the run's seed, are judged the same way. Test
+    labels are counted, never used to choose. The same evaluation asked for again replaces its file.
+
+    Raises `UserError` where labels are missing or the run has no usable checkpoint, `UnreadableImage` for an image
+    that cannot be decoded.
+    """
+    work = work or Work()
+    trained = load(run_folder, network, allow)
+    task = labelled_task(protocol, train, test)
+    encoders = with_baselines(trained, network) if baselines else [trained]
+    return keep(judged(task, encoders, work), run_folder, out)
+
+
+def labelled_task(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
+    """A protocol of one labelled set, with its images as `parted` has them."""
+    return Task(protocol, *parted(train, test))
+
+
+def parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
+    """Training and test images, whose labels count the classes of the training images, and where the test images come
+    from. Raises `UserError` for a test set that is the training set."""
+    if test is not None:
+        check_apart(train, test)
+        return train, Renumbered(test, train.classes), "a set of its own"
+    train, test = split(train)
+    of = "the" if marks_in(train) is not None else "each class of the"
+    return train, test, f"a fifth of {of} same {len(train) + len(test)} labelled images, drawn with seed 0"
+
+
+def with_baselines(trained: Trained, network: int | None) -> list[Trained]:
+    """A run's encoder, raw pixels as it sees them, and a random encoder of the same architecture from the run's
+    seed."""
+    return [trained, raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
+
+
+def judged(task: Task, encoders: Sequence[Trained], work: Work) -> Result:
+    """What a protocol finds out about each encoder, of which the run's comes first."""
+    outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
+    images = (task.train, task.test, task.test_split)
+    return result_of(task.protocol, encoders[0], *images, outcomes, work, task.tools)
+
+
+def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
+    """Write a result as JSON, to `out` or under `run_folder`/evaluations; the same evaluation replaces its file."""
+    write_result(place_of(result, run_folder, out), json.dumps(asdict(result), indent=1), "the result")
+    return result
+
+
+def place_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
+    """The file that a result is kept in."""
+    return out or run_folder / "evaluations" / file_name(result)
+
+
+def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
+    """Training and test images of one labelled source: `share` of each class is for testing, drawn with `seed`; of a
+    source with several classes an image, `share` of all."""
+    if marks_in(source) is None:
+        source, label = with_labels(source)
+    else:
+        label = torch.zeros(len(source), dtype=torch.int64)
+    held = held_out(label, share, seed)
+    return Subset(source, (~held).nonzero().squeeze(1)), Subset(source, held.nonzero().squeeze(1))
+
+
+def result_of(
+    protocol: EvaluationProtocol,
+    trained: Trained,
+    train: Source,
+    test: Source,
+    kind: str,
+    outcomes: dict[str, Outcome],
+    work: Work,
+    tools: Sequence[str] = (),
+) -> Result:
+    """What came out, with all that is needed to obtain it again; `tools` are libraries beside those of every
+    protocol."""
+    return Result(
+        protocol=protocol.name,
+        version=protocol.version,
+        settings=_settings(protocol),
+        outcomes=outcomes,
+        test_split=kind,
+        view=repr(trained.view),
+        checkpoint=trained.checkpoint.name if trained.checkpoint else "",
+        encoder=trained.digest(),
+        train=train.fingerprint(),
+        test=test.fingerprint(),
+        device=work.place().type,
+        resident_bytes=work.resident_bytes,
+        libraries={"python": platform.python_version()} | {name: _version(name) for name in (*_LIBRARIES, *tools)},
+    )
+
+
+def _settings(protocol: Any) -> dict[str, Any]:
+    return asdict(protocol)
+
+
+def _version(library: str) -> str:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout
+        return "not installed"
+
+
+def file_name(result: Result) -> str:
+    """A name that depends on all that the result depends on, but not on what came out."""
+    same = {key: value for key, value in asdict(result).items() if key not in ("outcomes", "libraries")}
+    key = hash_of([json.dumps([same, sorted(result.outcomes)], sort_keys=True).encode()])
+    return f"{result.protocol}-v{result.version}-{result.checkpoint}-{key[:8]}.json"
+
+
+def _words(outcome: Outcome) -> str:
+    told = ", ".join(_measure(name, value) for name, value in outcome.measures.items())
+    return f"{told} of {outcome.test_images} test images"
+
+
+def _measure(name: str, value: float) -> str:
+    """A number beside a number is parted from it, as in: precision at 10: 28.40 %."""
+    between = ": " if name[-1].isdigit() and (" " in name or "=" in name) else " "
+    return f"{name}{between}{value:.2f}{'' if '(' in name else ' %'}"

@@ -1,0 +1,1 @@
+"""Evaluation protocols, one folder for each family."""

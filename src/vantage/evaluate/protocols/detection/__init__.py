@@ -1,0 +1,71 @@
+"""Detectors on top of a trained backbone: annotated images, networks, average precision, and protocols to judge by."""
+
+from vantage.evaluate.protocols.detection.course import Course, find
+from vantage.evaluate.protocols.detection.detector import Detector
+from vantage.evaluate.protocols.detection.evaluation import DETECTORS, DetectorTask, detector_task, evaluate_detector
+from vantage.evaluate.protocols.detection.examples import Example, example, mirror_order, mirrored
+from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
+from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
+from vantage.evaluate.protocols.detection.protocols import (
+    Detection,
+    DetectionC4,
+    InstancesC4,
+    InstanceSegmentation,
+    KeypointDetection,
+)
+from vantage.evaluate.protocols.detection.schedules import SCHEDULES, Schedule
+from vantage.evaluate.protocols.detection.scoring import Found, Precision, precision_of
+from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, VOC_SIZES, Sizes
+from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
+from vantage.evaluate.protocols.detection.sources.coco import CocoImages
+from vantage.evaluate.protocols.detection.sources.masks import mask_of, run_lengths
+from vantage.evaluate.protocols.detection.sources.opening import open_annotated, split_annotated
+from vantage.evaluate.protocols.detection.sources.selections import Chosen, Joined, OfClasses
+from vantage.evaluate.protocols.detection.sources.voc import VOC_CLASSES, VocImages
+from vantage.evaluate.protocols.detection.voc_scoring import voc_precision_of
+
+__all__ = [
+    "COCO_SIZES",
+    "DETECTORS",
+    "SCHEDULES",
+    "VOC_CLASSES",
+    "VOC_SIZES",
+    "Annotated",
+    "Boxes",
+    "Chosen",
+    "CocoImages",
+    "Course",
+    "Detection",
+    "DetectionC4",
+    "Detector",
+    "DetectorTask",
+    "Example",
+    "Found",
+    "FourthStage",
+    "InstanceSegmentation",
+    "Instances",
+    "InstancesC4",
+    "Joined",
+    "KeypointDetection",
+    "Keypoints",
+    "Masks",
+    "OfClasses",
+    "Precision",
+    "Pyramid",
+    "RunLengths",
+    "Schedule",
+    "Sizes",
+    "VocImages",
+    "detector_task",
+    "evaluate_detector",
+    "example",
+    "find",
+    "mask_of",
+    "mirror_order",
+    "mirrored",
+    "open_annotated",
+    "precision_of",
+    "run_lengths",
+    "split_annotated",
+    "voc_precision_of",
+]

@@ -1,0 +1,231 @@
+"""The training of a detector, step after step, kept so that it goes on where it was stopped, and what it finds.
+
+b: images of a step   h, w: height and width in pixels
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from vantage import draws
+from vantage.data.threads import made_ahead
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.detector import Detector
+from vantage.evaluate.protocols.detection.examples import Example, batches_from
+from vantage.evaluate.protocols.detection.order import Order, wide
+from vantage.evaluate.protocols.detection.outputs import Keypoints, Output
+from vantage.evaluate.protocols.detection.schedules import Schedule
+from vantage.evaluate.protocols.detection.scoring import Found
+from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.masks import run_lengths
+from vantage.storage.cache import written_whole
+
+__all__ = ["Course", "find", "seeded"]
+
+_STEP = 0xDE73  # what a seed is for
+_AHEAD = 2  # parts of as many images as threads, decoded while one is looked at
+_NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2.
+
+    On a CPU a training that was stopped goes on bit by bit; on a GPU with the same images and random numbers, but
+    gradients of regions are summed in no fixed order there.
+    """
+
+    schedule: Schedule
+    """Steps, batch and rate."""
+    seed: int
+    """Of the order, the mirrored images, the sides, and the regions that are sampled."""
+    precise_batches: int
+    """Training batches over which the BatchNorms that learn average their statistics before testing."""
+    kept: Path
+    """File where the state is kept; it is removed by `forget`."""
+    minutes: float = 5.0
+    """Minutes between two of its versions."""
+    shapes_apart: bool = True
+    """Whether wide images and high ones are shown in steps of their own."""
+
+    def __call__(self, detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[float]:
+        """Train, and set the statistics. Returns the loss of every step, those before a stop included. Raises
+        `UserError` where the loss is no number any more."""
+        device, schedule = work.place(), self.schedule
+        detector.model.to(device)
+        detector.learn()
+        optimizer = _optimizer(detector.model)
+        losses = self._restored(detector.model, optimizer)
+        start = len(losses)
+        work.teller.start(f"training a detector, {name}", schedule.steps, start)
+        last = time.monotonic()
+        try:
+            steps = range(start, schedule.steps)
+            for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
+                losses.append(self._step(detector, optimizer, batch, step, device))
+                work.teller.advance(step + 1, f"loss {losses[-1]:.3f}")
+                if time.monotonic() - last > 60 * self.minutes:
+                    self._keep(detector.model, optimizer, losses)
+                    last = time.monotonic()
+        finally:
+            work.teller.stop()
+        if start < schedule.steps:
+            self._keep(detector.model, optimizer, losses)
+        self._set_statistics(detector, source, output, work)
+        return losses
+
+    def forget(self) -> None:
+        """Take the kept state away: the detector was judged."""
+        self.kept.unlink(missing_ok=True)
+
+    def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
+        order = Order(len(source), self.schedule.batch, self.seed, wide(source) if self.shapes_apart else None)
+        return batches_from(source, output, order, self.seed, steps, work.workers)
+
+    def _step(
+        self,
+        detector: Detector,
+        optimizer: torch.optim.Optimizer,
+        batch: list[Example],
+        step: int,
+        device: torch.device,
+    ) -> float:
+        for group in optimizer.param_groups:
+            group["lr"] = self.schedule.rate_at(step)
+        with seeded(draws.mix(self.seed, _STEP, step), device):
+            loss = _loss(detector, batch, device)
+        if not bool(loss.isfinite()):
+            raise UserError(
+                f"the loss of step {step} is {float(loss.detach())}: the rate {self.schedule.rate:g} is too high for"
+                " these images; give a lower one (--rate)"
+            )
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        return float(loss.detach())
+
+    @torch.no_grad()
+    def _set_statistics(self, detector: Detector, source: Annotated, output: Output, work: Work) -> None:
+        """Running statistics become plain means over some batches (precise BatchNorm), for the weights as they are."""
+        count, device = min(self.precise_batches, self.schedule.steps), work.place()
+        norms = [part for part in detector.model.modules() if isinstance(part, nn.BatchNorm2d) and part.training]
+        if not norms or not count:
+            return
+        before = [norm.momentum for norm in norms]
+        for norm in norms:
+            norm.reset_running_stats()
+            norm.momentum = None
+        steps = range(self.schedule.steps, self.schedule.steps + count)
+        work.teller.start("statistics of BatchNorm", count)
+        try:
+            for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
+                with seeded(draws.mix(self.seed, _STEP, step), device):
+                    _loss(detector, batch, device)
+                work.teller.advance(step + 1 - steps.start)
+        finally:
+            work.teller.stop()
+            for norm, momentum in zip(norms, before, strict=True):
+                norm.momentum = momentum
+
+    def _keep(self, model: nn.Module, optimizer: torch.optim.Optimizer, losses: list[float]) -> None:
+        tensors = {f"model.{name}": value for name, value in _state(model).items()}
+        tensors |= {f"momentum.{name}": value for name, value in _momenta(model, optimizer).items()}
+        tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
+        whole = save({name: value.cpu().contiguous() for name, value in tensors.items()})
+        try:
+            with written_whole(self.kept) as file:
+                file.write(whole)
+        except OSError:
+            pass  # a cache without room costs time after a stop, but is no failure
+
+    def _restored(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> list[float]:
+        """The losses of the steps that are done, after reading the kept state where there is one."""
+        try:
+            with safe_open(self.kept, "pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError):
+            return []  # not there or damaged: from the beginning
+        state = _state(model)
+        held = {name for name in tensors if not name.startswith("momentum.")}
+        if held != {"losses", *(f"model.{name}" for name in state)}:
+            return []
+        with torch.no_grad():
+            for name, value in state.items():
+                value.copy_(tensors[f"model.{name}"])
+        for name, parameter in model.named_parameters():
+            if f"momentum.{name}" in tensors:
+                optimizer.state[parameter]["momentum_buffer"] = tensors[f"momentum.{name}"].to(parameter.device)
+        return tensors["losses"].tolist()
+
+
+@torch.no_grad()
+def find(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Found]:
+    """What a detector finds in each image, one image at a time, so that no image depends on its neighbours; those that
+    follow are decoded meanwhile, by `work.workers` threads."""
+    device = work.place()
+    detector.model.to(device)
+    detector.judge()
+    found: list[Found] = []
+    several = max(1, work.workers)
+    parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
+    work.teller.start(f"detections, {name}", len(source))
+    try:
+        for image in chain.from_iterable(made_ahead(source.image, parts, work.workers, _AHEAD)):
+            (told,) = detector.model([image.to(device).float() / 255])
+            found.append(_found(told, output))
+            work.teller.advance(len(found))
+    finally:
+        work.teller.stop()
+    return found
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """torch's generators start at `seed`, here and on the device, and are afterwards where they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
+
+
+def _loss(detector: Detector, batch: list[Example], device: torch.device) -> Tensor:
+    images = [one.image.to(device, non_blocking=True).float() / 255 for one in batch]
+    losses = detector.model(images, [one.target(device) for one in batch])
+    return torch.stack(list(losses.values())).sum()
+
+
+def _found(told: dict[str, Tensor], output: Output) -> Found:
+    masks = None
+    if "masks" in told:
+        masks = tuple(run_lengths(mask[0]) for mask in (told["masks"] > 0.5).cpu())
+    points = told["keypoints"].cpu() if isinstance(output, Keypoints) else None
+    return Found(told["boxes"].cpu(), told["labels"].cpu() - 1, told["scores"].cpu(), masks, points)
+
+
+def _optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    """Weights decay, scales and shifts of norms do not."""
+    norms = {id(own) for part in model.modules() if isinstance(part, _NORMS) for own in part.parameters()}
+    learned = [own for own in model.parameters() if own.requires_grad]
+    groups = [
+        {"params": [own for own in learned if id(own) not in norms], "weight_decay": 1e-4},
+        {"params": [own for own in learned if id(own) in norms], "weight_decay": 0.0},
+    ]
+    return torch.optim.SGD([group for group in groups if group["params"]], lr=0.0, momentum=0.9)
+
+
+def _state(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, each once."""
+    return dict(model.named_parameters()) | dict(model.named_buffers())
+
+
+def _momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    known = ((name, optimizer.state.get(own, {}).get("momentum_buffer")) for name, own in model.named_parameters())
+    return {name: value for name, value in known if value is not None}

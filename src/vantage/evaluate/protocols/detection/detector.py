@@ -1,0 +1,113 @@
+"""A detector: torchvision's network with a trained ResNet in it, and what of it stays as it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
+
+from vantage.encoders.backbones import ResNet, ResNetFeatures
+from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, Sizes
+from vantage.frozen.encoder import Trained
+
+__all__ = ["Detector", "check_backbone", "check_frozen", "checked", "copy_of", "freeze", "images_of"]
+
+_STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A network that finds instances, with what of it stays as it is."""
+
+    model: GeneralizedRCNN
+    """torchvision's network: images and targets to losses in training, images to detections in testing."""
+
+    still: tuple[nn.Module, ...]
+    """Parts that neither learn nor follow the statistics of batches."""
+
+    place: Mapping[str, str]
+    """Where each parameter and buffer of the backbone went: its name in the model by its name in the checkpoint."""
+
+    sizes: Sizes
+    """Sides that images are resized to."""
+
+    def learn(self) -> None:
+        """Training mode, less the parts that stay as they are."""
+        self.model.train()
+        self._resize_to(self.sizes.or_sides(COCO_SIZES.short_sides).short_sides)
+        for part in self.still:
+            part.eval()
+
+    def judge(self) -> None:
+        """Evaluation mode."""
+        self.model.eval()
+        self._resize_to((self.sizes.test_side,))
+
+    def _resize_to(self, sides: tuple[int, ...]) -> None:
+        vars(self.model.transform)["min_size"] = sides
+
+    def check_copied(self, backbone: nn.Module) -> None:
+        """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit by bit."""
+        own = self.model.state_dict()
+        for name, value in backbone.state_dict().items():
+            if not torch.equal(own[self.place[name]].cpu(), value.cpu()):
+                raise RuntimeError(f"{name} of the backbone did not reach the detector")
+
+
+def images_of(trained: Trained, sizes: Sizes) -> dict[str, Any]:
+    """How images are resized and normalised, and how many regions are looked at. Of the proposals of a pyramid,
+    torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
+    statistics = trained.view.statistics
+    return {
+        "min_size": sizes.test_side,
+        "max_size": sizes.long_side,
+        "image_mean": list(statistics.mean),
+        "image_std": list(statistics.std),
+        "rpn_post_nms_top_n_test": sizes.proposals,
+        "box_batch_size_per_image": sizes.regions,
+    }
+
+
+def check_backbone(trained: Trained) -> ResNet:
+    """The ResNet that a detector is built on; raises `UserError` for other networks, and for several at once."""
+    if trained.choice is None:
+        raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
+    if not isinstance(trained.choice, ResNet):
+        raise UserError(f"detectors are built on ResNets, but this run trained {trained.choice!r}: choose another run")
+    if trained.choice.in_channels != 3 or len(trained.view.channels) != 3:
+        raise UserError(
+            f"detectors see the three channels of images, but this network sees {len(trained.view.channels)}: choose"
+            " another run or network"
+        )
+    return trained.choice
+
+
+def copy_of(trained: Trained) -> ResNetFeatures:
+    """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
+    backbone = check_backbone(trained).build()
+    backbone.load_state_dict(trained.backbone.state_dict(), strict=True)
+    return backbone
+
+
+def freeze(backbone: ResNetFeatures, stages: int) -> tuple[nn.Module, ...]:
+    """The parts of the first stages, which learn nothing from now on."""
+    still = tuple(backbone.get_submodule(name) for name in _STAGES[:stages])
+    still += (backbone.bn1,) if stages else ()
+    for part in still:
+        part.requires_grad_(False)
+    return still
+
+
+def check_frozen(stages: int) -> None:
+    """Raises `UserError` for a number of stages that a ResNet does not have."""
+    if not 0 <= stages <= 5:
+        raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
+
+
+def checked(detector: Detector, trained: Trained) -> Detector:
+    """The detector, once its backbone is seen to hold the trained weights, all of them."""
+    detector.check_copied(trained.backbone)
+    return detector

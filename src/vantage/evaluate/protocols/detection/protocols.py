@@ -1,0 +1,118 @@
+"""Protocols: detection, instance segmentation and keypoints, as the papers report them on COCO and PASCAL VOC.
+
+Since version 2 wide images and high ones are trained on in steps of their own.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.judging import Judging
+from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
+from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
+from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.selections import OfClasses, with_keypoints
+
+__all__ = ["Detection", "DetectionC4", "InstancesC4", "InstanceSegmentation", "KeypointDetection"]
+
+
+@dataclass(frozen=True)
+class Detection(Judging):
+    """Object detection: Faster R-CNN on a feature pyramid (torchvision's), AP of boxes by pycocotools.
+
+    As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
+    640 to 800 in training and 800 in testing, 16 images a step, rate .02; frozen as Ring has it (whose boxes are those
+    of `instances`): --network-on.frozen-stages 5 --network-on.no-new-norm. BatchNorm takes its statistics over the
+    images of a step, which are all on one device: the papers' synchronised BatchNorm of 16 images is that of --batch 16
+    here.
+
+    Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.evaluate.protocols.detection.open_annotated`).
+    """
+
+    name: ClassVar[str] = "detection"
+    version: ClassVar[int] = 2
+    output: ClassVar[Output] = Boxes()
+
+    network_on: Pyramid = field(default_factory=Pyramid)
+    """How the backbone is used."""
+
+
+@dataclass(frozen=True)
+class DetectionC4(Judging):
+    """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
+
+    As MoCo, InfoMin and InterCLR train it on PASCAL VOC with --schedule voc: 24,000 steps of 16 images, rate .02 after
+    a rise of 100 steps, a tenth of it after 18,000 and again after 22,000, shorter side 480 to 800 in training and 800
+    in testing, all layers learn. Without it the schedule is COCO's 1x, at 640 to 800. --data
+    VOC2007#trainval,VOC2012#trainval --test VOC2007#test; they report means of five runs (--seed). Frozen as Ring has
+    it: --network-on.frozen-stages 5 --network-on.no-new-norm. Measures: VOC's own AP averages precision at 11 recalls,
+    and is VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For synchronised BatchNorm see
+    `detection`.
+    """
+
+    name: ClassVar[str] = "detection-c4"
+    version: ClassVar[int] = 2
+    output: ClassVar[Output] = Boxes()
+
+    network_on: FourthStage = field(default_factory=FourthStage)
+    """How the backbone is used."""
+
+
+@dataclass(frozen=True)
+class InstanceSegmentation(Judging):
+    """Instance segmentation: Mask R-CNN on a feature pyramid (torchvision's), AP of masks and of boxes.
+
+    As JCL (1x), MoCo (1x, 2x) and InfoMin (1x, 2x, 6x; --network-on.normed-heads as released) train it on COCO, and
+    Ring on a frozen ResNet-18 (1x); see `detection`.
+    """
+
+    name: ClassVar[str] = "instances"
+    version: ClassVar[int] = 2
+    output: ClassVar[Output] = Masks()
+
+    network_on: Pyramid = field(default_factory=Pyramid)
+    """How the backbone is used."""
+
+
+@dataclass(frozen=True)
+class InstancesC4(Judging):
+    """Instance segmentation: Mask R-CNN on the fourth stage, the fifth as head (C4), AP of masks and of boxes.
+
+    As InfoMin and MoCo train it on COCO (1x, 2x), shorter side 640 to 800; see `detection`. In training the mask branch
+    sends its regions through the fifth stage by themselves, where Detectron2 takes them from those of the boxes.
+    """
+
+    name: ClassVar[str] = "instances-c4"
+    version: ClassVar[int] = 2
+    output: ClassVar[Output] = Masks()
+
+    network_on: FourthStage = field(default_factory=FourthStage)
+    """How the backbone is used."""
+
+
+@dataclass(frozen=True)
+class KeypointDetection(Judging):
+    """Keypoints: Keypoint R-CNN on a feature pyramid (torchvision's), AP of keypoints (by OKS) and of boxes.
+
+    As JCL trains it on COCO's persons (1x), and Ring on a frozen ResNet-18 (1x); see `detection`. Images without a
+    labelled keypoint are left out of training.
+    """
+
+    name: ClassVar[str] = "keypoints"
+    version: ClassVar[int] = 2
+
+    network_on: Pyramid = field(default_factory=Pyramid)
+    """How the backbone is used."""
+
+    def prepared(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+        """Keypoints, and what images of both sides show of the class that has them. Raises `UserError` for several such
+        classes, or none, and for test images of other classes."""
+        train, test = with_keypoints(train), with_keypoints(test)
+        if len(train.classes) != 1:
+            raise UserError(
+                f"keypoints are learned of one class, and {len(train.classes)} classes of the training images have any"
+                f" ({', '.join(train.classes) or 'none'}): name a file such as person_keypoints_train2017.json"
+            )
+        if test.classes != train.classes:
+            test = OfClasses(test, train.classes)
+        return Keypoints(len(train.keypoints[train.classes[0]])), train, test

@@ -1,0 +1,1 @@
+"""Annotated images: COCO, PASCAL VOC, and selections of them."""

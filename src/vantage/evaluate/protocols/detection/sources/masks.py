@@ -1,0 +1,92 @@
+"""Masks: from polygons and run lengths, as COCO writes them, to pixels and back, by pycocotools.
+
+h, w: height and width of the image in pixels
+"""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from vantage.errors import DataError, UserError
+from vantage.evaluate.protocols.detection.sources.annotated import RunLengths
+
+__all__ = ["check_mask", "coco_tools", "mask_of", "run_lengths", "runs_of"]
+
+
+def coco_tools(part: str) -> ModuleType:
+    """A module of pycocotools: coco, cocoeval or mask. Raises `UserError` where it is not installed."""
+    import importlib
+
+    try:
+        return importlib.import_module(f"pycocotools.{part}")
+    except ImportError as missing:
+        raise UserError(
+            "detection needs pycocotools, which is not installed: pip install 'vantage-ssl[detection]'"
+        ) from missing
+
+
+def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width: int, where: str) -> None:
+    """Raises `DataError`, which says `where`, for what stands under "segmentation" in a COCO file where it does not fit
+    its image or its box (x, y, width, height), or is neither polygons nor run lengths."""
+    if isinstance(segmentation, dict) and "counts" in segmentation:
+        size, counts = list(segmentation.get("size", ())), segmentation["counts"]
+        if size != [height, width]:
+            raise DataError(
+                f"{where}: its mask has size {size} (rows, columns), but the image has [{height}, {width}]: it belongs"
+                " to another image"
+            )
+        if isinstance(counts, list) and sum(counts) != height * width:
+            raise DataError(
+                f"{where}: the runs of its mask cover {sum(counts)} pixels of {height * width}; mend or remove it"
+            )
+        return
+    if not isinstance(segmentation, list):
+        raise DataError(f"{where}: its mask is neither polygons nor run lengths; mend or remove the annotation")
+    whole = _polygons(segmentation)
+    if not whole:
+        raise DataError(f"{where}: none of its polygons has three corners or more; mend or remove the annotation")
+    if not _touch(whole, box):
+        raise DataError(f"{where}: its mask lies outside its box; mend or remove the annotation")
+
+
+def runs_of(segmentation: Any, height: int, width: int) -> RunLengths:
+    """What stands under "segmentation" in a COCO file, as run lengths: of a list of polygons (x, y, x, y, … in pixels),
+    joined, or of run lengths, compressed or not. Polygons of fewer than three corners are passed over."""
+    tools = coco_tools("mask")
+    if isinstance(segmentation, list):
+        found = tools.merge(tools.frPyObjects(_polygons(segmentation), height, width))
+    elif isinstance(segmentation["counts"], list):
+        found = tools.frPyObjects(segmentation, height, width)
+    else:
+        counts = segmentation["counts"]
+        found = {"counts": counts.encode() if isinstance(counts, str) else counts}
+    return RunLengths(height, width, bytes(found["counts"]))
+
+
+def mask_of(runs: RunLengths) -> Bool[Tensor, "h w"]:
+    """The pixels of a mask."""
+    pixels = coco_tools("mask").decode({"size": [runs.height, runs.width], "counts": runs.counts})
+    return torch.from_numpy(np.ascontiguousarray(pixels)).bool()
+
+
+def run_lengths(mask: Bool[Tensor, "h w"]) -> RunLengths:
+    """A mask as run lengths."""
+    pixels = np.asfortranarray(mask.cpu().numpy().astype(np.uint8))
+    return RunLengths(mask.shape[0], mask.shape[1], bytes(coco_tools("mask").encode(pixels)["counts"]))
+
+
+def _polygons(segmentation: Sequence[Any]) -> list[list[float | int]]:
+    return [part for part in segmentation if isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0]
+
+
+def _touch(polygons: Sequence[Sequence[float | int]], box: Sequence[float | int]) -> bool:
+    """Whether the extents of polygons and a box have anything in common."""
+    columns = [value for part in polygons for value in part[0::2]]
+    rows = [value for part in polygons for value in part[1::2]]
+    left, top, across, down = box
+    return min(columns) <= left + across and max(columns) >= left and min(rows) <= top + down and max(rows) >= top

@@ -1,0 +1,70 @@
+"""From what a person writes to the annotated images it means, and what is held out of them.
+
+m: images held out
+"""
+
+from pathlib import Path
+
+import torch
+
+from vantage import draws
+from vantage.data.decode import MAX_PIXELS
+from vantage.data.sources.marked import voc_splits
+from vantage.errors import DataError, UserError
+from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.coco import CocoImages
+from vantage.evaluate.protocols.detection.sources.selections import Chosen, joined
+from vantage.evaluate.protocols.detection.sources.voc import VocImages
+
+__all__ = ["open_annotated", "split_annotated"]
+
+_HELD_OUT = 0xDE7E
+
+
+def open_annotated(place: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated:
+    """The annotated images at a place.
+
+    * a COCO file, such as `coco/annotations/instances_train2017.json`; the images are looked for beside it (in
+      `coco/train2017`, as COCO has it), or in the folder named behind `#`, relative to the file: `boxes.json#images`
+    * a folder of PASCAL VOC with its split, such as `VOCdevkit/VOC2007#trainval`
+    * several of them, with commas between: `VOC2007#trainval,VOC2012#trainval`
+
+    Raises `DataError`, which names what is missing and what to do.
+    """
+    written = str(place)
+    if not Path(written).exists() and "," in written:
+        return joined([_open_one(part.strip(), max_pixels) for part in written.split(",") if part.strip()])
+    return _open_one(written, max_pixels)
+
+
+def split_annotated(source: Annotated, share: float = 0.2, seed: int = 0) -> tuple[Annotated, Annotated]:
+    """Training and test images of one source: `share` of all images is for testing, drawn with `seed`."""
+    held = round(share * len(source))
+    if not 0 < held < len(source):
+        raise UserError(f"{len(source)} images are too few to hold out {share:.0%} of them: name test images")
+    order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, _HELD_OUT)))
+    return Chosen(source, order[held:].sort().values), Chosen(source, order[:held].sort().values)
+
+
+def _open_one(written: str, max_pixels: int) -> Annotated:
+    path, part = Path(written).expanduser(), ""
+    if not path.exists() and "#" in written:
+        before, _, part = written.rpartition("#")
+        path = Path(before).expanduser()
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Check the path")
+    if path.is_file():
+        if path.suffix != ".json":
+            raise DataError(
+                f"{path} is no COCO file: detection needs boxes. Name a .json file, or a folder of PASCAL VOC with its"
+                " split, such as VOC2007#trainval (unpack tars first)"
+            )
+        return CocoImages(path, path.parent / part if part else None, max_pixels)
+    splits = voc_splits(path)
+    if part in splits:
+        return VocImages(path, part, max_pixels)
+    if splits:
+        raise DataError(f"{written} is a set of PASCAL VOC: name a split after # ({', '.join(splits)})")
+    files = sorted(str(found.relative_to(path)) for found in [*path.glob("*.json"), *path.glob("annotations/*.json")])
+    hint = f"Name one of its files: {', '.join(files[:4])}" if files else "Name a COCO file (.json) or a set of VOC"
+    raise DataError(f"{path} is a folder without boxes that we can read. {hint}")

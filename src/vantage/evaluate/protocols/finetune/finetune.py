@@ -1,0 +1,205 @@
+"""Fine-tuning of a copy of the backbone with a linear classifier, on all labelled images or on a few of each class.
+
+n: images   m: test images   k: images that are trained on
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.data.sources.source import Source, Subset, cache_key, hash_of
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.labelled import check_classes, with_labels
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.frozen.encoder import Trained
+from vantage.measures.accuracy import accuracy
+from vantage.storage.cache import read_json, try_write_json
+
+__all__ = ["FineTune", "mean_and_spread", "named_in", "share_of_each_class"]
+
+_SHARE = 0x5E41  # what a seed is for
+
+
+@dataclass(frozen=True)
+class FineTune:
+    """Fine-tuning on a share of the labels, or on all (InterCLR, arXiv 2008.11702, appendix B; SimCLR's lists).
+
+    A copy of the backbone and a linear classifier on its features are trained together: SGD with momentum .9, the
+    classifier at a rate a hundred times that of the backbone, both times .2 after 60 % and 80 % of the epochs; random
+    resized crop and flip in training, the middle of the resized image in testing. BatchNorm is trained, over the whole
+    batch. Nothing is chosen, and the checkpoint stays as it is, which is checked.
+
+    The paper's values: 1 % or 10 % of the labels of ImageNet, and of these top-5 is quoted. A random encoder
+    (--baselines) trained the same way is supervised learning from scratch.
+    """
+
+    name: ClassVar[str] = "finetune"
+    version: ClassVar[int] = 1
+
+    fraction: float = 0.1
+    """Share of the images of each class that are trained on, at least one; 1 for all."""
+    names: str = ""
+    """File with the names of the images that are trained on, one on each line, in the place of a share: paths as the
+    set has them, or their last parts, as SimCLR's lists have them."""
+    samples: int = 1
+    """Independent draws of the share; with several, mean and standard deviation are told."""
+    epochs: int = 20
+    """Passes over the images."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it. Batches of an epoch are of one size as far as possible."""
+    backbone_rate: float = 0.01
+    """Learning rate of the backbone."""
+    head_rate: float = 1.0
+    """Learning rate of the classifier. The paper's is for batches of 256 and the features of a ResNet-50: small sets,
+    batches and networks need less, such as 0.1, or the loss (told in the result) jumps; finetune-chosen finds one."""
+    weight_decay: float | None = None
+    """L2 penalty of all parameters; none: the paper's, 5e-4 for less than 5 % of the images of a set, else 1e-4."""
+    smallest_area: float = 0.08
+    """Least share of the image that a crop takes."""
+    seed: int = 0
+    """Of the share, the order, the crops and the classifier's start."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction <= 1 or self.samples < 1 or self.epochs < 1 or self.batch < 2:
+            raise UserError(
+                f"finetune: fraction is {self.fraction}, samples {self.samples}, epochs {self.epochs} and batch"
+                f" {self.batch}; give a fraction above 0 and up to 1, and at least 1 sample, 1 epoch and 2 images"
+            )
+        if not all(0 <= one < math.inf for one in (self.backbone_rate, self.head_rate, self.weight_decay or 0)):
+            raise UserError(
+                f"finetune: backbone_rate is {self.backbone_rate}, head_rate {self.head_rate} and weight_decay"
+                f" {self.weight_decay}; all must be finite, and none below 0"
+            )
+        if self.samples > 1 and (self.names or self.fraction == 1):
+            raise UserError(
+                f"finetune: {self.samples} samples were asked for of {'a list' if self.names else 'all images'}, which"
+                " are the same images each time: ask for one sample, or for a fraction"
+            )
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train a copy on images of `train`, count on `test`. A stopped training goes on after the last epoch that the
+        cache keeps, and ends as one that was never stopped; samples that are done are kept there and not done again."""
+        train, label = with_labels(train)
+        test, wanted = with_labels(test)
+        check_classes(label, wanted, test.classes, work.teller)
+        classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), trained.digest()
+        kept = work.cache / "finetune" / f"{self._key(trained, train, label, test, wanted, work)}.json"
+        stored = read_json(kept)
+        done: dict[str, Any] = stored if isinstance(stored, dict) else {}
+        for sample in range(self.samples):
+            if str(sample) in done:
+                continue
+            seed = draws.mix(self.seed, sample) if sample else self.seed
+            rows = self._rows(train, label, seed)
+            course = self._course(len(rows) / len(train), seed)
+            tuned = tune(course, trained, Subset(train, rows), label[rows], classes, work)
+            measures = accuracy(tuned.predict(trained, test, work), wanted, classes).measures()
+            done[str(sample)] = {
+                "measures": measures,
+                "losses": tuned.losses,
+                "images": len(rows),
+                "how": dict(tuned.how),
+            }
+            try_write_json(kept, done)
+        if trained.digest() != before:
+            raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
+        found = [done[str(sample)] for sample in range(self.samples)]
+        measured = [one["measures"] for one in found]
+        chosen: dict[str, float | int | str | list[float]] = {"by": "the protocol"}
+        details: dict[str, Any] = {"samples": measured, "losses": [one["losses"] for one in found]}
+        if self.names:
+            details["names"] = hash_of([_bytes(self.names)])
+        return Outcome(mean_and_spread(measured), found[-1]["images"], len(wanted), chosen, details, found[0]["how"])
+
+    def _key(
+        self,
+        trained: Trained,
+        train: Source,
+        label: Int[Tensor, "n"],
+        test: Source,
+        wanted: Int[Tensor, "m"],
+        work: Work,
+    ) -> str:
+        """Of all that a sample depends on; how many there are is nothing to it."""
+        facts = (
+            trained.digest(), repr(trained.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
+            str((label.tolist(), wanted.tolist())), work.place().type, torch.__version__, str(self.version),
+            str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
+        )  # fmt: skip
+        return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
+
+    def drawn(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
+        """The numbers of the images of the first sample, and the weight decay for so many."""
+        rows = self._rows(train, label, self.seed)
+        return rows, self._course(len(rows) / len(train), self.seed).weight_decay
+
+    def _rows(self, train: Source, label: Int[Tensor, "n"], seed: int) -> Int[Tensor, "k"]:
+        rows = named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
+        if len(rows) < 2:
+            raise UserError(f"{len(rows)} image is too few to train on: BatchNorm needs two; give a larger fraction")
+        return rows
+
+    def _course(self, share: float, seed: int) -> Course:
+        decay = self.weight_decay if self.weight_decay is not None else 5e-4 if share < 0.05 else 1e-4
+        rates = (self.backbone_rate, self.head_rate)
+        return Course(self.epochs, self.batch, rates, decay, self.smallest_area, seed)
+
+
+def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> Int[Tensor, "k"]:
+    """The numbers of a share of the images of each class, drawn with `seed`, at least one of each; in order."""
+    generator = torch.Generator().manual_seed(draws.mix(seed, _SHARE))
+    drawn = []
+    for number in label.unique().tolist():
+        members = (label == number).nonzero().squeeze(1)
+        count = max(1, round(fraction * len(members)))
+        drawn.append(members[torch.randperm(len(members), generator=generator)[:count]])
+    return torch.cat(drawn).sort().values
+
+
+def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
+    """The numbers of the images that a file names, one on each line, in order: by their whole names, or by the last
+    parts of those. Raises `UserError` for a file that cannot be read, and for names that are unknown or ambiguous.
+    """
+    try:
+        wanted = list(dict.fromkeys(line.strip() for line in file.read_text().splitlines() if line.strip()))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(
+            f"cannot read the names of images in {file}: {getattr(problem, 'strerror', None) or problem}"
+        ) from problem
+    whole = {source.name(number): number for number in range(len(source))}
+    last: dict[str, list[int]] = {}
+    for name, number in whole.items():
+        last.setdefault(name.rpartition("/")[2], []).append(number)
+    found = [[whole[name]] if name in whole else last.get(name, []) for name in wanted]
+    bad = [name for name, numbers in zip(wanted, found, strict=True) if len(numbers) != 1]
+    if bad or not wanted:
+        words = f"{len(bad)} of the {len(wanted)} names in {file} are none or several of the labelled images"
+        example = f", such as {bad[0]!r} (the set has names such as {source.name(0)!r})" if bad else ""
+        raise UserError(f"{words}{example}: name each image once, as the set does")
+    return torch.tensor(sorted(numbers[0] for numbers in found))
+
+
+def _bytes(names: str) -> bytes:
+    """What a file of names holds; nothing where there is none, which is told where it is read."""
+    try:
+        return Path(names).read_bytes() if names else b""
+    except OSError:
+        return b""
+
+
+def mean_and_spread(found: list[dict[str, float]]) -> Mapping[str, float]:
+    """Of each measure the mean over samples and, of several, the standard deviation."""
+    mean = {name: fmean(one[name] for one in found) for name in found[0]}
+    if len(found) == 1:
+        return mean
+    return mean | {f"{name} sd": stdev(one[name] for one in found) for name in found[0]}

@@ -1,0 +1,205 @@
+"""How a copy of a backbone and a linear classifier are trained together.
+
+n: images   b: images of a batch   t: guesses an image   c: channels   s: side of a view in pixels
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vantage import draws
+from vantage.data.sources.source import Source, cache_key
+from vantage.encoders.normalization import GroupedStatistics
+from vantage.encoding import Work, batches
+from vantage.errors import UserError
+from vantage.evaluate.protocols.linear.crops import counted, epochs_of
+from vantage.evaluate.protocols.linear.pooled import training_view
+from vantage.frozen.encoder import Trained
+from vantage.measures.accuracy import best_classes
+from vantage.storage.kept_state import KeptState, restore, tensors_of
+
+__all__ = ["Course", "Diverged", "Tuned", "tune"]
+
+_START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
+
+
+class Diverged(UserError):
+    """A training whose loss is no longer a number."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A training."""
+
+    epochs: int
+    """Passes over the images."""
+
+    batch: int
+    """Most images of a step."""
+
+    rates: tuple[float, float]
+    """Learning rates of backbone and classifier."""
+
+    weight_decay: float
+    """L2 penalty of all parameters."""
+
+    smallest_area: float
+    """Least share of the image that a crop takes."""
+
+    seed: int
+    """Of order, crops, and the classifier's start."""
+
+    falls: tuple[float, ...] = (0.6, 0.8)
+    """Shares of the epochs after which both rates fall."""
+
+    fall: float = 0.2
+    """What they are then multiplied with."""
+
+    momentum: float = 0.9
+    """Of SGD."""
+
+    head_start: float = 0.01
+    """Standard deviation of the classifier's first weights, whose mean is 0; biases are 0."""
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What the settings of a protocol do not tell, as plain data."""
+        return {
+            "weight_decay": self.weight_decay,
+            "rates_fall_after_shares": list(self.falls),
+            "rates_fall_by": self.fall,
+            "momentum": self.momentum,
+            "head_start": self.head_start,
+        }
+
+    def factor(self, epoch: int) -> float:
+        """What the rates are multiplied with in an epoch."""
+        return self.fall ** sum(epoch >= round(share * self.epochs) for share in self.falls)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What came out of a training."""
+
+    backbone: nn.Module
+    """The copy, trained, in evaluation mode."""
+
+    head: nn.Linear
+    """The classifier."""
+
+    losses: list[float]
+    """Mean cross-entropy of each epoch."""
+
+    how: Mapping[str, Any]
+    """What the course fixes, how images are seen in it, and how their crops were drawn."""
+
+    @torch.no_grad()
+    def predict(self, trained: Trained, source: Source, work: Work) -> Int[Tensor, "n t"]:
+        """The first five classes of each image (fewer where there are fewer), best first, through the view of
+        `trained`."""
+        seen = replace(trained, backbone=self.backbone, name=f"{trained.name}, fine-tuned")
+        head = self.head.cpu()
+        return torch.cat([best_classes(head(features)) for _, features in batches(seen, source, work)])
+
+
+def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n"], classes: int, work: Work) -> Tuned:
+    """Train a copy of a backbone and a linear classifier.
+
+    BatchNorm takes its statistics over the whole batch, whatever the pretraining did. What is drawn follows from seed,
+    epoch and step alone, and the state after an epoch is kept in the cache now and then, so that a stopped training
+    ends as one that was never stopped. Raises `Diverged` where the loss is no longer a number.
+    """
+    device = work.place()
+    state = _State(course, trained, classes, device)
+    facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
+    facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
+    kept = KeptState(work.cache / "finetune", (fact.encode() for fact in facts))
+    state.restore(kept.read())
+    size = ceil(len(source) / ceil(len(source) / course.batch))
+    view = training_view(trained, course.smallest_area)
+    images = epochs_of(source, view, size, course.seed, work)
+    label = label.to(device)
+    count, note = len(source), ""
+    work.teller.start(f"fine-tuning, {trained.name}, images", course.epochs * count, len(state.losses) * count)
+    for epoch in range(len(state.losses), course.epochs):
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            views = counted(images(epoch), work.teller, epoch * count, f"epoch {epoch + 1} of {course.epochs}{note}")
+            loss = state.epoch(views, label, epoch)
+        if not loss < float("inf"):
+            work.teller.stop()
+            raise Diverged(
+                f"fine-tuning {trained.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
+                " (--backbone-rate, --head-rate)"
+            )
+        note = f", loss {loss:.3f}"
+        if kept.due and epoch + 1 < course.epochs:
+            kept.write(state.tensors())
+    work.teller.stop()
+    kept.forget()
+    how = course.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
+    return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
+
+
+class _State:
+    """All that changes during a training."""
+
+    def __init__(self, course: Course, trained: Trained, classes: int, device: torch.device) -> None:
+        self.course, self.losses = course, list[float]()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draws.mix(course.seed, _START))
+            self.head = nn.Linear(trained.width, classes)
+            nn.init.normal_(self.head.weight, std=course.head_start)
+            nn.init.zeros_(self.head.bias)
+        self.backbone = copy.deepcopy(trained.backbone).requires_grad_(True).train()
+        for layer in self.backbone.modules():
+            if isinstance(layer, GroupedStatistics):
+                layer.groups = 1
+        self.head.to(device)
+        self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        parts = [list(part.parameters()) for part in (self.backbone, self.head)]
+        groups = [{"params": part, "lr": rate} for part, rate in zip(parts, course.rates, strict=True) if part]
+        self.optimizer = torch.optim.SGD(groups, momentum=course.momentum, weight_decay=course.weight_decay)
+        self.rates = [group["lr"] for group in groups]
+
+    def epoch(
+        self, images: Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]], label: Int[Tensor, "n"], epoch: int
+    ) -> float:
+        """Train for one pass over the images; the mean loss. A rest of one image is left out, since BatchNorm needs
+        two."""
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate * self.course.factor(epoch)
+        total, count = torch.zeros((), dtype=torch.float64), 0
+        for step, (rows, views) in enumerate(images):
+            if len(rows) < 2:
+                continue
+            torch.manual_seed(draws.mix(self.course.seed, _STEP, epoch, step))  # for dropout
+            features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
+            loss = F.cross_entropy(self.head(features), label[rows.to(label.device)])
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimizer.step()
+            total, count = total + loss.detach().double().cpu() * len(rows), count + len(rows)
+        self.losses.append(float(total / count))
+        return self.losses[-1]
+
+    @property
+    def _parts(self) -> dict[str, nn.Module]:
+        return {"backbone": self.backbone, "head": self.head}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it."""
+        losses = torch.tensor(self.losses, dtype=torch.float64)
+        return tensors_of(self._parts, self.optimizer) | {"losses": losses}
+
+    def restore(self, found: dict[str, Tensor]) -> None:
+        """Take up what was kept, if anything was."""
+        if "losses" in found:
+            self.losses = found.pop("losses").tolist()
+            restore(self._parts, self.optimizer, found)

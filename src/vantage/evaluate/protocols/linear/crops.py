@@ -1,0 +1,85 @@
+"""Random views of labelled images, epoch after epoch, that linear classifiers are trained on.
+
+b: images of a batch   s: side of a view in pixels   c: channels of a view
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from vantage import draws
+from vantage.data.order import epoch_order, image_seed
+from vantage.data.resident import decode_all, fits
+from vantage.data.sources.source import Source
+from vantage.encoding import Work, in_threads
+from vantage.errors import DataError
+from vantage.evaluate.protocols.linear.plan import TrainingView
+from vantage.progress import Teller, counting
+
+__all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
+
+_ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is for
+
+Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]]
+"""Numbers of the images and their views, batch by batch."""
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """The views of an epoch, by its number."""
+
+    views: Callable[[int], Epoch]
+    """What makes them."""
+    drawn: str
+    """How crops are drawn, in words: the same seed gives others for images in memory than for streamed ones."""
+
+    def __call__(self, epoch: int) -> Epoch:
+        """The views of one epoch."""
+        return self.views(epoch)
+
+
+def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: Work) -> Epochs:
+    """Random views of all images. The last batch may be small, as in the protocols' code."""
+    device = work.place()
+
+    def order(epoch: int) -> tuple[Int[Tensor, "b"], ...]:
+        return epoch_order(len(source), draws.mix(seed, _ORDER), epoch).split(batch)
+
+    def generator(epoch: int, step: int) -> torch.Generator:
+        return torch.Generator().manual_seed(draws.mix(seed, _VIEWS, epoch, step))
+
+    def resident(epoch: int) -> Epoch:
+        for step, rows in enumerate(order(epoch)):
+            images = pixels[rows.to(pixels.device)]
+            yield rows, view.batch(images, generator(epoch, step))
+
+    def streamed(epoch: int) -> Epoch:
+        def crop(number: int) -> UInt8[Tensor, "3 s s"]:
+            own = torch.Generator().manual_seed(image_seed(seed, epoch, number))
+            return view.crop_one(source.image(number), own)
+
+        parts = order(epoch)
+        crops = in_threads(crop, (rows.tolist() for rows in parts), work.workers)
+        for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
+            yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step))
+
+    one_by_one = Epochs(streamed, "image by image: streamed")
+    if not fits(source, budget=work.resident_bytes):
+        return one_by_one
+    try:
+        with counting(work.teller, "decoding images") as progress:
+            pixels = decode_all(source, workers=work.workers, progress=progress).to(device)
+    except DataError:  # images of several sizes
+        return one_by_one
+    return Epochs(resident, "batch by batch: images in memory")
+
+
+def counted(images: Epoch, teller: Teller, done: int, note: str) -> Epoch:
+    """The same batches, each told when it was worked on, after `done` images before."""
+    for rows, views in images:
+        yield rows, views
+        done += len(rows)
+        teller.advance(done, note)

@@ -1,0 +1,117 @@
+"""Linear classification on the deepest map of a frozen backbone, before its pooling.
+
+b: images   c: channels   s: side of a view in pixels
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vantage.data.sources.source import Source
+from vantage.encoders.depths import AtDepth
+from vantage.encoding import Work, in_threads
+from vantage.errors import UserError
+from vantage.evaluate.labelled import with_labels
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.linear.plan import Plan, torch_start
+from vantage.evaluate.protocols.linear.pooled import on_features, training_view
+from vantage.evaluate.protocols.linear.side_by_side import check_settings
+from vantage.frozen.encoder import Pixels, Trained
+from vantage.progress import counting
+from vantage.views.colors.statistics import Statistics
+from vantage.views.evaluation import Evaluation, Straight
+
+__all__ = ["LinearRing", "example_of", "statistics_of"]
+
+_MOST = 10_000
+"""Images that tell mean and deviation of a set."""
+
+
+@dataclass(frozen=True)
+class LinearRing:
+    """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest map
+    before the pooling, flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
+
+    SGD with momentum .9, no weight decay, rate .01 that never falls; pixels are normalised by mean and standard
+    deviation of the training images themselves (of 10,000 spread evenly over them, where there are more). Of a run with
+    several encoders the maps of all are taken. The paper does not tell how images are cropped in this training: here
+    by random resized crops of at least .2 of the image, as in its pre-training, and flips. The released code puts
+    BatchNorm back into training mode meanwhile; here the backbone stays as it is, which is checked.
+
+    Raises `UserError` for a backbone that shows no maps.
+    """
+
+    name: ClassVar[str] = "linear-ring"
+    version: ClassVar[int] = 1
+
+    rates: tuple[float, ...] = (0.01,)
+    """Learning rates trained side by side, for a batch of 256; the paper's is .01. With one rate nothing is held out,
+    of several a tenth of the training images chooses."""
+    epochs: int = 100
+    """Passes over the training images."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    smallest_area: float = 0.2
+    """Least share of the image that a crop takes."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.rates, self.epochs, self.batch)
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`."""
+        statistics = statistics_of(trained, train, work)
+        seen = replace(trained, view=_normalised(trained.view, statistics))
+        if not isinstance(trained.backbone, Pixels):  # which have no depth
+            seen = replace(seen, backbone=AtDepth(trained.backbone, -1, nn.Identity(), example_of(trained)).eval())
+        crops = training_view(seen, self.smallest_area)
+        plan = Plan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
+        found = on_features(plan, seen, train, test, work)
+        told = {"mean": list(statistics.mean), "std": list(statistics.std), "features": seen.width}
+        return replace(found, details=told, how={**found.how, "most_images_measured": _MOST})
+
+
+def example_of(trained: Trained) -> Float[Tensor, "1 c s s"]:
+    """An image of the shape that the encoder sees, where its parameters are."""
+    place = next((value.device for value in trained.backbone.state_dict().values()), torch.device("cpu"))
+    side = trained.view.size
+    return torch.zeros(1, len(trained.view.channels), side, side, device=place)
+
+
+def _normalised(
+    view: Evaluation | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
+) -> Evaluation | Straight:
+    """The same view with other statistics, and all channels where they are given."""
+    if isinstance(view, Straight):
+        return replace(view, seen=_normalised(view.seen, statistics, channels))
+    return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
+
+
+def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
+    """Mean and standard deviation of each channel of the labelled images, cropped and converted as in testing; of
+    10,000 of them, spread evenly, where there are more."""
+    source, _ = with_labels(source)
+    count = min(len(source), _MOST)
+    numbers = [number * len(source) // count for number in range(count)]
+    parts = (numbers[start : start + work.batch] for start in range(0, count, work.batch))
+    plain = _normalised(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
+    total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
+    seen = 0
+    with counting(work.teller, "mean and deviation") as progress:
+        for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.workers):
+            values = plain.finish(crops).double()
+            total += values.sum((0, 2, 3))
+            squares += values.square().sum((0, 2, 3))
+            pixels += values[:, 0].numel()
+            progress(seen := seen + len(crops), count)
+    mean = total / pixels
+    deviation = (squares / pixels - mean.square()).clamp(min=1e-12).sqrt()
+    if bool((deviation < 1e-5).any()):
+        raise UserError("a channel of the training images never changes, so images cannot be normalised by it")
+    red, green, blue = mean.tolist()
+    first, second, third = deviation.tolist()
+    return Statistics((red, green, blue), (first, second, third))

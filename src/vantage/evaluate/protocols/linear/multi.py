@@ -1,0 +1,162 @@
+"""Linear classification at five depths of a frozen backbone, as InterCLR reports it: of ImageNet, and of Places205."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+from torch import nn
+
+from vantage.data.sources.source import Source
+from vantage.encoders.depths import AtDepths, Depth
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.linear.depths import example_of
+from vantage.evaluate.protocols.linear.heads import Descent
+from vantage.evaluate.protocols.linear.plan import Plan, TrainingView, normal_start
+from vantage.evaluate.protocols.linear.pooled import training_view
+from vantage.evaluate.protocols.linear.side_by_side import Verdict, check_settings, judge
+from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
+from vantage.frozen.encoder import Pixels, Trained
+from vantage.measures.accuracy import accuracy
+from vantage.views.operations.color import ColourJitter
+from vantage.views.operations.geometry import Flip
+from vantage.views.operations.lighting import Lighting
+
+__all__ = ["LinearMulti", "LinearPlaces"]
+
+
+@dataclass(frozen=True)
+class LinearMulti:
+    """Linear classification at five depths, as InterCLR reports it (arXiv 2008.11702, appendix A) and OpenSelfSup's
+    code does it.
+
+    The first convolution and the four stages, each averaged to a grid (12, 6, 4, 3 and 2 rows and columns: 9216, 9216,
+    8192, 9216 and 8192 numbers for ResNet-50 at 224 pixels), through a BatchNorm without scale and shift, to a
+    classifier of its own, weights from N(0, .01²), biases 0. SGD with Nesterov's momentum .9, weight decay 1e-4, rate
+    .01, times .1 after epochs 30, 60 and 90 of 100. Training images are cropped, flipped, jittered (brightness,
+    contrast and saturation by .4) and lit (`Lighting`).
+
+    All depths are reported; raw pixels have one. The first number is that of the depth with the best accuracy on
+    training images held out of other classifiers; papers report the depth that is best on the test images, which is
+    reported too and called so.
+    The paper's Places205 is `LinearPlaces`.
+
+    Raises `UserError` for a backbone that shows no maps.
+    """
+
+    name: ClassVar[str] = "linear-multi"
+    version: ClassVar[int] = 1
+
+    rates: tuple[float, ...] = (0.01,)
+    """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
+    choose one for each depth."""
+    epochs: int = 100
+    """Passes over the training images (OpenSelfSup's code: 90)."""
+    falls: tuple[float, ...] = (0.3, 0.6, 0.9)
+    """Shares of the epochs after which the rate is multiplied with .1."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    weight_decay: float = 1e-4
+    """L2 penalty of weights and biases."""
+    smallest_area: float = 0.08
+    """Least share of the image that a crop takes."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`."""
+        view = training_view(trained, self.smallest_area, ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
+        return _at_depths(self, view, trained, train, test, work)
+
+
+@dataclass(frozen=True)
+class LinearPlaces:
+    """Linear classification at five depths with the crops and the schedule that InterCLR has for Places205 (arXiv
+    2008.11702, appendix A) and OpenSelfSup's code.
+
+    As `LinearMulti`, but for 28 epochs, the rate times .1 after 7, 14 and 21 of them, and other training images: the
+    shorter side resized, the centre square cut, a smaller square cut out of it anywhere (224 of 256 pixels), flipped;
+    colours stay as they are. At views of another size the squares keep that proportion.
+
+    Raises `UserError` for a backbone that shows no maps.
+    """
+
+    name: ClassVar[str] = "linear-places"
+    version: ClassVar[int] = 1
+
+    rates: tuple[float, ...] = (0.01,)
+    """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
+    choose one for each depth."""
+    epochs: int = 28
+    """Passes over the training images."""
+    falls: tuple[float, ...] = (0.25, 0.5, 0.75)
+    """Shares of the epochs after which the rate is multiplied with .1."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    weight_decay: float = 1e-4
+    """L2 penalty of weights and biases."""
+    crop: float = 0.875
+    """Side of a crop, in sides of the centre square that it is cut out of: 224 of 256 pixels."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if not 0 < self.crop <= 1:
+            raise UserError(f"linear evaluation: crop is {self.crop}; give a share above 0 and up to 1")
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`."""
+        size = trained.view.size
+        crop = SquareCrop(size, max(size, round(size / self.crop)))
+        view = SquareView(crop, (Flip(0.5), *trained.view.operations))
+        return _at_depths(self, view, trained, train, test, work)
+
+
+def _check(asked: LinearMulti | LinearPlaces) -> None:
+    check_settings(asked.rates, asked.epochs, asked.batch)
+    if list(asked.falls) != sorted(asked.falls) or any(not 0 < fall < 1 for fall in asked.falls):
+        raise UserError(f"linear evaluation: falls are {asked.falls}; give rising shares between 0 and 1")
+    if not asked.weight_decay >= 0:
+        raise UserError(f"linear evaluation: weight_decay is {asked.weight_decay}; it must be 0 or more")
+
+
+def _at_depths(
+    asked: LinearMulti | LinearPlaces, view: TrainingView, trained: Trained, train: Source, test: Source, work: Work
+) -> Outcome:
+    """Classifiers of all depths, on training images seen by `view`."""
+    seen, depths = trained, (Depth("pixels", trained.width, len(trained.view.channels)),)
+    if not isinstance(trained.backbone, Pixels):  # which have no depth
+        backbone = AtDepths(trained.backbone, example_of(trained)).eval()
+        seen, depths = replace(trained, backbone=backbone), backbone.depths
+    falls = tuple(round(share * asked.epochs) for share in asked.falls)
+    plan = Plan(
+        asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, 0.1, normal_start,
+        Descent(0.9, asked.weight_decay, nesterov=True), partial(nn.BatchNorm1d, affine=False),
+    )  # fmt: skip
+    return _told(judge(plan, depths, seen, train, test, work), depths, asked.rates)
+
+
+def _told(found: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
+    """All depths, and first the one that the images held out choose (of equal ones the deepest)."""
+    each = [accuracy(guess, found.label, found.classes) for guess in found.guess]
+    names = [depth.name for depth in depths]
+    known = [max(accuracies) for accuracies in found.held_out] or [0.0]
+    best = max(range(len(known)), key=lambda number: (known[number], number))
+    measures = each[best].measures() | {f"{name} top-1": one.top1 for name, one in zip(names, each, strict=True)}
+    measures["best on the test images top-1"] = max(one.top1 for one in each)
+    chosen: dict[str, float | int | str | list[float]] = {
+        "depth": names[best], "rate": found.rate[best], "by": found.by, "held_out_accuracy": known
+    }  # fmt: skip
+    details = {
+        "depths": [depth._asdict() for depth in depths],
+        "rates": list(rates),
+        "rate of each depth": list(found.rate),
+        "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in found.held_out],
+        "top-5 of each depth": [one.top5 for one in each],
+    }
+    return Outcome(measures, found.train_images, len(found.label), chosen, details, found.how)

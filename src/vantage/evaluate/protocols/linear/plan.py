@@ -1,0 +1,99 @@
+"""What linear protocols set differently.
+
+c: classes (of a view: channels)   d: width of the features   b: images   h, w: size of an image   s: side of a view
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from vantage.evaluate.protocols.linear.heads import Descent
+
+__all__ = ["Plan", "Start", "TrainingView", "normal_start", "torch_start"]
+
+
+@runtime_checkable
+class TrainingView(Protocol):
+    """How a training image is seen, a different part of it each time."""
+
+    def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
+        """The crop of one image of any size, where it is decoded."""
+        ...
+
+    def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
+        """What crops become, on their device."""
+        ...
+
+    def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
+        """Both, for images of one size on their device."""
+        ...
+
+
+Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
+"""Classes and width to initial weights and biases, by torch's default generator."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What linear protocols set differently."""
+
+    rates: tuple[float, ...]
+    """Learning rates."""
+    epochs: int
+    """Passes over the training images."""
+    batch: int
+    """Images of a step."""
+    view: TrainingView
+    """How a training image is seen."""
+    seed: int
+    """Of the order, the views, the initial weights and the images held out."""
+    falls: tuple[int, ...]
+    """Epochs before which the rates fall."""
+    fall: float
+    """What they are then multiplied with."""
+    start: Start
+    """Initial weights."""
+    descent: Descent = Descent()
+    """How weights move."""
+    normalise: Callable[[int], nn.Module] = nn.Identity
+    """By the number of channels: what features (b, channels, places) go through before a classifier."""
+    held_out: float = 0.1
+    """Share of each class of the training images that chooses, where there is something to choose."""
+
+    @property
+    def facts(self) -> str:
+        """All of it in words."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        return repr(told | {"start": self.start.__name__})
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """What no setting of a protocol tells, as plain data."""
+        return {
+            "training_view": repr(self.view),
+            "rates_fall_before_epochs": list(self.falls),
+            "rates_fall_by": self.fall,
+            "start": " ".join((self.start.__doc__ or self.start.__name__).split()),
+            "before_the_classifier": repr(self.normalise(1)),
+            "held_out_to_choose": self.held_out,
+            **asdict(self.descent),
+        }
+
+    def factor(self, epoch: int) -> float:
+        """What the rates are multiplied with in an epoch."""
+        return self.fall ** sum(epoch >= fall for fall in self.falls)
+
+
+def normal_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]:
+    """Weights from N(0, .01²), biases 0."""
+    return torch.randn(classes, width) * 0.01, torch.zeros(classes)
+
+
+def torch_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]:
+    """torch's own initial weights of a linear layer."""
+    layer = nn.Linear(width, classes)
+    return layer.weight.detach(), layer.bias.detach()

@@ -1,0 +1,164 @@
+"""Linear classification on pooled features of a frozen backbone, as three published codes do it.
+
+How a rate is chosen, where there are several: `vantage.evaluate.protocols.linear.side_by_side`.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vantage.data.sources.source import Source
+from vantage.encoders.depths import Depth
+from vantage.encoders.roles import PerView
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.linear.plan import Plan, Start, normal_start, torch_start
+from vantage.evaluate.protocols.linear.side_by_side import check_settings, judge
+from vantage.frozen.encoder import Trained
+from vantage.measures.accuracy import accuracy
+from vantage.views.augmentation import Augmentation
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.operation import Operation
+
+__all__ = ["LinearCMC", "LinearMoCo", "LinearPyContrast"]
+
+
+@dataclass(frozen=True)
+class LinearMoCo:
+    """Linear classification as MoCo's code does it (arXiv 1911.05722, §4.1).
+
+    Pooled features, no BatchNorm, weights from N(0, .01²), biases 0; SGD with momentum .9 and no weight decay, the
+    rate times .1 at epochs 60 and 80 of 100; random resized crop and flip in training, the middle of the resized
+    image in testing (`Trained.view`: 224 of 256 at the paper's size, the whole image up to 96 pixels). The
+    backbone stays in evaluation mode, which is checked.
+
+    The code's rate is 30, JCL's on ImageNet-100 is 10. `rates=(30.0,)` is the code's protocol without a choice;
+    the others are for features of another scale, such as those of small images.
+    """
+
+    name: ClassVar[str] = "linear-moco"
+    version: ClassVar[int] = 1
+
+    rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out."""
+    epochs: int = 100
+    """Passes over the training images; the rate falls after 60 % and 80 % of them."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    smallest_area: float = 0.08
+    """Least share of the image that a crop takes."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.rates, self.epochs, self.batch)
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`."""
+        falls = (round(0.6 * self.epochs), round(0.8 * self.epochs))
+        return on_features(_plan(self, trained, falls, 0.1, normal_start), trained, train, test, work)
+
+
+@dataclass(frozen=True)
+class LinearPyContrast:
+    """Linear classification as PyContrast's code does it, which InfoMin reports (arXiv 2005.10243).
+
+    As `LinearMoCo`, but for 60 epochs, the rate times .2 after epochs 30, 40 and 50, crops of at least .2 of the
+    image, and torch's own initial weights.
+    """
+
+    name: ClassVar[str] = "linear-pycontrast"
+    version: ClassVar[int] = 1
+
+    rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    """Learning rates trained side by side, for a batch of 256; the code's is 30. With one rate nothing is held out."""
+    epochs: int = 60
+    """Passes over the training images; the rate falls after 3/6, 4/6 and 5/6 of them."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    smallest_area: float = 0.2
+    """Least share of the image that a crop takes."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.rates, self.epochs, self.batch)
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`."""
+        return on_features(_plan(self, trained, sixths(self.epochs), 0.2, torch_start), trained, train, test, work)
+
+
+@dataclass(frozen=True)
+class LinearCMC:
+    """Linear classification as CMC's code does it (arXiv 1906.05849): the features of both encoders, each on its
+    channels, one after the other.
+
+    As `LinearPyContrast`, but for weights from N(0, .01²) and biases 0. The code's rate is 30 for pooled features of a
+    ResNet (50 for the widest one) and .1 for the fifth layer of an AlexNet. Raises `UserError` for a run with one
+    encoder, or with one of several.
+    """
+
+    name: ClassVar[str] = "linear-cmc"
+    version: ClassVar[int] = 1
+
+    rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 50.0)
+    """Learning rates trained side by side, for a batch of 256; the code's is 30. With one rate nothing is held out."""
+    epochs: int = 60
+    """Passes over the training images; the rate falls after 3/6, 4/6 and 5/6 of them."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    smallest_area: float = 0.2
+    """Least share of the image that a crop takes."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        check_settings(self.rates, self.epochs, self.batch)
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train on `train`, count on `test`."""
+        encoders = trained.run.encoders
+        if not isinstance(encoders, PerView) or len(encoders.encoders) < 2:
+            raise UserError(
+                f"linear-cmc joins the features of an encoder for each view, but the run ({trained.run.recipe}) has one"
+                " encoder for all: take linear-moco or linear-pycontrast"
+            )
+        if trained.choice is not None:
+            raise UserError(
+                "linear-cmc joins the features of all encoders of the run, but one was asked for: leave out --network,"
+                " or take linear-moco for one alone"
+            )
+        return on_features(_plan(self, trained, sixths(self.epochs), 0.2, normal_start), trained, train, test, work)
+
+
+def sixths(epochs: int) -> tuple[int, ...]:
+    """Half, two thirds and five sixths of the epochs."""
+    return tuple(round(epochs * part / 6) for part in (3, 4, 5))
+
+
+def training_view(trained: Trained, smallest_area: float, *changes: Operation) -> Augmentation:
+    """Random crop and flip, what else changes colours, and then what is done to images in testing."""
+    crop = RandomResizedCrop(trained.view.size, (smallest_area, 1.0))
+    return Augmentation(crop, (Flip(0.5), *changes, *trained.view.operations))
+
+
+def on_features(plan: Plan, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    """The accuracy of classifiers on all features together, and how their rate was chosen."""
+    found = judge(plan, (Depth("features", trained.width, trained.width),), trained, train, test, work)
+    chosen: dict[str, float | int | str | list[float]] = {"rate": found.rate[0], "by": found.by}
+    if found.held_out:
+        chosen |= {"rates": list(plan.rates), "held_out_accuracy": found.held_out[0]}
+    measures = accuracy(found.guess[0], found.label, found.classes).measures()
+    return Outcome(measures, found.train_images, len(found.label), chosen, how=found.how)
+
+
+def _plan(
+    asked: LinearMoCo | LinearPyContrast | LinearCMC,
+    trained: Trained,
+    falls: tuple[int, ...],
+    fall: float,
+    start: Start,
+) -> Plan:
+    view = training_view(trained, asked.smallest_area)
+    return Plan(asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, fall, start)

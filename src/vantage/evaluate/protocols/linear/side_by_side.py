@@ -1,0 +1,208 @@
+"""Linear classifiers on a frozen backbone, for every learning rate and every depth at once: what all linear protocols
+share.
+
+n: images   b: images of a batch   d: width of the features   c: classes   r: learning rates   t: guesses an image
+
+Every rate is trained side by side on the same features, twice: once on all training images, and once without a tenth
+held out of each class. The second set of classifiers chooses the rate (and the depth), on the tenth it has not seen;
+what is reported is a classifier of the first set, after the last epoch. So one pass over the images chooses and trains,
+the classifier that is reported is trained exactly by the protocol, and no test label is looked at before.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from vantage.data.sources.source import Source, Subset, cache_key
+from vantage.encoders.depths import Depth
+from vantage.encoding import Work, encode
+from vantage.errors import UserError
+from vantage.evaluate.labelled import check_classes, held_out, with_labels
+from vantage.evaluate.protocols.linear.crops import Epochs, counted, epochs_of
+from vantage.evaluate.protocols.linear.heads import Heads
+from vantage.evaluate.protocols.linear.plan import Plan
+from vantage.frozen.encoder import Trained
+from vantage.frozen.feature_cache import features_in_parts
+from vantage.storage.kept_state import KeptState
+
+__all__ = ["Classifiers", "Verdict", "check_settings", "judge"]
+
+
+class Classifiers:
+    """A classifier for each depth and each rate, trained on the same images; they share the features only."""
+
+    def __init__(
+        self, plan: Plan, depths: tuple[Depth, ...], classes: int, rates: tuple[float, ...], device: torch.device
+    ) -> None:
+        """All at the start that the plan's seed gives."""
+        self.depths = depths
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(plan.seed)
+            starts = [plan.start(classes, depth.width) for depth in depths]
+        self.heads = [Heads(weight.to(device), bias.to(device), rates, plan.descent) for weight, bias in starts]
+        self.before = [plan.normalise(depth.channels).to(device) for depth in depths]
+
+    def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
+        """One step of all of them. One number per channel cannot be normalised by its batch: then nothing happens."""
+        for depth, heads, before, part in zip(self.depths, self.heads, self.before, self._parts(features), strict=True):
+            if len(part) * depth.width // depth.channels > 1 or isinstance(before, nn.Identity):
+                heads.step(_through(before.train(), part, depth), label, factor)
+
+    def seen(self, features: Float[Tensor, "n d"]) -> Iterator[tuple[Heads, Float[Tensor, "n _"]]]:
+        """The classifiers of each depth with what they see of images in testing."""
+        for depth, heads, before, part in zip(self.depths, self.heads, self.before, self._parts(features), strict=True):
+            yield heads, _through(before.eval(), part, depth)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that steps change, to be read or written in place."""
+        parts = [heads.tensors() | before.state_dict() for heads, before in zip(self.heads, self.before, strict=True)]
+        return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
+
+    def _parts(self, features: Float[Tensor, "b d"]) -> tuple[Float[Tensor, "b _"], ...]:
+        return features.split([depth.width for depth in self.depths], 1)
+
+
+@torch.no_grad()
+def _through(before: nn.Module, part: Float[Tensor, "b d"], depth: Depth) -> Float[Tensor, "b d"]:
+    return part if isinstance(before, nn.Identity) else before(part.unflatten(1, (depth.channels, -1))).flatten(1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of it."""
+
+    guess: tuple[Int[Tensor, "n t"], ...]
+    """Of each depth, the classes guessed for each test image, best first, by the classifier of the rate chosen."""
+    label: Int[Tensor, "n"]
+    """Labels of the test images."""
+    rate: tuple[float, ...]
+    """Of each depth, the rate chosen: of the best accuracy on the images held out, of equal ones the lowest."""
+    held_out: tuple[list[float], ...]
+    """Of each depth, the accuracy of each rate on the images held out, in per cent; none where nothing was chosen."""
+    classes: int
+    """How many classes the two sets have."""
+    train_images: int
+    """Labelled training images."""
+    held_images: int
+    """How many of them were held out of the classifiers that choose."""
+    how: Mapping[str, Any]
+    """What the plan fixes, and how crops were drawn."""
+
+    @property
+    def by(self) -> str:
+        """What chose."""
+        if not self.held_images:
+            return "the protocol"
+        return f"accuracy on {self.held_images} training images held out of other classifiers with the same rates"
+
+
+def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source, test: Source, work: Work) -> Verdict:
+    """Train classifiers by a plan, and let them guess the test images.
+
+    `trained` gives the features of all `depths`, one after the other. What is drawn follows from seed, epoch and step
+    alone, and the state after an epoch is kept in the cache now and then. Raises `UserError` where labels are missing
+    or of one class only, `RuntimeError` where the backbone did not stay as it was.
+    """
+    device, before = work.place(), trained.digest()
+    trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    train, label = with_labels(train)
+    test, test_label = with_labels(test)
+    check_classes(label, test_label, test.classes, work.teller)
+    classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
+    choosing = plan.rates if len(plan.rates) * len(depths) > 1 else ()
+    held = held_out(label, plan.held_out, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
+    whole = Classifiers(plan, depths, classes, plan.rates, device)
+    partial = Classifiers(plan, depths, classes, choosing, device)
+    facts = (plan.facts, trained.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
+    kept = KeptState(work.cache / "linear", [label.numpy().tobytes(), *(fact.encode() for fact in facts)])
+    images = epochs_of(train, plan.view, plan.batch, plan.seed, work)
+    _train(plan, (whole, partial), (~held if choosing else None), images, label, trained, kept, work)
+    known = _accuracies(partial, trained, Subset(train, held.nonzero().squeeze(1)), label[held], work)
+    best = [_best(plan.rates, accuracies) for accuracies in known] or [0] * len(depths)
+    for heads, place, depth in zip(whole.heads, best, depths, strict=True):
+        if not heads.finite[place]:
+            raise UserError(
+                f"the linear classifier of {depth.name} diverged at the rate {plan.rates[place]:g}: give lower ones"
+                " (--rates)"
+            )
+    guess = _guess(whole, best, trained, test, work)
+    if trained.backbone.training or trained.digest() != before:
+        raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
+    kept.forget()
+    rate, how = tuple(plan.rates[place] for place in best), plan.fixed | {"crops": images.drawn}
+    return Verdict(guess, test_label, rate, known, classes, len(label), int(held.sum()), how)
+
+
+def _train(
+    plan: Plan,
+    both: tuple[Classifiers, Classifiers],
+    kept: Bool[Tensor, "n"] | None,
+    images: Epochs,
+    label: Int[Tensor, "n"],
+    trained: Trained,
+    state: KeptState,
+    work: Work,
+) -> None:
+    """The first classifiers on all images, the second on those `kept` from being held out, if any are; from the epoch
+    that an earlier training was stopped in."""
+    live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
+    found, device = state.read(), work.place()
+    done = int(found.pop("epochs", torch.zeros(()))) if found.keys() == live.keys() | {"epochs"} else 0
+    for name in live if done else ():
+        live[name].copy_(found[name])
+    count = len(label)
+    work.teller.start(f"linear classifiers, {trained.name}, images", plan.epochs * count, done * count)
+    for epoch in range(done, plan.epochs):
+        factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
+        for rows, views in counted(images(epoch), work.teller, epoch * count, note):
+            features, wanted = encode(trained.backbone, views), label[rows].to(device)
+            both[0].step(features, wanted, factor)
+            if kept is not None:
+                some = kept[rows].to(device)
+                both[1].step(features[some], wanted[some], factor)
+        if state.due:
+            state.write(live | {"epochs": torch.tensor(epoch + 1)})
+    work.teller.stop()
+
+
+def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:
+    """Refuse, with a `UserError`, settings that make no sense."""
+    if not rates or not all(0 < rate < math.inf for rate in rates):
+        raise UserError(f"linear evaluation: rates are {rates}; give at least one, all above 0 and finite")
+    if epochs < 1 or batch < 1:
+        raise UserError(f"linear evaluation: epochs is {epochs} and batch {batch}; both must be 1 or more")
+
+
+def _accuracies(
+    by: Classifiers, trained: Trained, source: Source, label: Int[Tensor, "n"], work: Work
+) -> tuple[list[float], ...]:
+    """Of each depth, the accuracy of each rate; nothing for no images."""
+    if not len(label):
+        return ()
+    right = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in by.heads]
+    start = 0
+    for part in features_in_parts(trained, source, work):
+        wanted = label[start : start + len(part)].to(part.device)
+        for count, (heads, features) in zip(right, by.seen(part), strict=True):
+            count += heads.right(features, wanted).cpu()
+        start += len(part)
+    return tuple((100.0 * count.double() / len(label)).tolist() for count in right)
+
+
+def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:
+    return min(range(len(rates)), key=lambda place: (-accuracies[place], rates[place]))
+
+
+def _guess(
+    by: Classifiers, best: list[int], trained: Trained, test: Source, work: Work
+) -> tuple[Int[Tensor, "n t"], ...]:
+    made: list[list[Tensor]] = [[] for _ in best]
+    for part in features_in_parts(trained, test, work):
+        for guesses, place, (heads, features) in zip(made, best, by.seen(part), strict=True):
+            guesses.append(heads.predict(place, features).cpu())
+    return tuple(torch.cat(guesses) for guesses in made)

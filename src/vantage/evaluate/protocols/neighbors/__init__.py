@@ -1,0 +1,1 @@
+"""Nearest neighbors: classification by their vote, and retrieval."""

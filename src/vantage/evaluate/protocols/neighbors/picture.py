@@ -1,0 +1,133 @@
+"""A picture of retrieval: test images in rows, and beside each its nearest training images.
+
+q: test images   k: neighbours   h, w: height and width of an image in pixels
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from vantage.data.sources.source import Source
+from vantage.errors import UserError
+from vantage.evaluate.protocols.neighbors.retrieval import Neighbours
+from vantage.views.show import fitted
+
+__all__ = ["rows_of", "retrieval_picture"]
+
+_RIGHT, _WRONG = (0, 128, 60), (200, 30, 45)
+_FRAME, _GAP, _BADGE = 5, 12, 18
+"""Pixels: width of a frame, space between images, side of the sign in a corner."""
+_LINE, _TEXT = 15, 12
+"""Pixels: height of a line, size of the letters."""
+
+
+def rows_of(test: Source, count: int) -> list[int]:
+    """Numbers of `count` test images, spread evenly over their set."""
+    if count < 1:
+        raise UserError(f"a picture of {count} images shows nothing: give --rows 1 or more")
+    count = min(count, len(test))
+    return [number * len(test) // count for number in range(count)]
+
+
+def retrieval_picture(
+    found: Neighbours, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
+) -> Image.Image:
+    """The test images `rows` with the neighbours found for all of `test`, each `side` pixels wide.
+
+    A neighbour of the same class has a green, unbroken frame and a tick in the corner, one of another class a red,
+    broken frame and a cross, so that no colour has to be told from another. Without labels there are neither frames nor
+    signs. Under an image stands its class, or its name where it has none; under neighbours their cosine too.
+    """
+    if not 16 <= side <= 1024:
+        raise UserError(f"images {side} pixels wide were asked for (--side); take 16 to 1024")
+    steps = (side + 2 * _FRAME + _GAP, side + 2 * _FRAME + 2 * _LINE + _GAP)
+    top = (2 if title else 1) * (_LINE + 4) + _GAP
+    columns = found.number.shape[1] + 1
+    whole = Image.new("RGB", (columns * steps[0] + 2 * _GAP, top + len(rows) * steps[1]), "white")
+    draw = ImageDraw.Draw(whole)
+    draw.fontmode = "L"
+    _write(draw, (_GAP, 6), title, whole.width - 2 * _GAP, "black")
+    for column in range(columns):
+        _write(draw, (_left(column, steps[0]), top - _LINE - 4), str(column) if column else "looked up", side, "grey")
+    for row, number in enumerate(rows):
+        height = top + row * steps[1]
+        _cell(draw, whole, (_left(0, steps[0]), height), test.image(number), side)
+        _lines(draw, (_left(0, steps[0]), height), side, _class(test, number), _short(test.name(number)))
+        for column, near in enumerate(found.number[number].tolist()):
+            corner = (_left(column + 1, steps[0]), height)
+            _cell(draw, whole, corner, train.image(near), side)
+            if found.right is not None:
+                _judged(draw, corner, side, bool(found.right[number, column]))
+            cosine = f"{float(found.cosine[number, column]):.2f}"
+            own = _class(train, near)
+            _lines(draw, corner, side, own or _short(train.name(near)), cosine)
+    return whole
+
+
+def _left(column: int, step: int) -> int:
+    """Where a column begins; the neighbours stand a little apart from what was looked up."""
+    return _GAP + column * step + (_GAP if column else 0)
+
+
+def _cell(
+    draw: ImageDraw.ImageDraw, whole: Image.Image, corner: tuple[int, int], image: UInt8[Tensor, "3 h w"], side: int
+) -> None:
+    pixels = (fitted(image[None] / 255, side)[0] * 255).round().to(torch.uint8).movedim(0, -1)
+    whole.paste(Image.fromarray(pixels.contiguous().numpy()), (corner[0] + _FRAME, corner[1] + _FRAME))
+
+
+def _judged(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, right: bool) -> None:
+    """Frame and sign."""
+    x, y, end = corner[0], corner[1], side + 2 * _FRAME
+    colour = _RIGHT if right else _WRONG
+    draw.rectangle((x, y, x + end - 1, y + end - 1), outline=colour, width=_FRAME)
+    if not right:  # gaps in the frame
+        for start in range(_FRAME + 6, end - _FRAME - 4, 14):
+            for box in (
+                (x + start, y, x + start + 5, y + _FRAME - 1),
+                (x + start, y + end - _FRAME, x + start + 5, y + end - 1),
+                (x, y + start, x + _FRAME - 1, y + start + 5),
+                (x + end - _FRAME, y + start, x + end - 1, y + start + 5),
+            ):
+                draw.rectangle(box, fill="white")
+    left, low = x + end - _FRAME - _BADGE, y + _FRAME
+    draw.rectangle((left, low, left + _BADGE - 1, low + _BADGE - 1), fill=colour)
+    if right:
+        tick = [(left + 4, low + 9), (left + 8, low + 13), (left + 14, low + 5)]
+        draw.line(tick, fill="white", width=3)
+    else:
+        draw.line((left + 5, low + 5, left + 13, low + 13), fill="white", width=3)
+        draw.line((left + 13, low + 5, left + 5, low + 13), fill="white", width=3)
+
+
+def _lines(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, first: str, second: str) -> None:
+    low = corner[1] + side + 2 * _FRAME + 1
+    lines = [line for line in (first, second) if line]
+    for number, words in enumerate(lines):
+        _write(draw, (corner[0] + _FRAME, low + number * _LINE), words, side + _GAP - 2, "black")
+
+
+def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, colour: str) -> None:
+    """Words, cut where they would not fit."""
+    font = ImageFont.load_default(_TEXT)
+    if draw.textlength(words, font) > room:
+        while words and draw.textlength(words + "…", font) > room:
+            words = words[:-1]
+        words += "…"
+    draw.text(corner, words, fill=colour, font=font)
+
+
+def _class(source: Source, number: int) -> str:
+    """The name of an image's class; nothing where it has none."""
+    label = source.label(number)
+    if label is None:
+        return ""
+    return source.classes[label] if label < len(source.classes) else str(label)
+
+
+def _short(name: str) -> str:
+    """The end of a path."""
+    return name.replace("\\", "/").rsplit("/", 1)[-1]

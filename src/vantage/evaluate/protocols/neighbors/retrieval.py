@@ -1,0 +1,111 @@
+"""Retrieval: which training images lie nearest to a test image, and how many of them are of its class.
+
+n: training images   q: test images   d: width of the features   k: neighbours
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.data.sources.source import Source, Subset, labels_of
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.judge import split
+from vantage.evaluate.labelled import check_classes, finite_features, with_labels
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.neighbors.knn import nearest
+from vantage.frozen.encoder import Trained
+
+__all__ = ["Neighbours", "Retrieval", "neighbours", "queries"]
+
+
+class Neighbours(NamedTuple):
+    """The nearest training images of some test images."""
+
+    number: Int[Tensor, "q k"]
+    """Numbers of the training images, nearest first."""
+
+    cosine: Float[Tensor, "q k"]
+    """Their cosines with the test image."""
+
+    right: Bool[Tensor, "q k"] | None
+    """Whether they are of the test image's class; none where either set has no labels."""
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """Precision at k: the share of a test image's k nearest training images, by the cosine of their features, that are
+    of its class; the mean over all test images.
+
+    No classifier is trained and no neighbour weighed. The precision of every class is among the details. Raises
+    `UserError` where the training set holds fewer than k labelled images.
+    """
+
+    name: ClassVar[str] = "retrieval"
+    version: ClassVar[int] = 1
+
+    k: int = 10
+    """How many neighbours are counted."""
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UserError(f"retrieval: k is {self.k}; it must be 1 or more")
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Look every test image up among the training images."""
+        train, label = with_labels(train)
+        test, test_label = with_labels(test)
+        check_classes(label, test_label, test.classes, work.teller)
+        found = neighbours(trained, train, test, self.k, work)
+        assert found.right is not None
+        precision = 100.0 * found.right.double().mean(1)
+        measures = {f"precision at {self.k}": float(precision.mean())}
+        if self.k > 1:
+            measures["precision at 1"] = 100.0 * float(found.right[:, 0].double().mean())
+        details: dict[str, Any] = {f"precision at {self.k} by class": _by_class(precision, test_label, test.classes)}
+        return Outcome(measures, len(label), len(test_label), {}, details)
+
+
+def neighbours(trained: Trained, train: Source, test: Source, k: int, work: Work) -> Neighbours:
+    """The k nearest training images of every test image. Labels are not needed.
+
+    Features are cached. Raises `UserError` for fewer than k training images or no test images.
+    """
+    if len(train) < k:
+        raise UserError(f"retrieval: {k} neighbours were asked for (--k) among {len(train)} images; take a smaller k")
+    if not len(test):
+        raise UserError("retrieval: there is no image to look up; name a test set with images")
+    place = work.place()
+    bank, query = (finite_features(trained, source, work).to(place) for source in (train, test))
+    parts = list(nearest(bank, query, k))
+    cosine, number = (torch.cat([part[place] for part in parts]).cpu() for place in (0, 1))
+    label, test_label = labels_of(train), labels_of(test)
+    right = None
+    if bool((label >= 0).any()) and bool((test_label >= 0).any()):
+        right = (label[number] == test_label[:, None]) & (test_label >= 0)[:, None]
+    return Neighbours(number, cosine, right)
+
+
+def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
+    """Images to look among and images to look up of one source: of a labelled one as `vantage.evaluate.split` has it,
+    else `share` of all images, drawn with `seed`."""
+    if bool((labels_of(source) >= 0).any()):
+        return split(source, share, seed)
+    generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
+    order = torch.randperm(len(source), generator=generator)
+    count = max(1, round(share * len(source)))
+    if len(source) < 2:
+        raise UserError(f"retrieval: {len(source)} images cannot be looked up among others; give more images")
+    return Subset(source, order[count:].sort().values), Subset(source, order[:count].sort().values)
+
+
+def _by_class(precision: Float[Tensor, "q"], label: Int[Tensor, "q"], classes: tuple[str, ...]) -> dict[str, float]:
+    """Mean precision of the test images of each class, by its name."""
+    return {
+        classes[number] if number < len(classes) else str(number): float(precision[label == number].mean())
+        for number in label.unique().tolist()
+    }

@@ -1,0 +1,184 @@
+"""Semantic segmentation on a frozen backbone: a small decoder is trained on its maps.
+
+b: images of a batch
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
+
+from vantage import draws
+from vantage.data.order import epoch_order
+from vantage.data.sources.masked import IGNORED, MaskedImages
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
+from vantage.errors import DataError, UserError
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, pixel_loss
+from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirrored
+from vantage.frozen.encoder import Trained
+from vantage.measures.confusion import Confusion
+from vantage.storage.kept_state import KeptState, restore, tensors_of
+
+__all__ = ["Segmentation"]
+
+_FLIPS = 0x5E9F
+"""What a seed is for."""
+
+_ADAMW: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
+"""What AdamW has beside rate and decay."""
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """A decoder of four convolutions on a frozen backbone, trained on images with masks; mean intersection over union.
+
+    InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says no more than: frozen backbone, 4-layer
+    decoder, mean IoU of the labelled classes. All else is chosen here. Images are resized to a square and flipped at
+    random; what the backbone makes of them and of their mirror images is kept in the cache, once for a checkpoint, and
+    read from there where it does not fit in memory. The decoder (see `Decoder`) is trained with AdamW, its rate falling
+    along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are interpolated to
+    each mask's own size. The backbone stays in evaluation mode, which is checked.
+
+    Raises `UserError` for a source without masks, with one class only, or whose masks do not fit their images, and
+    for a backbone that shows no maps.
+    """
+
+    name: ClassVar[str] = "segmentation"
+    version: ClassVar[int] = 1
+
+    size: int = 0
+    """Side that images are resized to, in pixels; 0 takes that of the run's own views."""
+    depth: int = -1
+    """Which map of the backbone: −1 is the last before the pooling, −2 the one before it, 0 the first."""
+    width: int = 128
+    """Channels inside the decoder."""
+    epochs: int = 60
+    """Passes over the training images."""
+    batch: int = 16
+    """Images of a step."""
+    rate: float = 1e-3
+    """Learning rate of AdamW at the start."""
+    weight_decay: float = 1e-4
+    """Weight decay of AdamW."""
+    flip: float = 0.5
+    """Share of the training images that are mirrored in an epoch."""
+    seed: int = 0
+    """Of the decoder's initial weights, the order of images and the flips."""
+
+    def __post_init__(self) -> None:
+        if self.size < 0 or self.width < 1 or self.epochs < 1 or self.batch < 2:
+            raise UserError(
+                f"segmentation: size is {self.size}, width {self.width}, epochs {self.epochs} and batch {self.batch};"
+                " give a size of 0 or more, at least 1 channel and epoch, and batches of 2 or more"
+            )
+        if not 0 < self.rate < math.inf or not 0 <= self.weight_decay < math.inf or not 0 <= self.flip <= 1:
+            raise UserError(
+                f"segmentation: rate is {self.rate}, weight_decay {self.weight_decay} and flip {self.flip}; the rate"
+                " must be above 0, the decay 0 or more, flip from 0 to 1"
+            )
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
+        known, asked = _with_masks(train), _with_masks(test)
+        before, size = trained.digest(), self.size or trained.view.size
+        squares = Squares(known, size, work)
+        present = squares.present()
+        _check_classes(present, known.classes)
+        maps = FeatureMaps(trained, self.depth, squares, self.flip > 0, work)
+        decoder = self._trained_decoder(maps, work)
+        once = replace(work, resident_bytes=0)  # test images are passed over one time
+        seen = FeatureMaps(trained, self.depth, Squares(asked, size, once), False, once)
+        confusion = _counted(seen, decoder, asked, self.batch, work)
+        if trained.backbone.training or trained.digest() != before:
+            raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
+        if not confusion.count.sum():
+            raise DataError(f"no pixel of the {len(asked)} test images has a class: all are {IGNORED}")
+        asked_for = confusion.present().nonzero().flatten().tolist()
+        if lacking := ", ".join(known.classes[number] for number in asked_for if number not in present):
+            work.teller.warn(f"no pixel of the training masks is of {lacking}: test pixels of it count as wrong")
+        found = zip(known.classes, confusion.intersection_over_union().tolist(), strict=True)
+        details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in found}}
+        how = {
+            "size": size,
+            "adamw": {name: list(value) if isinstance(value, tuple) else value for name, value in _ADAMW.items()},
+            "rates_fall": "along half a cosine, step by step, to 0",
+            "decoder": " ".join(str(decoder).split()),
+        }
+        return Outcome(confusion.measures(), len(known), len(asked), {}, details, how)
+
+    def _trained_decoder(self, maps: FeatureMaps, work: Work) -> Decoder:
+        squares = maps.squares
+        channels = maps.of(torch.arange(1)).shape[1]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
+        per_epoch = max(1, math.ceil(squares.count / self.batch))
+        optimizer = torch.optim.AdamW(decoder.parameters(), self.rate, weight_decay=self.weight_decay, **_ADAMW)
+        facts = (maps.key, repr(self), torch.__version__)
+        state, parts = KeptState(work.cache / "decoders", (fact.encode() for fact in facts)), {"decoder": decoder}
+        if found := state.read():
+            done = int(found.pop("epochs"))
+            restore(parts, optimizer, found)
+        else:
+            done = 0
+        work.teller.start(f"decoder, {maps.trained.name}", self.epochs, done)
+        for epoch in range(done, self.epochs):
+            loss = torch.zeros(())
+            for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
+                past = (epoch * per_epoch + number) / (self.epochs * per_epoch)
+                optimizer.param_groups[0]["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * past))
+                mask = mirrored(squares.masks(rows), flipped).to(maps.device)
+                loss = pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            work.teller.advance(epoch + 1, f"loss {float(loss.detach()):.3f}")
+            if state.due:
+                state.write(tensors_of(parts, optimizer) | {"epochs": torch.tensor(epoch + 1)})
+        work.teller.stop()
+        state.forget()
+        return decoder.eval()
+
+    def _batches(self, count: int, epoch: int) -> Iterator[tuple[Int[Tensor, "b"], Bool[Tensor, "b"]]]:
+        """Numbers of the images of an epoch, and which of them are mirrored."""
+        generator = torch.Generator().manual_seed(draws.mix(self.seed, _FLIPS, epoch))
+        for rows in epoch_order(count, self.seed, epoch).split(self.batch):
+            flipped = torch.rand(len(rows), generator=generator) < self.flip
+            if len(rows) == 1:  # BatchNorm on one small map may have one value only
+                rows, flipped = rows.repeat(2), flipped.repeat(2)
+            yield rows, flipped
+
+
+def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
+    present = [value for value in present if value != IGNORED]
+    if len(present) < 2:
+        named = names[present[0]] if present else "none"
+        raise DataError(f"the training masks show one class only ({named}): at least two are needed to be told apart")
+
+
+@torch.no_grad()
+def _counted(maps: FeatureMaps, decoder: nn.Module, asked: MaskedImages, batch: int, work: Work) -> Confusion:
+    """Test pixels by class and guess, at each mask's own size."""
+    confusion = Confusion.empty(len(asked.classes))
+    work.teller.start(f"test pixels, {maps.trained.name}", len(asked))
+    for numbers in torch.arange(len(asked)).split(batch):
+        score = decoder(maps.of(numbers))
+        for number, one in zip(numbers.tolist(), score, strict=True):
+            truth = asked.mask(number)
+            guess = enlarged(one[None], *truth.shape)[0].argmax(0)
+            confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
+        work.teller.advance(int(numbers[-1]) + 1)
+    work.teller.stop()
+    return confusion
+
+
+def _with_masks(source: Source) -> MaskedImages:
+    if not isinstance(source, MaskedImages):
+        raise UserError("segmentation needs images with masks: name two folders, IMAGES#MASKS")
+    return source

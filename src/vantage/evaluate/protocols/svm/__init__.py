@@ -1,0 +1,1 @@
+"""Linear support vector machines on frozen features: all labels, or a few of each class."""

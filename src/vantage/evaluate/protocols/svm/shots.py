@@ -1,0 +1,165 @@
+"""How well few images of each class do, run by run: table and picture of low-shot results (InterCLR, figure 5)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from vantage.errors import UserError
+from vantage.storage.figures import colour, panels, titled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Shots", "read_shots"]
+
+_LATER = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1e-4}
+"""Settings that the first results did not tell, and what they were."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One encoder."""
+
+    name: str
+    """What it is called."""
+
+    samples: Mapping[int, Sequence[float]]
+    """For every number of images of each class the measure of every sample, in per cent."""
+
+
+@dataclass(frozen=True)
+class Shots:
+    """Encoders that were judged by one low-shot protocol."""
+
+    measure: str
+    """What was measured, such as "oracle-C mAP"."""
+
+    curves: tuple[Curve, ...]
+    """The encoders."""
+
+    def lines(self) -> list[str]:
+        """The table: a line for each encoder, a column for each number of images; mean ± standard deviation. The
+        mean over them is told of encoders that have them all: few images are harder than many."""
+        shots = sorted({k for curve in self.curves for k in curve.samples})
+        head = [f"{self.measure}, %", *(f"k={k}" for k in shots), "mean"]
+        rows = [
+            [curve.name, *(_cell(curve.samples.get(k, ())) for k in shots), _mean(curve, shots)]
+            for curve in self.curves
+        ]
+        wide = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
+        return ["  ".join(word.ljust(width) for word, width in zip(row, wide, strict=True)) for row in [head, *rows]]
+
+    def figure(self) -> "Figure":
+        """A line for each encoder over the images of each class, with bars of one standard deviation over samples.
+
+        Raises `UserError` where matplotlib is missing.
+        """
+        figure, axes = panels(1, 1)
+        panel = axes[0, 0]
+        for number, curve in enumerate(self.curves):
+            shots = sorted(curve.samples)
+            mean = [fmean(curve.samples[k]) for k in shots]
+            spread = [_spread(curve.samples[k]) for k in shots]
+            panel.errorbar(
+                shots, mean, spread, color=colour(number), marker="o", markersize=3.5, linewidth=1.4, capsize=2,
+                label=curve.name,
+            )  # fmt: skip
+        shots = sorted({k for curve in self.curves for k in curve.samples})
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(shots, [str(k) for k in shots])
+        panel.minorticks_off()
+        titled(panel, "linear SVMs on few images", "images of each class", f"{self.measure} (%)")
+        panel.legend(fontsize=8, frameon=False)
+        return figure
+
+
+def read_shots(files: Sequence[Path]) -> Shots:
+    """The low-shot results that files of `vantage evaluate lowshot` hold; of a folder (a run's) those in its
+    `evaluations`.
+
+    Encoders that are judged in several files alike, such as baselines, are taken once; different ones of the same name
+    are told apart by their files. Raises `UserError` where there is none, or where results cannot be compared: their
+    protocols, settings or images differ. Only the numbers of images of each class may: what one of them draws does not
+    depend on the others.
+    """
+    found: dict[str, Curve] = {}
+    measures: list[str] = []
+    records = _records(files)
+    _check_alike(records)
+    for file, record in records:
+        for name, outcome in record["outcomes"].items():
+            samples = {int(k): tuple(values) for k, values in outcome["details"]["shots"].items()}
+            measures.append(next(iter(outcome["measures"])))
+            if name in found and found[name].samples != samples:
+                place = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
+                name = f"{name}, {place}" if f"{name}, {place}" not in found else f"{name}, {file}"
+            found[name] = Curve(name, samples)
+    if not found:
+        raise UserError(
+            f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make them first, such as vantage"
+            " evaluate lowshot RUN --data PATH --test PATH"
+        )
+    return Shots(measures[0], tuple(found.values()))
+
+
+def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
+    """Raises `UserError` where results measure different things."""
+    protocols = sorted({f"{record['protocol']} version {record['version']}" for _, record in records})
+    if len(protocols) > 1:
+        raise UserError(f"results of different protocols cannot be compared: {', '.join(protocols)}")
+    for file, record in records[1:]:
+        first, known = records[0]
+        ours, theirs = ({**_LATER, **each["settings"], "shots": None} for each in (known, record))
+        apart = [
+            f"{name} {json.dumps(ours.get(name))} and {json.dumps(theirs.get(name))}"
+            for name in dict.fromkeys((*ours, *theirs))
+            if ours.get(name) != theirs.get(name)
+        ]
+        apart += [f"different {part} images" for part in ("train", "test") if known.get(part) != record.get(part)]
+        if apart:
+            raise UserError(
+                f"{first} and {file} cannot be compared, they are of {', '.join(apart)}: name files of one kind (a"
+                " folder gives all that its evaluations hold), or judge one run anew with the settings and images of"
+                " the other"
+            )
+
+
+def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
+    records = []
+    for place in files:
+        inside = sorted((place / "evaluations").glob("lowshot*.json")) if place.is_dir() else [place]
+        if not inside:
+            raise UserError(
+                f"no low-shot results in {place}: make them first, such as vantage evaluate lowshot {place} --data PATH"
+            )
+        for file in inside:
+            try:
+                record = json.loads(file.read_bytes())
+                record["settings"] = dict(record.get("settings") or {})
+                outcomes = record["outcomes"].values()
+                if all("shots" in outcome["details"] for outcome in outcomes):
+                    records.append((file, record))
+            except OSError as problem:
+                raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
+            except (ValueError, KeyError, TypeError, AttributeError) as problem:
+                raise UserError(f"{file} is not a result of vantage evaluate: {problem!r}") from problem
+    return records
+
+
+def _cell(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{fmean(values):.1f} ± {_spread(values):.1f}" if len(values) > 1 else f"{fmean(values):.1f}"
+
+
+def _mean(curve: Curve, shots: Sequence[int]) -> str:
+    if set(curve.samples) != set(shots):
+        return "–"
+    return f"{fmean(fmean(values) for values in curve.samples.values()):.1f}"
+
+
+def _spread(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0

@@ -1,0 +1,213 @@
+"""Linear support vector machines on frozen features, one for each class, as VOC07 is judged.
+
+n: images   m: test images   c: classes   c2: classes of the test images
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import sklearn
+import torch
+from jaxtyping import Int8
+from torch import Tensor
+
+from vantage.data.sources.source import Source, cache_key, hash_of
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked
+from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
+from vantage.frozen.encoder import Trained
+from vantage.measures.average_precision import average_precision
+from vantage.storage.cache import read_json, try_write_json
+
+__all__ = ["COSTS", "SVM", "Costs", "costs_of"]
+
+COSTS = {
+    "interclr": (*(2.0**-power for power in range(19, 3, -1)), 1.0, 10.0, 100.0),
+    "vissl": (0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 50.0, 100.0, 1000.0),
+}
+"""Lists of C by name: of InterCLR's protocol (arXiv 2008.11702, appendix B), and of VISSL's configurations."""
+
+Costs = Literal["interclr", "vissl"] | tuple[float, ...]
+"""Values of C to choose from: a list of `COSTS` by name, or numbers."""
+
+
+@dataclass(frozen=True)
+class SVM:
+    """A linear SVM for each class on the deepest map of the backbone (Goyal et al., arXiv 1905.01235; InterCLR, arXiv
+    2008.11702, appendix B).
+
+    Features: `deepest` (2 × 2 places of the deepest map, the whole image squeezed to the view's side),
+    divided by their length + 1e-5. For each class one machine against the rest, squared hinge, L2, the errors of its
+    images counted twice; C by the mean average precision on 3 folds of the training images, the lowest of equals. What
+    is told is the mean over the classes of the average precision with all points interpolated, on test images.
+
+    Images may show several classes (a table file, or a PASCAL VOC folder) or have one class each. Difficult images
+    count as the released code has them: negatives in training, left out in testing.
+    """
+
+    name: ClassVar[str] = "svm"
+    version: ClassVar[int] = 1
+
+    costs: Costs = "interclr"
+    """Values of C to choose from: numbers, or the name of a list: interclr (19 values, 2^-19 to 100) or vissl (11
+    values, .01 to 1000). With one, nothing is chosen."""
+    folds: int = 3
+    """Parts of the training images that choose C."""
+    difficult_train: int = -1
+    """What an image counts as in training whose class is difficult to see: -1 (without the class), 1 (with it), or 0
+    (left out)."""
+    difficult_test: int = 0
+    """The same in testing."""
+    positive_weight: float = 2.0
+    """Weight of the errors on images that show the class; 1 for the others."""
+    iterations: int = 2000
+    """Most passes of the solver over the images."""
+    tolerance: float = 1e-4
+    """When the solver stops."""
+    seed: int = 0
+    """Of the order in which the solver visits the images."""
+
+    def __post_init__(self) -> None:
+        costs_of(self.costs)
+        if self.folds < 2 or self.iterations < 1 or not (self.tolerance > 0 and self.positive_weight > 0):
+            raise UserError(
+                f"svm: folds is {self.folds}, iterations {self.iterations}, tolerance {self.tolerance} and"
+                f" positive_weight {self.positive_weight}; give at least 2 folds, 1 iteration, and numbers above 0"
+            )
+        if {self.difficult_train, self.difficult_test} - {-1, 0, 1}:
+            raise UserError(
+                f"svm: difficult images count as {self.difficult_train} in training and {self.difficult_test} in"
+                " testing; give -1, 0 or 1"
+            )
+
+    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+        """Fit on `train`, count on `test`. Classes that are done are kept in the cache, so that a stopped evaluation
+        goes on after the last."""
+        seen, words = deepest(trained)
+        known, asked = marked(seen, train, work), marked(seen, test, work)
+        mark, wanted = counted_as(known.mark, self.difficult_train), counted_as(asked.mark, self.difficult_test)
+        costs = costs_of(self.costs)
+        check_classes(known, mark, asked, wanted, self.folds if len(costs) > 1 else 1)
+        facts = (seen.digest(), repr(seen.view), cache_key(train), repr(self), sklearn.__version__, work.place().type)
+        found = self._choose(known, mark, costs, work, hash_of(fact.encode() for fact in facts))
+        # Of equal ones the first, as the released code has it; the lists ascend.
+        best = [costs[int(np.argmax([score for score, _ in of_class]))] for of_class in found]
+        machines = self._fit(known, mark, best, work)
+        vector = asked.vector.numpy()
+        precision = [
+            100.0 * average_precision(torch.from_numpy(machine.score(vector))[one != 0], one[one != 0] == 1)
+            for machine, one in zip(machines, wanted.T, strict=True)
+        ]
+        details = {
+            "features": words,
+            "average_precision": dict(zip(known.classes, precision, strict=True)),
+            "held_out_precision": dict(zip(known.classes, [[s for s, _ in row] for row in found], strict=True)),
+            "fits_not_converged": sum(failed for row in found for _, failed in row)
+            + sum(not machine.converged for machine in machines),
+        }
+        by = "the protocol" if len(costs) == 1 else f"average precision on {self.folds} folds of the training images"
+        chosen: dict[str, float | int | str | list[float]] = {"cost": best, "by": by, "costs": list(costs)}
+        how = how_of(seen, self.solver)
+        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(wanted), chosen, details, how)
+
+    @property
+    def solver(self) -> Solver:
+        """What fits the machines."""
+        return Solver(self.positive_weight, self.tolerance, self.iterations, self.seed)
+
+    def _choose(
+        self, known: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work, key: str
+    ) -> list[list[tuple[float, int]]]:
+        """Of each class and C the precision on images held out, and how many machines did not converge."""
+        if len(costs) == 1:
+            return [[(0.0, 0)] for _ in known.classes]
+        kept = work.cache / "svm" / f"{key}.json"
+        stored = read_json(kept)
+        done: list[Any] = stored if isinstance(stored, list) and len(stored) <= len(known.classes) else []
+        before, total = len(done) * len(costs), len(known.classes) * len(costs)
+        vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
+        left = [(number, cost) for number in range(len(done), len(known.classes)) for cost in costs]
+        tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in left)
+        row: list[Any] = []
+        work.teller.start("SVMs on folds", total, before)
+        processes = processes_for(vector.size, len(left) * self.folds)
+        for count, result in enumerate(in_parallel(tasks, processes), before + 1):
+            row.append(result)
+            work.teller.advance(count, known.classes[len(done)])
+            if len(row) == len(costs):
+                done.append(row)
+                row = []
+                try_write_json(kept, done)
+        work.teller.stop()
+        return [[(float(score), int(failed)) for score, failed in of_class] for of_class in done]
+
+    def _fit(
+        self, known: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work
+    ) -> list[Machine]:
+        """The machine of each class."""
+        vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
+        tasks = ((self.solver.fit, vector, one, cost) for one, cost in zip(column, costs, strict=True))
+        machines: list[Machine] = []
+        work.teller.start("SVMs", len(costs))
+        for machine in in_parallel(tasks, processes_for(vector.size, len(costs))):
+            machines.append(machine)
+            work.teller.advance(len(machines))
+        work.teller.stop()
+        return machines
+
+
+def how_of(seen: Trained, solver: Solver) -> dict[str, Any]:
+    """What linear SVMs fix: how images are seen, the number added to a feature's length, and the solver."""
+    return {"view": repr(seen.view), "added_to_the_length": EPSILON, "solver": solver.facts}
+
+
+def costs_of(costs: Costs) -> tuple[float, ...]:
+    """The values of C; raises `UserError` where there is none, or one that is not above 0."""
+    values = COSTS[costs] if isinstance(costs, str) else tuple(sorted(costs))
+    if not values or not all(0 < cost < math.inf for cost in values):
+        raise UserError(
+            f"linear SVMs: costs is {costs}; give one or more, all above 0 and finite, or the name of a list"
+        )
+    return values
+
+
+def counted_as(mark: Int8[Tensor, "n c"], difficult: int) -> Int8[Tensor, "n c"]:
+    """The marks, with another number in the place of those that are 0."""
+    return torch.where(mark == 0, torch.tensor(difficult, dtype=mark.dtype), mark)
+
+
+def check_classes(
+    known: MarkedFeatures,
+    mark: Int8[Tensor, "n c"],
+    asked: MarkedFeatures,
+    wanted: Int8[Tensor, "m c2"],
+    least: int,
+) -> None:
+    """Raises `UserError` where both sets do not name the same classes, a class has fewer than `least` training images
+    with it or without it, or no test image."""
+    alien = [name for name in asked.classes if name not in set(known.classes)]
+    if alien or asked.classes != known.classes:
+        raise UserError(
+            f"the test images show classes that no training image knows ({', '.join(alien[:5])}): name sets of the"
+            " same classes"
+        )
+    few = {f"with {name}": int(count) for name, count in zip(known.classes, (mark == 1).sum(0), strict=True)} | {
+        f"without {name}": int(count) for name, count in zip(known.classes, (mark == -1).sum(0), strict=True)
+    }
+    short = [f"{count} {which}" for which, count in few.items() if count < least]
+    if short:
+        raise UserError(
+            f"linear SVMs need {least} training images with and {least} without each class, but there are"
+            f" {', '.join(short[:5])}{' …' if short[5:] else ''}: give more images, or leave out these classes"
+        )
+    unseen = [name for name, count in zip(known.classes, (wanted == 1).sum(0), strict=True) if not count]
+    if unseen:
+        raise UserError(
+            f"no test image shows {', '.join(unseen[:5])}{' …' if unseen[5:] else ''}, so average precision is"
+            " undefined there: give test images of each class, or leave out these classes"
+        )

@@ -1,0 +1,1 @@
+"""One run on many labeled sets, in one table."""

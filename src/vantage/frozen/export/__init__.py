@@ -1,0 +1,1 @@
+"""Take a backbone elsewhere: torchvision, timm, safetensors, Detectron2."""

@@ -1,0 +1,174 @@
+"""Settings of the detectors that papers train from a contrastive backbone, as Detectron2's configuration has them.
+
+Fine-tuned: every layer learns (FREEZE_AT 0), BatchNorm is synchronised and is added to new layers: after the last
+stage of C4 heads (MoCo, arXiv 1911.05722, §4.2; the head is in train_net.py), to the feature pyramid and the heads on
+it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). Frozen: the backbone stays
+as it is (FREEZE_AT 5), the rest is Detectron2's own (Ring, appendix D).
+
+Pascal VOC: 24,000 steps. COCO: 90,000 steps are "1x", 180,000 "2x", 540,000 "6x". As released, rates fall at 2/3 and
+8/9 of the steps, but for "6x" 60,000 and 20,000 before the end. 16 images a step, rate .02.
+
+Detectron2 subtracts PIXEL_MEAN from values of 0 to 255 in the order of INPUT.FORMAT. Both are RGB here, in the order
+of the statistics that the backbone was trained with; Detectron2's own default is BGR.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vantage.encoders.backbones import ResNet
+from vantage.views.colors.statistics import Statistics
+
+__all__ = ["detectors"]
+
+Settings = dict[str, Any]
+
+_SCHEDULES = {"1x": (60_000, 80_000, 90_000), "2x": (120_000, 160_000, 180_000), "6x": (480_000, 520_000, 540_000)}
+_VOC = (18_000, 22_000, 24_000)
+_SHORT_SIDES_COCO, _SHORT_SIDES_VOC = list(range(640, 801, 32)), list(range(480, 801, 32))
+_PYRAMID = ["res2", "res3", "res4", "res5"]
+
+
+@dataclass(frozen=True)
+class _Backbone:
+    """What is the same in every file of a folder."""
+
+    choice: ResNet
+    statistics: Statistics
+    weights: str
+    weights_c4: str
+
+
+def detectors(choice: ResNet, statistics: Statistics, weights: str, weights_c4: str) -> dict[str, Settings]:
+    """Settings by name, such as `coco-mask-rcnn-fpn-1x`. `weights` and `weights_c4` are files for the pyramids and for
+    the C4 detectors."""
+    backbone = _Backbone(choice, statistics, weights, weights_c4)
+    tuned = {"voc-faster-rcnn-c4-24k": _merged(_c4(backbone, frozen=False), _voc())}
+    frozen = {"voc-faster-rcnn-c4-24k-frozen": _merged(_c4(backbone, frozen=True), _voc())}
+    for length in _SCHEDULES:
+        tuned[f"coco-mask-rcnn-c4-{length}"] = _merged(_c4(backbone, frozen=False), _MASK, _coco(length))
+        for kind, change in _ON_PYRAMIDS.items():
+            tuned[f"coco-{kind}-fpn-{length}"] = _merged(_fpn(backbone, frozen=False), _coco(length), change)
+    for kind, change in _ON_PYRAMIDS.items():
+        frozen[f"coco-{kind}-fpn-1x-frozen"] = _merged(_fpn(backbone, frozen=True), _coco("1x"), change)
+    return tuned | frozen
+
+
+def _images_and_network(backbone: _Backbone, weights: str, frozen: bool) -> Settings:
+    choice, statistics = backbone.choice, backbone.statistics
+    return {
+        "VERSION": 2,
+        "MODEL": {
+            "META_ARCHITECTURE": "GeneralizedRCNN",
+            "WEIGHTS": weights,
+            "PIXEL_MEAN": [round(255 * value, 6) for value in statistics.mean],
+            "PIXEL_STD": [round(255 * value, 6) for value in statistics.std],
+            "BACKBONE": {"FREEZE_AT": 5 if frozen else 0},
+            "RESNETS": {
+                "DEPTH": choice.depth,
+                "NUM_GROUPS": choice.groups,
+                "WIDTH_PER_GROUP": choice.width_per_group,
+                "RES2_OUT_CHANNELS": 64 if choice.depth < 50 else 256,
+                "STEM_OUT_CHANNELS": 64,
+                "STRIDE_IN_1X1": False,
+                "NORM": "FrozenBN" if frozen else "SyncBN",
+            },
+        },
+        "INPUT": {"FORMAT": "RGB", "MIN_SIZE_TEST": 800},
+        "SOLVER": {"IMS_PER_BATCH": 16, "BASE_LR": 0.02},
+        "TEST": {"PRECISE_BN": {"ENABLED": not frozen}},
+    }
+
+
+def _c4(backbone: _Backbone, frozen: bool) -> Settings:
+    head = "Res5ROIHeads" if frozen else "Res5ROIHeadsExtraNorm"
+    here = {
+        "BACKBONE": {"NAME": "build_resnet_backbone"},
+        "RESNETS": {"OUT_FEATURES": ["res4"]},
+        "RPN": {"PRE_NMS_TOPK_TEST": 6000, "POST_NMS_TOPK_TEST": 1000},
+        "ROI_HEADS": {"NAME": head},
+        "MASK_ON": False,
+    }
+    return _merged(_images_and_network(backbone, backbone.weights_c4, frozen), {"MODEL": here})
+
+
+def _fpn(backbone: _Backbone, frozen: bool) -> Settings:
+    norm = "" if frozen else "SyncBN"
+    box = {"NUM_CONV": 0, "NUM_FC": 2} if frozen else {"NUM_CONV": 4, "NUM_FC": 1}
+    here = {
+        "BACKBONE": {"NAME": "build_resnet_fpn_backbone"},
+        "RESNETS": {"OUT_FEATURES": _PYRAMID},
+        "FPN": {"IN_FEATURES": _PYRAMID, "NORM": norm},
+        "ANCHOR_GENERATOR": {"SIZES": [[32], [64], [128], [256], [512]], "ASPECT_RATIOS": [[0.5, 1.0, 2.0]]},
+        "RPN": {
+            "IN_FEATURES": ["p2", "p3", "p4", "p5", "p6"],
+            "PRE_NMS_TOPK_TRAIN": 2000,
+            "PRE_NMS_TOPK_TEST": 1000,
+            "POST_NMS_TOPK_TRAIN": 1000,
+            "POST_NMS_TOPK_TEST": 1000,
+        },
+        "ROI_HEADS": {"NAME": "StandardROIHeads", "IN_FEATURES": ["p2", "p3", "p4", "p5"]},
+        "ROI_BOX_HEAD": {"NAME": "FastRCNNConvFCHead", "POOLER_RESOLUTION": 7, "NORM": norm, **box},
+        "ROI_MASK_HEAD": {
+            "NAME": "MaskRCNNConvUpsampleHead",
+            "NUM_CONV": 4,
+            "POOLER_RESOLUTION": 14,
+            "NORM": norm,
+        },
+        "MASK_ON": False,
+    }
+    return _merged(_images_and_network(backbone, backbone.weights, frozen), {"MODEL": here})
+
+
+_MASK: Settings = {"MODEL": {"MASK_ON": True}}
+_ON_PYRAMIDS: dict[str, Settings] = {
+    "faster-rcnn": {},
+    "mask-rcnn": _MASK,
+    "cascade-mask-rcnn": {
+        "MODEL": {
+            "MASK_ON": True,
+            "ROI_HEADS": {"NAME": "CascadeROIHeads"},
+            "ROI_BOX_HEAD": {"CLS_AGNOSTIC_BBOX_REG": True},
+            "RPN": {"POST_NMS_TOPK_TRAIN": 2000},
+        }
+    },
+    "keypoint-rcnn": {
+        "MODEL": {
+            "KEYPOINT_ON": True,
+            "ROI_HEADS": {"NUM_CLASSES": 1},
+            "ROI_BOX_HEAD": {"SMOOTH_L1_BETA": 0.5},
+            "RPN": {"POST_NMS_TOPK_TRAIN": 1500},
+        },
+        "DATASETS": {"TRAIN": ["keypoints_coco_2017_train"], "TEST": ["keypoints_coco_2017_val"]},
+    },
+}
+
+
+def _voc() -> Settings:
+    *falls, last = _VOC
+    return {
+        "MODEL": {"ROI_HEADS": {"NUM_CLASSES": 20}},
+        "INPUT": {"MIN_SIZE_TRAIN": _SHORT_SIDES_VOC},
+        "DATASETS": {"TRAIN": ["voc_2007_trainval", "voc_2012_trainval"], "TEST": ["voc_2007_test"]},
+        "SOLVER": {"STEPS": falls, "MAX_ITER": last, "WARMUP_ITERS": 100},
+    }
+
+
+def _coco(length: str) -> Settings:
+    *falls, last = _SCHEDULES[length]
+    return {
+        "MODEL": {"ROI_HEADS": {"NUM_CLASSES": 80}},
+        "INPUT": {"MIN_SIZE_TRAIN": _SHORT_SIDES_COCO},
+        "DATASETS": {"TRAIN": ["coco_2017_train"], "TEST": ["coco_2017_val"]},
+        "SOLVER": {"STEPS": falls, "MAX_ITER": last},
+    }
+
+
+def _merged(*parts: Mapping[str, Any]) -> Settings:
+    """All settings; of one that several parts have, the last."""
+    whole: Settings = {}
+    for part in parts:
+        for name, value in part.items():
+            below = whole.get(name)
+            whole[name] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return whole

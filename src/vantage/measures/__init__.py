@@ -1,0 +1,1 @@
+"""Pure functions of features, scores and labels."""

@@ -1,0 +1,121 @@
+"""What parts hand to each other: vectors with what is known of them, and tables of cosines.
+
+b: queries   n: keys scored   m: keys in the pool   d: width   c: clusterings
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.records.members import Members
+
+__all__ = ["Keys", "Scores", "score"]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Vectors, and what is known of the image behind each.
+
+    Queries are `Keys` too. Vectors have unit length, but for means of several keys (JCL).
+    """
+
+    vector: Float[Tensor, "m d"]
+    """One vector a row."""
+
+    image: Int[Tensor, "m"]
+    """Number of the image behind each row; −1 where there is none, as in a queue not yet filled."""
+
+    cluster: Int[Tensor, "m c"] | None = None
+    """Label of each row in each of c clusterings, or `None` where the memory keeps none."""
+
+    seed: Int[Tensor, "m"] | None = None
+    """A random number for each query, from which rules draw; see `vantage.draws`."""
+
+    step_seed: int | None = None
+    """A random number that all queries of a step have in common, on every process, from which `Subset` draws."""
+
+    members: Members | None = None
+    """The memory's index of rows by label, which spares sorting them at every step; `None` makes one where needed."""
+
+    def __len__(self) -> int:
+        return len(self.vector)
+
+    @property
+    def clusters(self) -> Int[Tensor, "m c"]:
+        """Labels of each row. Raises `UserError` if the memory keeps none."""
+        if self.cluster is None:
+            raise UserError(
+                "these keys have no clusters: give the branch a memory that keeps them, such as ClusteredBank()"
+            )
+        return self.cluster
+
+    @property
+    def seeds(self) -> Int[Tensor, "m"]:
+        """Random number of each query. Raises `UserError` where nobody gave one."""
+        if self.seed is None:
+            raise UserError(
+                "these queries have no seeds, so nothing can be drawn for them: set Keys.seed (Learner does)"
+            )
+        return self.seed
+
+    @property
+    def common_seed(self) -> int:
+        """The queries' common random number. Raises `UserError` where nobody gave one."""
+        if self.step_seed is None:
+            raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
+        return self.step_seed
+
+    def rows(self, index: slice | Int[Tensor, "r"] | Bool[Tensor, "m"]) -> "Keys":
+        """The same record for some rows only."""
+        cluster = None if self.cluster is None else self.cluster[index]
+        seed = None if self.seed is None else self.seed[index]
+        return Keys(self.vector[index], self.image[index], cluster, seed, self.step_seed)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Cosines of each query with some keys; only where `keep` holds do they count."""
+
+    cosine: Float[Tensor, "b n"]
+    """Inner product of the query and the key of each column."""
+
+    key: Int[Tensor, "b n"]
+    """Which row of the pool a column is, for each query."""
+
+    keep: Bool[Tensor, "b n"]
+    """Whether the pair counts."""
+
+    def of(self, field: Int[Tensor, "m *c"]) -> Int[Tensor, "b n *c"]:
+        """What the pool says of each column: `scores.of(pool.image)`."""
+        if self.key.stride(0) == 0:  # the same keys for every query: look them up once
+            row = field[self.key[0]]
+            return row.expand(len(self.key), *row.shape)
+        return field[self.key]
+
+    @property
+    def all_kept(self) -> bool:
+        """Whether nothing was dropped yet, told without looking at every pair: a flag expanded from one `True`."""
+        return self.keep.stride() == (0, 0) and (self.keep.numel() == 0 or bool(self.keep[0, 0]))
+
+    def only(self, keep: Bool[Tensor, "b n"]) -> "Scores":
+        """Fewer pairs: those that counted before and satisfy `keep`."""
+        here = self.keep.device.type == "cpu"  # a device would have to be waited for
+        return Scores(self.cosine, self.key, keep if here and self.all_kept else self.keep & keep)
+
+    def narrow(self, column: Int[Tensor, "b k"]) -> "Scores":
+        """Fewer columns, chosen for each query, so that memory shrinks. A column may be chosen twice."""
+        return Scores(self.cosine.gather(1, column), self.key.gather(1, column), self.keep.gather(1, column))
+
+    def logits(self, temperature: float) -> Float[Tensor, "b n"]:
+        """cosine / temperature, −inf where dropped."""
+        return (self.cosine / temperature).masked_fill(~self.keep, -torch.inf)
+
+
+def score(query: Keys, pool: Keys) -> Scores:
+    """Each query against each key of the pool, nothing dropped."""
+    cosine = query.vector @ pool.vector.T
+    key = torch.arange(len(pool), device=cosine.device).expand_as(cosine)
+    return Scores(cosine, key, torch.ones((), dtype=torch.bool, device=cosine.device).expand_as(cosine))

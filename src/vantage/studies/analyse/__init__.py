@@ -1,0 +1,45 @@
+"""What the papers claim of their objectives, looked at: on toys whose truth is known, and on trained runs."""
+
+from vantage.measures.information import cnce, i_nce, nce, percentiles
+from vantage.studies.analyse.analysis import Analysed, Analysis, Findings, Toy, analyse, experiment
+from vantage.studies.analyse.band import Band
+from vantage.studies.analyse.false_negatives import FalseNegatives
+from vantage.studies.analyse.gaussian import Gaussian, OptimalToy
+from vantage.studies.analyse.held_out import BranchInformation, HeldOutInformation, nce_of_pairs
+from vantage.studies.analyse.known import Curve, Known
+from vantage.studies.analyse.labels import Labels
+from vantage.studies.analyse.learned import Learned, learned, random_learned
+from vantage.studies.analyse.similarity import Similarity
+from vantage.studies.analyse.spread import Spread, SpreadRow, SpreadToy
+from vantage.studies.analyse.toy import TrainedToy
+
+__all__ = [
+    "Analysed",
+    "Analysis",
+    "Band",
+    "BranchInformation",
+    "Curve",
+    "FalseNegatives",
+    "Findings",
+    "Gaussian",
+    "HeldOutInformation",
+    "Known",
+    "Labels",
+    "Learned",
+    "OptimalToy",
+    "Similarity",
+    "Spread",
+    "SpreadRow",
+    "SpreadToy",
+    "Toy",
+    "TrainedToy",
+    "analyse",
+    "cnce",
+    "experiment",
+    "i_nce",
+    "learned",
+    "nce",
+    "nce_of_pairs",
+    "percentiles",
+    "random_learned",
+]

@@ -1,0 +1,135 @@
+"""Analyse runs, and keep the table and the picture."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.storage.figures import needs_matplotlib
+from vantage.storage.files import write_result
+from vantage.storage.provenance import versions
+from vantage.storage.tables import Row
+from vantage.studies.analyse.learned import Learned, learned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Analysed", "Analysis", "Findings", "Toy", "analyse", "experiment"]
+
+
+@runtime_checkable
+class Findings(Protocol):
+    """What an analysis found."""
+
+    def lines(self) -> list[str]:
+        """The table for people."""
+        ...
+
+    def table(self) -> list[Row]:
+        """Rows of plain values, all with the same columns."""
+        ...
+
+    def figure(self) -> "Figure":
+        """The picture."""
+        ...
+
+
+@runtime_checkable
+class Analysis(Protocol):
+    """A frozen way to look at trained runs. Its fields are all of its settings."""
+
+    name: ClassVar[str]
+
+    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> Findings:
+        """Look at the runs, and at the images through them."""
+        ...
+
+
+@runtime_checkable
+class Toy(Protocol):
+    """A frozen experiment whose truth is known; it needs neither runs nor images."""
+
+    name: ClassVar[str]
+
+    def __call__(self) -> Findings:
+        """Make the experiment."""
+        ...
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What was found, and where it is kept."""
+
+    findings: Findings
+    """Table and picture."""
+
+    table_file: Path
+    """The table as JSON, with all settings."""
+
+    picture_file: Path
+    """The picture as PNG."""
+
+
+def analyse(
+    analysis: Analysis,
+    run_folders: Sequence[Path],
+    source: Source,
+    *,
+    allow: tuple[str, ...] = (),
+    work: Work | None = None,
+    out: Path | None = None,
+) -> Analysed:
+    """Look at the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
+    in the first run's. The same analysis asked for again replaces its files.
+
+    Raises `UserError` where no run is named, a run has no usable checkpoint or nothing to look at, where the files
+    cannot be written, or where matplotlib is missing; `UnreadableImage` for an image that cannot be decoded.
+    """
+    if not run_folders:
+        raise UserError("an analysis needs at least one run: name its folder")
+    needs_matplotlib()
+    runs = _named_apart([learned(Path(folder), allow) for folder in run_folders])
+    found = analysis(runs, source, work or Work())
+    told = {
+        "analysis": analysis.name,
+        "settings": asdict(analysis),  # pyright: ignore[reportArgumentType]
+        "runs": [{"name": one.name, "folder": str(one.folder), "step": one.step} for one in runs],
+        "images": source.fingerprint(),
+        "versions": versions(),
+        "rows": found.table(),
+    }
+    return _kept(found, told, out or Path(run_folders[0]) / "analyses")
+
+
+def experiment(toy: Toy, out: Path) -> Analysed:
+    """Make an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
+
+    Raises `UserError` where the files cannot be written, or where matplotlib is missing.
+    """
+    needs_matplotlib()
+    found = toy()
+    settings = asdict(toy)  # pyright: ignore[reportArgumentType]
+    return _kept(
+        found, {"analysis": toy.name, "settings": settings, "versions": versions(), "rows": found.table()}, out
+    )
+
+
+def _named_apart(runs: list[Learned]) -> list[Learned]:
+    """Runs whose folders have one name are told apart by the folders above."""
+    count = Counter(one.name for one in runs)
+    return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
+
+
+def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analysed:
+    table_file, picture_file = folder / f"{told['analysis']}.json", folder / f"{told['analysis']}.png"
+    picture = BytesIO()
+    found.figure().savefig(picture, format="png")
+    write_result(table_file, json.dumps(told, indent=1, allow_nan=False), "the table")
+    write_result(picture_file, picture.getvalue(), "the picture")
+    return Analysed(found, table_file, picture_file)

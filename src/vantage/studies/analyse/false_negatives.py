@@ -1,0 +1,251 @@
+"""How many of the negatives that a rule chooses are of the query's class.
+
+b: queries   m: images   n: keys scored
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.data.sources.source import Source, labels_of
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.memory.kmeans import kmeans
+from vantage.negatives import (
+    Ball,
+    Count,
+    Distinct,
+    Easiest,
+    Hardest,
+    OtherClusters,
+    OwnCluster,
+    Ring,
+    Rule,
+    Sample,
+    Share,
+)
+from vantage.records import Keys
+from vantage.schedules import Constant
+from vantage.storage.figures import colour, panels, titled
+from vantage.storage.tables import Row, aligned
+from vantage.studies.analyse.asking import queries, tiles
+from vantage.studies.analyse.encoding import chosen
+from vantage.studies.analyse.learned import Learned, random_learned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Chosen", "FalseNegatives", "FalseNegativesFound", "shares"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What one rule, or one row of rules, chose with one encoder."""
+
+    encoder: str
+    """The encoder."""
+
+    rule: str
+    """The rules in words."""
+
+    negatives: float
+    """Negatives of a query, on average."""
+
+    same: Float[Tensor, "b"]
+    """Share of each query's negatives that are of its class, 0 to 1; nan where it has no negative."""
+
+    @property
+    def mean(self) -> float | None:
+        """Per cent of the negatives that are of the query's class, over the queries that have any."""
+        known = self.same[~self.same.isnan()]
+        return 100 * float(known.double().mean()) if len(known) else None
+
+    @property
+    def error(self) -> float | None:
+        """Its standard error over the queries, in per cent; none for one query."""
+        known = self.same[~self.same.isnan()]
+        return round(100 * float(known.double().std()) / len(known) ** 0.5, 12) if len(known) > 1 else None
+
+    def row(self) -> Row:
+        """The numbers of the table."""
+        told = {"encoder": self.encoder, "rule": self.rule, "queries": int((~self.same.isnan()).sum())}
+        return {**told, "negatives": self.negatives, "false_%": self.mean, "error_%": self.error}
+
+
+@dataclass(frozen=True)
+class FalseNegatives:
+    """Share of negatives that are of the query's class, which no training sees, by the rule that chose them.
+
+    Queries are augmented images, keys one augmentation of every image, both as the run makes the views of the branch,
+    through the encoder and its head. The rules: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share; InterCLR's
+    random, semi-hard, hard and semi-easy draws from other clusters (Xie et al., arXiv 2008.11702, §3.2), and
+    `OwnCluster` (Cave); and each branch's own rules, as they are now, on the same keys in place of its memory. Rules
+    rank and draw as in training, where the own row may take part; keys of the query's own image are not counted.
+    Clusters are the run's own where it keeps some, and then the images must be those that it was trained on; else
+    k-means of the keys.
+    """
+
+    name: ClassVar[str] = "false-negatives"
+
+    images: int = 1_024
+    """Images that ask, drawn without replacement; all where there are fewer."""
+
+    share: float = 0.1
+    """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, 0 to 1; of Ring, also of its inner
+    cut."""
+
+    drawn: int = 256
+    """Keys that rules with a draw choose for each query; fewer where fewer are left."""
+
+    clusters: int = 0
+    """Clusters of k-means where a run keeps none; 0: one for 128 keys, two at least."""
+
+    random_encoder: bool = True
+    """Whether a random encoder of the first run's architecture is looked at as well."""
+
+    seed: int = 0
+    """Which images and augmentations are drawn, and where k-means starts, follows from it."""
+
+    def __post_init__(self) -> None:
+        for field, least in (("images", 1), ("drawn", 1), ("clusters", 0)):
+            if getattr(self, field) < least:
+                raise UserError(f"{field} is {getattr(self, field)}: give at least {least}")
+        if not 0 < self.share <= 1:
+            raise UserError(f"share is {self.share}: give one above 0, at most 1")
+
+    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "FalseNegativesFound":
+        """The shares of each run. Raises `UserError` where no image has a class, else as `augmented`."""
+        true = labels_of(source)
+        known = (true >= 0).nonzero().squeeze(1)
+        if not len(known):
+            raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
+        image = known[chosen(len(known), self.images, self.seed)]
+        found: list[Chosen] = []
+        for one in (*runs, *([random_learned(runs[0], self.seed)] if self.random_encoder else ())):
+            asked: dict[tuple[int, int], tuple[Keys, Keys]] = {}
+            for number, branch in enumerate(one.branches):
+                views = (branch.query, branch.pool[0])
+                if views not in asked:
+                    asked[views] = self._asked(one, source, image, views, work)
+                query, keys = asked[views]
+                if number == 0:
+                    keys = replace(keys, cluster=self._clusters(one, source, keys.vector))
+                    found += [_chosen(one, name, query, keys, rules, true) for name, rules in self.rules()]
+                if one.folder is not None:  # the rules of a run, not of a baseline
+                    keys = replace(keys, cluster=_kept_clusters(one, source, number))
+                    found.append(_chosen(one, _own(one, number), query, keys, branch.negatives, true))
+        return FalseNegativesFound(tuple(found))
+
+    def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
+        """The rules that every encoder is asked, by what they are called."""
+        share, others = Constant(self.share), OtherClusters()
+        few = Distinct(self.drawn)
+        return [
+            ("all", ()),
+            (f"sample of {self.drawn:,}", (Sample(self.drawn),)),
+            (f"ring {self.share:g}", (Ring(share, share),)),
+            (f"ball (hardest) {self.share:g}", (Ball(share),)),
+            ("own cluster", (OwnCluster(),)),
+            ("other clusters", (others,)),
+            ("others, random", (others, Sample(self.drawn))),
+            (f"others, semi-hard {self.share:g}", (others, Hardest(Share(share)), few)),
+            (f"others, hardest {self.drawn:,}", (others, Hardest(Count(self.drawn)))),
+            (f"others, semi-easy {self.share:g}", (others, Easiest(Share(share)), few)),
+        ]
+
+    def _asked(
+        self, one: Learned, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
+    ) -> tuple[Keys, Keys]:
+        """Queries of one view, and as keys a draw of the other for every image: row i is image i."""
+        query = queries(one, source, image, views[0], self.seed, work)
+        every = torch.arange(len(source))
+        return query, queries(one, source, every, views[1], draws.mix(self.seed, 1), work)
+
+    def _clusters(self, one: Learned, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
+        """The clusters of the run's first memory that has some, else of k-means."""
+        kept = [_kept_clusters(one, source, number) for number in range(len(one.branches))]
+        if found := [label for label in kept if label is not None]:
+            return found[0]
+        clusters = min(self.clusters or max(2, len(vector) // 128), len(vector))
+        return kmeans(vector, clusters, self.seed, 20)[0][:, None]
+
+
+def shares(
+    query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"], step: int
+) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
+    """How many negatives the rules choose for each query, those of its own image and those without a class left out,
+    and the share of them that is of its class, nan where there is none. Row i of the pool is image i, `true` its
+    class."""
+    count, share = [], []
+    for some, scores in tiles(query, pool, rules, step):
+        kind = scores.of(true)
+        counts = scores.keep & (scores.of(pool.image) != some.image[:, None]) & (kind >= 0)
+        same = counts & (kind == true[some.image][:, None])
+        count.append(counts.sum(1).double())
+        share.append(same.sum(1).double() / count[-1])
+    return torch.cat(count), torch.cat(share)
+
+
+def _chosen(
+    one: Learned, name: str, query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"]
+) -> Chosen:
+    count, share = shares(query, pool, rules, true.to(query.vector.device), one.step)
+    return Chosen(one.name, name, float(count.mean()), share.cpu())
+
+
+def _kept_clusters(one: Learned, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
+    """The clusters that a branch's memory keeps of these images."""
+    pool = one.pool(branch)
+    if one.folder is None or pool.cluster is None:
+        return None
+    one.check_images(source)
+    return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
+
+
+def _own(one: Learned, number: int) -> str:
+    which = "" if len(one.branches) == 1 else f" {number}"
+    parts = [type(rule).__name__ for rule in one.branches[number].negatives]
+    return f"the run's{which}: {', '.join(parts) or 'all'}"
+
+
+@dataclass(frozen=True)
+class FalseNegativesFound:
+    """What every rule chose, for each encoder."""
+
+    chosen: tuple[Chosen, ...]
+    """Encoder by encoder, rule by rule."""
+
+    def table(self) -> list[Row]:
+        """A row for each encoder and rule."""
+        return [one.row() for one in self.chosen]
+
+    def lines(self) -> list[str]:
+        """The table for people, and what its columns mean."""
+        note = "false %: negatives of the query's class, mean over the queries; error %: its standard error over them"
+        return [*aligned(self.table()), note, "keys of the query's own image take part in ranks, but are not counted"]
+
+    def figure(self) -> "Figure":
+        """A panel for each encoder: a bar for each rule, and a line where all keys are."""
+        encoders = list(dict.fromkeys(one.encoder for one in self.chosen))
+        figure, axes = panels(len(encoders), 1, width=7.0, height=0.8 + 0.24 * len(self.chosen) / len(encoders))
+        figure.suptitle("False negatives by rule (± standard error over queries; dashed: of all keys)", fontsize=9)
+        limit = max((one.mean or 0.0) + (one.error or 0.0) for one in self.chosen) or 1.0
+        for number, (encoder, panel) in enumerate(zip(encoders, axes[:, 0], strict=True)):
+            rows = [one for one in self.chosen if one.encoder == encoder]
+            share, error = [one.mean or 0.0 for one in rows], [one.error or 0.0 for one in rows]
+            panel.barh(range(len(rows)), share, xerr=error, color=colour(number), error_kw={"linewidth": 1})
+            panel.axvline(share[0], color="black", linestyle="--", linewidth=1)
+            for place, one in enumerate(rows):
+                text = "none" if one.mean is None else f"{one.mean:.1f}"
+                panel.text(limit * 1.1, place, text, va="center", ha="right", fontsize=8)
+            panel.set_yticks(range(len(rows)), [one.rule for one in rows], fontsize=8)
+            panel.invert_yaxis()
+            panel.set_xlim(0, limit * 1.12)
+            panel.grid(False, axis="y")
+            titled(panel, encoder, "negatives of the query's class (%)", "")
+        return figure

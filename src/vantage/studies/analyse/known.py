@@ -1,0 +1,88 @@
+"""Estimates beside the information they estimate, where that is known: table and picture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from vantage.storage.figures import colour, panels
+from vantage.storage.tables import Row, aligned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Known"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Estimates of one kind by percentile, over repetitions."""
+
+    name: str
+    """What the estimates are of."""
+
+    mean: tuple[float, ...]
+    """Nats, for each percentile."""
+
+    deviation: tuple[float, ...]
+    """Standard deviation over the repetitions; 0 for a single one."""
+
+    @classmethod
+    def of(cls, name: str, found: Sequence[Sequence[float]]) -> "Curve":
+        """Of the estimates of each repetition, in the order of the percentiles."""
+        columns = list(zip(*found, strict=True))
+        mean = tuple(fmean(column) for column in columns)
+        return cls(name, mean, tuple(stdev(column) if len(column) > 1 else 0.0 for column in columns))
+
+
+@dataclass(frozen=True)
+class Known:
+    """Estimates of an information that is known, by the percentile w_ℓ of the negatives."""
+
+    title: str
+    """What was estimated how."""
+
+    information: float
+    """What it truly is, in nats."""
+
+    lower: tuple[float, ...]
+    """Percentiles w_ℓ; 0 is NCE."""
+
+    curves: tuple[Curve, ...]
+    """Estimates."""
+
+    def table(self) -> list[Row]:
+        """A row for each percentile: mean and deviation of each curve."""
+        rows = []
+        for at, lower in enumerate(self.lower):
+            row: dict[str, str | int | float | None] = {"w_l": lower}
+            for curve in self.curves:
+                row[curve.name] = curve.mean[at]
+                row[f"{curve.name} ±"] = curve.deviation[at]
+            rows.append(row)
+        return rows
+
+    def lines(self) -> list[str]:
+        """The table for people, in nats."""
+        rows: list[Row] = []
+        for at, lower in enumerate(self.lower):
+            cells = {curve.name: f"{curve.mean[at]:+.5f} ± {curve.deviation[at]:.5f}" for curve in self.curves}
+            rows.append({"w_l": f"{lower:g}" if lower else "0 (NCE)", **cells})
+        return [f"{self.title}, in nats (exact: {self.information:.6f})", *aligned(rows)]
+
+    def figure(self) -> "Figure":
+        """Estimates by percentile, and the exact value as a line."""
+        figure, axes = panels(1, 1)
+        panel = axes[0, 0]
+        panel.axhline(self.information, color="black", linewidth=1, linestyle="--", label="exact")
+        for number, curve in enumerate(self.curves):
+            panel.errorbar(
+                self.lower, curve.mean, curve.deviation, color=colour(number), marker="o", markersize=4, capsize=3,
+                linewidth=1.4, label=curve.name,
+            )  # fmt: skip
+        panel.set_xlim(-3, 100)
+        panel.set_title(self.title, fontsize=9)
+        panel.set_xlabel("percentile $w_\\ell$ above which negatives lie (0 is NCE)", fontsize=8)
+        panel.set_ylabel("estimate (nats)", fontsize=8)
+        panel.legend(fontsize=7, frameon=False)
+        return figure

@@ -1,0 +1,183 @@
+"""What a run's clusters say of the classes: purity and mutual information of its labels, their sizes, and how many
+change.
+
+n: images   j: images that have a class   k: clusters in use
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from jaxtyping import Int
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from torch import Tensor
+
+from vantage import draws
+from vantage.data.sources.source import Source, labels_of
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.storage.figures import colour, panels, titled
+from vantage.storage.tables import Row, aligned
+from vantage.studies.analyse.learned import Learned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Labels", "LabelsFound", "Labelling", "churn", "mutual_information", "purity"]
+
+
+def purity(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
+    """Share of images that are of the most frequent class of their cluster, 0 to 1; 1 where each is a cluster."""
+    pair, times = torch.stack([label, true]).unique(dim=1, return_counts=True)
+    largest = torch.zeros(int(label.max()) + 1, dtype=torch.int64).scatter_reduce_(0, pair[0], times, "amax")
+    return int(largest.sum()) / len(label)
+
+
+def mutual_information(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
+    """Mutual information of cluster and class over the mean of their entropies, 0 to 1."""
+    return float(normalized_mutual_info_score(true.numpy(), label.numpy()))
+
+
+def churn(before: Int[Tensor, "n"], after: Int[Tensor, "n"]) -> float:
+    """1 − the adjusted Rand index of two clusterings of the same images: 0 where the same images are together, about 1
+    where the two have nothing to do with each other. Names of clusters do not matter."""
+    return 1.0 - float(adjusted_rand_score(before.numpy(), after.numpy()))
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """One clustering of one run's memory."""
+
+    name: str
+    """The run; where it has several clusterings, with their branch and number."""
+
+    label: Int[Tensor, "n"]
+    """Label of each image, at the newest checkpoint."""
+
+    true: Int[Tensor, "n"]
+    """Class of each image; −1 where it has none."""
+
+    shuffled: Int[Tensor, "j"]
+    """The labels of the images that have a class, dealt to these images by chance: same sizes, no knowledge."""
+
+    before: Int[Tensor, "n"] | None
+    """Label of each image at the checkpoint before; none where there is none."""
+
+    steps: int
+    """Optimizer steps between the two checkpoints; 0 where there is one."""
+
+    def row(self) -> Row:
+        """The numbers of the table."""
+        known = self.true >= 0
+        label, true, size = self.label[known], self.true[known], self.sizes()
+        return {
+            "labels": self.name,
+            "images": len(self.label),
+            "clusters": len(size),
+            "smallest": int(size[-1]),
+            "median": int(size.median()),
+            "largest": int(size[0]),
+            "purity": purity(label, true),
+            "purity_by_chance": purity(self.shuffled, true),
+            "information": mutual_information(label, true),
+            "information_by_chance": mutual_information(self.shuffled, true),
+            "churn": None if self.before is None else churn(self.before, self.label),
+            "churn_steps": self.steps or None,
+        }
+
+    def sizes(self) -> Int[Tensor, "k"]:
+        """Images of each cluster in use, the largest first."""
+        return self.label.unique(return_counts=True)[1].sort(descending=True).values
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A run's pseudo-labels against the classes, which no training sees (InterCLR, Xie et al., arXiv 2008.11702).
+
+    Of every memory with clusters (`ClusteredBank`, `ReclusteredBank`): how many clusters are in use and how large they
+    are; purity and normalised mutual information with the classes, each beside what the same labels dealt to the
+    images by chance reach, since both grow with the number of clusters; and churn, 1 − the adjusted Rand index of the
+    two checkpoints that a run keeps. The images must be those that the run was trained on.
+    """
+
+    name: ClassVar[str] = "labels"
+
+    seed: int = 0
+    """How labels are dealt by chance follows from it."""
+
+    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "LabelsFound":
+        """The labels of each run. Raises `UserError` where a run keeps no clusters or was trained on other images, or
+        where no image has a class."""
+        true = labels_of(source)
+        if not bool((true >= 0).any()):
+            raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
+        generator = torch.Generator().manual_seed(draws.mix(self.seed, 0x1ABE))
+        found: list[Labelling] = []
+        for one in runs:
+            now, before = _clusterings(one), one.before()
+            if not now:
+                raise UserError(f"{one.name} keeps no clusters: its branches have no ClusteredBank or ReclusteredBank")
+            one.check_images(source)
+            then, steps = (_clusterings(before), one.step - before.step) if before else ({}, 0)
+            for place, label in now.items():
+                name = one.name if len(now) == 1 else f"{one.name} {place}"
+                known = label[true >= 0]
+                shuffled = known[torch.randperm(len(known), generator=generator)]
+                found.append(Labelling(name, label, true, shuffled, then.get(place), steps))
+        return LabelsFound(tuple(found))
+
+
+def _clusterings(one: Learned) -> dict[str, Int[Tensor, "n"]]:
+    """Labels by branch and number of the clustering, in the order of the images."""
+    found = {}
+    for branch in sorted(set(one.learner.owners)):
+        pool = one.pool(branch)
+        for number, label in enumerate(pool.cluster.T if pool.cluster is not None else ()):
+            found[f"{branch}.{number}"] = torch.empty_like(label).scatter_(0, pool.image, label).cpu()
+    return found
+
+
+@dataclass(frozen=True)
+class LabelsFound:
+    """The clusterings of all runs."""
+
+    labellings: tuple[Labelling, ...]
+    """One for each run, memory and clustering."""
+
+    def table(self) -> list[Row]:
+        """A row for each clustering."""
+        return [one.row() for one in self.labellings]
+
+    def lines(self) -> list[str]:
+        """The table for people, and what its columns mean."""
+        return [
+            *aligned(self.table()),
+            "purity: share of images of the most frequent class of their cluster; information: mutual information with "
+            "the class over the mean entropy; by chance: the same labels dealt to images by chance",
+            "churn: 1 − adjusted Rand index of the labels of two checkpoints, so many steps apart",
+        ]
+
+    def figure(self) -> "Figure":
+        """Purity, information and churn as bars with marks for chance; the sizes of the clusters."""
+        rows, count = self.table(), len(self.labellings)
+        figure, axes = panels(1, 2)
+        bars, sizes = axes[0]
+        width = 0.8 / count
+        for number, (row, one) in enumerate(zip(rows, self.labellings, strict=True)):
+            place = [n + (number - (count - 1) / 2) * width for n in range(3)]
+            height = [row["purity"], row["information"], row["churn"] or 0.0]
+            bars.bar(place, height, width * 0.92, color=colour(number), label=one.name)
+            for x, chance in zip(place, ("purity_by_chance", "information_by_chance"), strict=False):
+                bars.plot([x - width * 0.46, x + width * 0.46], [row[chance]] * 2, color="black", linewidth=1.5)
+            if row["churn"] is None:
+                bars.text(place[2], 0.01, "one checkpoint", rotation=90, fontsize=7, ha="center", va="bottom")
+            size = one.sizes().tolist()
+            sizes.step(range(1, len(size) + 1), size, where="mid", color=colour(number), label=one.name)
+        bars.set_xticks(range(3), ["purity", "mutual information\n(normalised)", "churn"], fontsize=9)
+        bars.set_ylim(0, 1.02)
+        sizes.set_ylim(0)
+        titled(bars, "Clusters and classes (black: by chance)", "", "0 to 1")
+        titled(sizes, "Sizes of the clusters", "cluster, the largest first", "images")
+        sizes.legend(fontsize=8)
+        return figure

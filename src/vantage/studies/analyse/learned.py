@@ -1,0 +1,144 @@
+"""What a run has learned, as a checkpoint holds it: whole networks, with heads and slow copies, and the stores."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from vantage.branch import Branch
+from vantage.composition.fitting import everywhere
+from vantage.data.sources.source import Source
+from vantage.errors import UserError
+from vantage.learner import Learner
+from vantage.records import Keys
+from vantage.schedules import Adaptive, Constant
+from vantage.storage.provenance import read_metrics, read_provenance
+from vantage.training import checkpoint, settings
+from vantage.training.run import Run
+
+__all__ = ["Learned", "learned", "random_learned"]
+
+_LEARNER = "learner."
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A run's learner in evaluation mode, without gradients, and where it comes from."""
+
+    name: str
+    """What it is called in tables and pictures: the run's folder, or "random encoder"."""
+
+    run: Run
+    """Its settings."""
+
+    learner: Learner
+    """Networks, stores and estimators, on the CPU at first; an analysis moves them to its device, in place."""
+
+    images: int
+    """How many images it was trained on."""
+
+    step: int
+    """Optimizer steps made."""
+
+    folder: Path | None = None
+    """Folder of the run; none for a random encoder."""
+
+    checkpoint: Path | None = None
+    """Where its tensors were read; none for a random encoder."""
+
+    fingerprint: str = ""
+    """Fingerprint of the images it began on; empty where the folder does not tell it."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimizer steps of an epoch, incomplete batches left out."""
+        return max(1, self.images // self.run.batch)
+
+    @property
+    def epochs(self) -> float:
+        """Epochs trained so far."""
+        return self.step / self.steps_per_epoch
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """The contrasts, adaptive numbers as they are now."""
+        return self._with(self.learner.reached())
+
+    def branches_after(self, epoch: int) -> tuple[Branch, ...] | None:
+        """The contrasts, adaptive numbers as they were after so many epochs; none where only the future can tell."""
+        if epoch == 0 or not self.learner.adaptive:
+            return self.run.branches
+        rows = read_metrics(self.folder) if self.folder else []
+        names = [f"adapted.{number}" for number in range(len(self.learner.adaptive))]
+        held = [row for row in rows if row.get("epoch") == epoch and all(name in row for name in names)]
+        return self._with([float(held[-1][name]) for name in names]) if held else None
+
+    def pool(self, branch: int) -> Keys:
+        """What the store that a branch reads remembers: nothing, where it compares within a batch."""
+        device = next(self.learner.parameters()).device
+        none = torch.zeros(0, self.learner.networks.width, device=device)
+        return self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
+
+    def before(self) -> "Learned | None":
+        """What the checkpoint before this one holds, if that is still kept."""
+        older = [path for path in checkpoint.complete(self.folder) if path != self.checkpoint] if self.folder else []
+        if not older or self.checkpoint is None or older[0] > self.checkpoint:
+            return None
+        learner, step = _filled(self.run, self.images, older[0])
+        return replace(self, learner=learner, step=step, checkpoint=older[0])
+
+    def check_images(self, source: Source) -> None:
+        """Raises `UserError` unless these are the images that the run was trained on, which its stores count."""
+        found, asked = source.fingerprint(), self.fingerprint
+        if len(source) != self.images or (asked and found != asked):
+            raise UserError(
+                f"{self.name} was trained on {self.images:,} images (fingerprint {asked[:8] or 'unknown'}), but these "
+                f"are {len(source):,} ({found[:8]}): name the images it was trained on, which its memory counts"
+            )
+
+    def _with(self, reached: list[float]) -> tuple[Branch, ...]:
+        value = dict(zip(self.learner.adaptive, reached, strict=True))
+        return everywhere(self.run.branches, lambda p: Constant(value[p]) if isinstance(p, Adaptive) else p)
+
+
+def learned(run_folder: Path, allow: tuple[str, ...] = ()) -> Learned:
+    """What a run's newest checkpoint holds. Nothing in the folder is executed.
+
+    `allow` names modules of your own whose parts the run uses. Raises `UserError` where there is no checkpoint, where
+    it is damaged or altered, or where it does not fit the settings.
+    """
+    run = settings.read(run_folder, allow)
+    newest = checkpoint.latest(run_folder)
+    if newest is None:
+        raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")
+    told = read_provenance(run_folder)
+    data = told[0]["data"] if told else {"images": _counted(newest, run), "fingerprint": ""}
+    images = int(data["images"])
+    name, (learner, step) = Path(run_folder).absolute().name, _filled(run, images, newest)
+    return Learned(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
+
+
+def random_learned(like: Learned, seed: int = 0) -> Learned:
+    """The baseline of the same architecture, freshly initialised from `seed`: what training added is the difference."""
+    return Learned("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
+
+
+def _filled(run: Run, images: int, found: Path) -> tuple[Learner, int]:
+    """What a checkpoint holds, and its step."""
+    tensors, facts = checkpoint.load(found)
+    learner = _fresh(run, images, run.seed)
+    state = {name.removeprefix(_LEARNER): held for name, held in tensors.items() if name.startswith(_LEARNER)}
+    checkpoint.fill(learner, state, found)
+    return learner, int(facts["step"])
+
+
+def _counted(found: Path, run: Run) -> int:
+    """How many images a run had whose folder does not tell it: a bank has a row for each."""
+    rows = [len(held) for name, held in checkpoint.load(found)[0].items() if name.endswith(".image")]
+    return max(rows, default=run.batch)
+
+
+def _fresh(run: Run, images: int, seed: int) -> Learner:
+    with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
+        torch.manual_seed(seed)
+        return Learner(run.encoders, run.branches, images, run.seed).eval().requires_grad_(False)

@@ -1,0 +1,165 @@
+"""How alike the augmentations of one image are: JCL's histograms of similarities and variances.
+
+n: images   g: images of a part   a: augmentations of each   d: width of the vectors
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.storage.figures import colour, panels, titled
+from vantage.storage.tables import Row, aligned
+from vantage.studies.analyse.encoding import augmented, chosen
+from vantage.studies.analyse.learned import Learned, random_learned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Similarities", "Similarity", "WithinImages", "within_image"]
+
+_CUT = 4  # a histogram so many times as high as the next is cut off, or the others could not be seen
+
+
+@dataclass(frozen=True)
+class WithinImages:
+    """What the augmentations of each image are to each other, for one encoder."""
+
+    name: str
+    """The encoder."""
+
+    similarity: Float[Tensor, "n"]
+    """Mean cosine of all a × a ordered pairs of an image's vectors, the a self pairs among them."""
+
+    variance: Float[Tensor, "n"]
+    """Mean over the dimensions of the population variance of an image's vectors."""
+
+
+def within_image(vector: Float[Tensor, "g a d"]) -> tuple[Float[Tensor, "g"], Float[Tensor, "g"]]:
+    """Similarity and variance of each image, from unit vectors of its augmentations.
+
+    The similarity is ‖μ‖² of their mean μ. For vectors of unit length the variance is then (1 − ‖μ‖²)/d: the two
+    histograms tell one thing. Computed apart, in float64.
+    """
+    vector = vector.double()
+    return vector.mean(1).square().sum(1), vector.var(1, correction=0).mean(1)
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """JCL's histograms (Cai et al., arXiv 2009.14776, Fig. 3 and supplement §5): for every image, the mean cosine of
+    all pairs of its augmentations, and the mean of the diagonal of their covariance.
+
+    Augmentations are the run's own, vectors those behind the head, of unit length. The mean is over all 32 × 32 pairs
+    as in the paper, so the self pairs lift it by (1 − s)/32 over the mean s of distinct pairs. The covariance divides
+    by the number of augmentations, which the paper does not say. The paper takes 32,768 images of ImageNet-100.
+    """
+
+    name: ClassVar[str] = "similarity"
+
+    images: int = 32_768
+    """Images looked at, drawn without replacement; all where there are fewer."""
+
+    augmentations: int = 32
+    """Augmentations of each image."""
+
+    view: int = 0
+    """Number of the run's view whose augmentations they are."""
+
+    bins: int = 50
+    """Bars of a histogram."""
+
+    random_encoder: bool = True
+    """Whether a random encoder of the first run's architecture is looked at as well."""
+
+    seed: int = 0
+    """Which images and augmentations are drawn follows from it."""
+
+    def __post_init__(self) -> None:
+        for field, least in (("images", 1), ("augmentations", 2), ("view", 0), ("bins", 2)):
+            if getattr(self, field) < least:
+                raise UserError(f"{field} is {getattr(self, field)}: give at least {least}")
+
+    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "Similarities":
+        """Both numbers of every image, for each run. Raises as `augmented`."""
+        looked = [*runs, random_learned(runs[0], self.seed)] if self.random_encoder else runs
+        image = chosen(len(source), self.images, self.seed)
+        found = []
+        for one in looked:
+            parts = augmented(one, source, image, self.view, self.augmentations, self.seed, work)
+            similarity, variance = zip(*(within_image(part) for part in parts), strict=True)
+            found.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
+        return Similarities(tuple(found), self.augmentations, self.bins)
+
+
+@dataclass(frozen=True)
+class Similarities:
+    """Similarities and variances of each encoder's images, to be compared."""
+
+    encoders: tuple[WithinImages, ...]
+    """One for each run, and perhaps the random encoder's."""
+
+    augmentations: int
+    """Augmentations of each image."""
+
+    bins: int = 50
+    """Bars of a histogram."""
+
+    def table(self) -> list[Row]:
+        """A row for each encoder and quantity: mean, standard deviation and percentiles over the images."""
+        return [
+            {"encoder": one.name, "quantity": quantity, "images": len(value), **_summary(value)}
+            for quantity in ("similarity", "variance")
+            for one in self.encoders
+            for value in (getattr(one, quantity),)
+        ]
+
+    def lines(self) -> list[str]:
+        """The table for people, and what was averaged."""
+        pairs = f"{self.augmentations} × {self.augmentations}"
+        return [
+            *aligned(self.table()),
+            f"similarity: mean cosine of all {pairs} pairs of an image's augmentations, self pairs among them",
+            "variance: mean over the dimensions of the variance of an image's vectors",
+        ]
+
+    def figure(self) -> "Figure":
+        """Both histograms, all encoders in each."""
+        figure, axes = panels(1, 2)
+        pairs, share = (
+            f"{self.augmentations} × {self.augmentations}",
+            f"of {len(self.encoders[0].similarity):,} images (%)",
+        )
+        for panel, quantity in zip(axes[0], ("similarity", "variance"), strict=True):
+            self._draw(panel, [getattr(one, quantity) for one in self.encoders])
+        axes[0, 1].ticklabel_format(axis="x", style="sci", scilimits=(-2, 2), useMathText=True)
+        titled(axes[0, 0], "Similarity within an image", f"mean cosine of {pairs} pairs", f"share {share}")
+        titled(axes[0, 1], "Variance within an image", "mean variance of a dimension", f"share {share}")
+        for panel in axes[0]:
+            panel.legend(fontsize=7, title="dashed: mean", title_fontsize=7)
+        return figure
+
+    def _draw(self, panel: Any, values: list[Float[Tensor, "n"]]) -> None:
+        low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+        edges = torch.linspace(low, max(high, low + 1e-9), self.bins + 1, dtype=torch.float64)
+        bars = [100 * torch.histogram(value, edges).hist / len(value) for value in values]
+        peaks = sorted(float(bar.max()) for bar in bars)
+        limit = peaks[-1] if len(peaks) == 1 or peaks[-1] < _CUT * peaks[-2] else 1.3 * peaks[-2]
+        for number, (one, value, bar) in enumerate(zip(self.encoders, values, bars, strict=True)):
+            label = one.name if float(bar.max()) <= limit else f"{one.name} (cut off, up to {float(bar.max()):.0f} %)"
+            panel.stairs(bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=colour(number), label=label)
+            panel.axvline(float(value.mean()), color=colour(number), linewidth=1.2, linestyle="--")
+        panel.set_ylim(0, 1.05 * limit)
+
+
+def _summary(value: Float[Tensor, "n"]) -> dict[str, float]:
+    at = torch.tensor([0.05, 0.5, 0.95], dtype=value.dtype)
+    low, middle, high = value.quantile(at).tolist()
+    mean, deviation = float(value.mean()), float(value.std(correction=0))
+    return {"mean": mean, "deviation": deviation, "5%": low, "median": middle, "95%": high}

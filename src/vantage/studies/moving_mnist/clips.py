@@ -1,0 +1,167 @@
+"""Colorful Moving MNIST: clips of a digit that moves over a photograph, and second views that share some of it.
+
+InfoMin (Tian et al., arXiv 2005.10243, section 4.1, appendix B.4) describes the set; it was never published. Here every
+number that a clip is drawn from is a function of (seed, epoch, number of its digit).
+
+b: clips   t: frames   s: side of the canvas in pixels   d: side of a digit
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from vantage import draws
+from vantage.errors import UserError
+from vantage.studies.moving_mnist.factors import Factors, SameDigit, SameImage, joined, number_below
+from vantage.studies.moving_mnist.motion import places
+from vantage.studies.moving_mnist.shared import Shared
+from vantage.studies.moving_mnist.stock import Stock
+
+__all__ = ["Clips", "Pairs", "Scene", "composed", "normalised"]
+
+_NUMBERS = 13  # random numbers of a clip and its second view
+_CLIP = 0xC11B  # what a seed is for
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The rules of the game. What the paper leaves open is marked "our choice"."""
+
+    canvas: int = 64
+    """Width and height of a frame, in pixels."""
+
+    speed: float = 6.4
+    """Pixels from one frame to the next: a tenth of the canvas."""
+
+    seen: int = 10
+    """Frames of the first view, from the clip's first on."""
+
+    last: int = 20
+    """Frame, counted from 1, whose factors the second view shares."""
+
+    same_digit: SameDigit = SameImage()
+    """What a shared digit is: the same picture (our choice), or another of its class."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seen <= self.last or self.speed < 0 or self.canvas < 1:
+            raise UserError(
+                f"{self} cannot be shown: the frames seen must be at least 1 and come no later than the last, speed"
+                " not negative and the canvas not empty"
+            )
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """First and second views, and what they are made of."""
+
+    first: UInt8[Tensor, "b t 3 s s"]
+    """The frames seen: one background, one digit, moving."""
+
+    second: UInt8[Tensor, "b 3 s s"]
+    """One image."""
+
+    clip: Factors
+    """The factors of the clip's last frame (`Scene.last`), which the second view shares or not."""
+
+    other: Factors
+    """The factors of the second view."""
+
+
+class Clips:
+    """One clip for each digit of a stock, drawn anew in every epoch."""
+
+    def __init__(self, digits: Stock, backgrounds: Stock, scene: Scene = Scene(), seed: int = 0) -> None:  # noqa: B008
+        """Both stocks lie where frames are to be made. Raises `UserError` where they do not fit the canvas."""
+        digit, room = digits.pixels.shape[-1], backgrounds.pixels.shape[-1] - scene.canvas
+        if digits.pixels.shape[1] != 1 or backgrounds.pixels.shape[1] != 3:
+            raise UserError("digits have one channel and backgrounds three: make them by digits_of and backgrounds_of")
+        if digit > scene.canvas or room < 0:
+            raise UserError(
+                f"a canvas of {scene.canvas} pixels cannot hold digits of {digit}, or be cropped from backgrounds of"
+                f" {backgrounds.pixels.shape[-1]}: choose another canvas, or other sides"
+            )
+        self.digits, self.backgrounds, self.scene, self.seed = digits, backgrounds, scene, seed
+        self.room = scene.canvas - digit
+        """Pixels that a digit's corner may move over, from 0."""
+        self._label = digits.label.cpu()
+
+    def __len__(self) -> int:
+        return len(self.digits)
+
+    @property
+    def frames_of_a_pair(self) -> int:
+        """Frames of the first view, and the second view."""
+        return self.scene.seen + 1
+
+    def factors(
+        self, epoch: int, number: Int[Tensor, "b"], shared: Shared
+    ) -> tuple[Float[Tensor, "b t 2"], Factors, Factors]:
+        """Where the digit is in every frame up to the last, the factors of that frame, and those of the second view.
+
+        Starts are uniform on all places the digit fits in, directions on the circle; backgrounds, their crops, and all
+        that the second view does not share are uniform and independent. On the CPU, in float64.
+        """
+        seeds = draws.query_seeds(draws.mix(self.seed, _CLIP), epoch, number.cpu())
+        # One column for each number, so that what is shared changes nothing about what else is drawn.
+        u = draws.uniforms(seeds, _NUMBERS)
+        way = places(u[:, 0:2] * self.room, u[:, 2] * 2 * torch.pi, self.scene.last, self.scene.speed, float(self.room))
+        clip = Factors(number.cpu(), *self._background(u[:, 3:6]), way[:, -1])
+        new = number_below(u[:, 6], len(self.digits))
+        other = Factors(new, *self._background(u[:, 7:10]), u[:, 10:12] * self.room)
+        same = self.scene.same_digit(clip.digit, self._label, u[:, 12])
+        seen = Factors(same, clip.background, clip.crop, clip.place)
+        return way, clip, joined(seen, other, shared)
+
+    def pairs(self, epoch: int, number: Int[Tensor, "b"], shared: Shared) -> Pairs:
+        """The clips of some digits, with second views that share what `shared` says."""
+        way, clip, other = self.factors(epoch, number, shared)
+        first = self._frames(clip, way[:, : self.scene.seen])
+        return Pairs(first, self._frames(other, other.place[:, None])[:, 0], clip, other)
+
+    def frames(self, epoch: int, number: Int[Tensor, "b"]) -> tuple[UInt8[Tensor, "b 3 s s"], Factors]:
+        """The last frame of each clip by itself, for the tasks, and its factors."""
+        _, clip, _ = self.factors(epoch, number, Shared(digit=True))
+        return self._frames(clip, clip.place[:, None])[:, 0], clip
+
+    def _background(self, u: Float[Tensor, "b 3"]) -> tuple[Int[Tensor, "b"], Int[Tensor, "b 2"]]:
+        room = self.backgrounds.pixels.shape[-1] - self.scene.canvas
+        return number_below(u[:, 0], len(self.backgrounds)), number_below(u[:, 1:], room + 1)
+
+    def _frames(self, factors: Factors, way: Float[Tensor, "b t 2"]) -> UInt8[Tensor, "b t 3 s s"]:
+        """Frames with these digits and backgrounds, and the digit at each of these places, rounded to whole pixels as
+        the original Moving MNIST does."""
+        device, side = self.digits.pixels.device, self.scene.canvas
+        digit = self.digits.pixels[factors.digit.to(device), 0]
+        background = _cut(self.backgrounds.pixels, factors.background.to(device), factors.crop.to(device), side)
+        return composed(digit, background, way.round().long().to(device))
+
+
+def composed(
+    digit: UInt8[Tensor, "b d d"], background: UInt8[Tensor, "b 3 s s"], corner: Int[Tensor, "b t 2"]
+) -> UInt8[Tensor, "b t 3 s s"]:
+    """Each clip's digit on its background at each of t places (x, y): in every channel the lighter of the two."""
+    (clips, frames), side = corner.shape[:2], background.shape[-1]
+    across = torch.arange(digit.shape[-1], device=digit.device)
+    layer = digit.new_zeros(clips, frames, side, side)
+    clip = torch.arange(clips, device=digit.device)[:, None, None, None]
+    frame = torch.arange(frames, device=digit.device)[:, None, None]
+    column, row = (corner[:, :, axis, None] + across for axis in (0, 1))
+    layer[clip, frame, row[..., None], column[:, :, None]] = digit[:, None].expand(-1, frames, -1, -1)
+    return torch.maximum(background[:, None], layer[:, :, None])
+
+
+def normalised(frames: UInt8[Tensor, "*b 3 s s"]) -> Float[Tensor, "*b 3 s s"]:
+    """Pixels from 0 … 255 to −1 … 1, as the network sees them (our choice)."""
+    return frames.float().div_(127.5).sub_(1.0)
+
+
+def _cut(
+    pixels: UInt8[Tensor, "n 3 w w"], image: Int[Tensor, "b"], corner: Int[Tensor, "b 2"], side: int
+) -> UInt8[Tensor, "b 3 {side} {side}"]:
+    """A square of each chosen image, from its corner (x, y) on."""
+    across = torch.arange(side, device=pixels.device)
+    column, row = (corner[:, axis, None] + across for axis in (0, 1))
+    taken = pixels[image[:, None, None], :, row[:, :, None], column[:, None]]
+    return taken.permute(0, 3, 1, 2).contiguous()

@@ -1,0 +1,88 @@
+"""Contrast of two views of a clip within a batch, and how much they are found to share.
+
+b: clips   d: width of the vectors
+"""
+
+from dataclasses import dataclass
+from statistics import fmean
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.branch import Branch
+from vantage.errors import UserError
+from vantage.estimators import InfoNCE
+from vantage.measures.information import i_nce
+from vantage.memory import InBatch
+from vantage.negatives import OtherImages
+from vantage.positives import OtherViews
+from vantage.records import Keys
+from vantage.studies.moving_mnist.clips import Clips, normalised
+from vantage.studies.moving_mnist.course import Course, Heard
+from vantage.studies.moving_mnist.networks import ClipEncoder, ClipNetwork
+from vantage.studies.moving_mnist.shared import Shared
+
+__all__ = ["Contrast"]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """In-batch InfoNCE between the two views, mean over both directions (our choice): each clip against the second
+    views of the batch, and each second view against its clips (arXiv 2005.10243, appendix B.4)."""
+
+    encoder: ClipEncoder = ClipEncoder()
+    """The networks."""
+
+    temperature: float = 0.1
+    """τ: what cosines are divided by (our choice)."""
+
+    course: Course = Course()
+    """Epochs, batches and rates."""
+
+    def train(self, clips: Clips, shared: Shared, seed: int, heard: Heard) -> ClipNetwork:
+        """A network that learned what the two views share, in evaluation mode. Raises `UserError` where the loss is no
+        number any more."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = self.encoder.build()
+        network.to(clips.digits.pixels.device)
+
+        def loss(epoch: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
+            pairs = clips.pairs(epoch, number, shared)
+            now = self.loss(*network(normalised(pairs.first), normalised(pairs.second)))
+            if not bool(now.isfinite()):
+                raise UserError(f"the loss became {float(now.detach())}: lower the learning rate")
+            return now
+
+        self.course.follow(network, len(clips), seed, loss, heard)
+        return network
+
+    def loss(self, first: Float[Tensor, "b d"], second: Float[Tensor, "b d"]) -> Float[Tensor, ""]:
+        """Mean loss of a batch of unit vectors."""
+        number = torch.arange(len(first), device=first.device)
+        views = (Keys(first, number), Keys(second, number))
+        estimator = InfoNCE(self.temperature)
+        total = first.new_zeros(())
+        for asks, answers in ((0, 1), (1, 0)):
+            branch = Branch(
+                InBatch(), OtherViews(), (OtherImages(),), estimator, query=asks, keys=(answers,), pool=(answers,)
+            )
+            total = total + branch.contrast(views[asks], (views[answers],), views[answers], 0, estimator).loss / 2
+        return total
+
+    @torch.no_grad()
+    def information(self, network: ClipNetwork, clips: Clips, shared: Shared, most: int) -> float:
+        """I_NCE in nats on clips that were not trained on, in whole batches of up to `most` clips: at most log(batch).
+
+        Raises `UserError` where there are too few digits for one batch.
+        """
+        batch, count = self.course.batch, min(len(clips), max(most, self.course.batch))
+        if count < batch:
+            raise UserError(f"I_NCE needs {batch} digits for a batch, but there are {count}: give more digits")
+        network.eval()
+        losses = []
+        for number in torch.arange(count // batch * batch).split(batch):
+            pairs = clips.pairs(0, number, shared)
+            losses.append(float(self.loss(*network(normalised(pairs.first), normalised(pairs.second)))))
+        return i_nce(fmean(losses), batch - 1)

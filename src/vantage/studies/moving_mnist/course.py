@@ -1,0 +1,82 @@
+"""How the networks of Colorful Moving MNIST are trained: one course for pairs of views and for labels alike.
+
+b: clips
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from vantage.data.order import epoch_order, steps_in
+from vantage.errors import UserError
+from vantage.schedules import CosineByStep, RateSchedule
+from vantage.training.optimizers import SGD, Optimizer
+
+__all__ = ["Course", "Heard"]
+
+Heard = Callable[[int, float], None]
+"""What is told after each step: how many are done, and the loss of the last one."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Epochs, batches and rates of arXiv 2005.10243, appendix B.4."""
+
+    epochs: int = 200
+    """Passes over the clips, of which there is one for each digit."""
+
+    batch: int = 128
+    """Clips of a step."""
+
+    clips: int = 0
+    """Clips of an epoch, drawn anew in each; 0 is one for every digit."""
+
+    optimizer: Optimizer = SGD(momentum=0.9, weight_decay=0.0)
+    """SGD with momentum .9, without weight decay (our choice)."""
+
+    rate: RateSchedule = CosineByStep(0.03)
+    """Learning rate: .03 on half a cosine, which moves every step (our choice)."""
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 2 or self.clips < 0:
+            raise UserError(
+                f"Course: epochs is {self.epochs}, batch {self.batch} and clips {self.clips}; give at least 1 epoch,"
+                " batches of at least 2 clips, and clips not below 0"
+            )
+
+    def steps(self, digits: int) -> int:
+        """Optimizer steps of the whole course; raises `DataError` where no batch can be filled."""
+        return self.epochs * self._steps_of_an_epoch(digits)
+
+    def follow(
+        self,
+        network: nn.Module,
+        digits: int,
+        seed: int,
+        loss: Callable[[int, Int[Tensor, "b"]], Float[Tensor, ""]],
+        heard: Heard,
+    ) -> None:
+        """Train a network to the end, where `loss` gives that of some digits' clips in an epoch.
+
+        The order of the digits comes from (seed, epoch); what is left over of an epoch's last batch is dropped.
+        """
+        steps = self._steps_of_an_epoch(digits)
+        optimizer = self.optimizer.build(network)
+        network.train()
+        for epoch in range(self.epochs):
+            order = epoch_order(digits, seed, epoch)[: steps * self.batch]
+            for number, part in enumerate(order.split(self.batch)):
+                step = epoch * steps + number
+                for group in optimizer.param_groups:
+                    group["lr"] = self.rate(step, steps, self.epochs)
+                optimizer.zero_grad(set_to_none=True)
+                now = loss(epoch, part)
+                now.backward()
+                optimizer.step()
+                heard(step + 1, float(now.detach()))
+        network.eval()
+
+    def _steps_of_an_epoch(self, digits: int) -> int:
+        return steps_in(min(digits, self.clips or digits), self.batch)

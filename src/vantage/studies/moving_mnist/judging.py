@@ -1,0 +1,130 @@
+"""Linear heads on a frozen frame network, and networks trained end to end on one task: a fixed protocol.
+
+Nothing is chosen by looking at results: there is one rate, the last epoch counts, and features are standardised by the
+training frames, so that one rate suits every network.
+
+n: frames   b: frames of a step   f: features of a frame   o: numbers that a task is answered with
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+
+from vantage.studies.moving_mnist.clips import Clips, normalised
+from vantage.studies.moving_mnist.course import Course, Heard
+from vantage.studies.moving_mnist.factors import Factors
+from vantage.studies.moving_mnist.networks import FrameEncoder, FrameNetwork
+from vantage.studies.moving_mnist.tasks import TASKS, Task
+
+__all__ = ["LinearHeads", "Supervised", "seen_frames"]
+
+_PART = 500  # frames that go through a network at once
+
+
+@torch.no_grad()
+def seen_frames(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[Tensor, "n f"], Factors]:
+    """What a network in evaluation mode makes of the last frame of each of the first `most` clips (0: of all), and the
+    factors of these frames."""
+    network.eval()
+    vectors, factors = [], []
+    for number in torch.arange(min(len(clips), most or len(clips))).split(_PART):
+        frames, known = clips.frames(0, number)
+        vectors.append(network(normalised(frames)))
+        factors.append(known)
+    return torch.cat(vectors), Factors.together(factors)
+
+
+@dataclass(frozen=True)
+class LinearHeads:
+    """A linear layer for each task over frozen features of one frame for every digit, all trained side by side.
+
+    The course is that of the networks, over 100 epochs: the paper tells neither (our choices).
+    """
+
+    course: Course = field(default_factory=lambda: Course(epochs=100))
+    """Epochs, batches and rates."""
+
+    frames: int = 0
+    """Training frames, whose features are computed once; 0 is one for every digit."""
+
+    def measure(
+        self,
+        network: FrameNetwork,
+        train: Clips,
+        test: Clips,
+        seed: int,
+        heard: Heard,
+        tasks: Sequence[Task] = TASKS,
+        test_frames: int = 0,
+    ) -> dict[str, float]:
+        """Mean error of each task over the test frames, by its name."""
+        known, factors = seen_frames(network, train, self.frames)
+        mean, deviation = known.mean(0), known.std(0, correction=0)
+        scale = torch.where(deviation > 1e-6, deviation, 1.0)  # a feature that never changes stays 0
+        vector = (known - mean) / scale
+        answers = [task.answer(factors, train) for task in tasks]
+        head = _layer(known.shape[1], sum(task.outputs(train) for task in tasks), seed).to(known.device)
+
+        def loss(_: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
+            row = number.to(vector.device)
+            # Layers side by side share no number, so that the sum trains each as if it were alone.
+            return _sum(tasks, head(vector[row]), [answer[row] for answer in answers], train)
+
+        self.course.follow(head, len(vector), seed, loss, heard)
+        asked, factors = seen_frames(network, test, test_frames)
+        with torch.no_grad():
+            return _errors(tasks, head((asked - mean) / scale), factors, test)
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """The frame network and a linear layer, trained end to end on one task, with new frames in every epoch."""
+
+    encoder: FrameEncoder = FrameEncoder()
+    """The network."""
+
+    course: Course = Course()
+    """Epochs, batches and rates."""
+
+    def measure(
+        self, train: Clips, test: Clips, task: Task, seed: int, heard: Heard, test_frames: int = 0
+    ) -> dict[str, float]:
+        """Mean error of the task over the test frames, by its name."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            frame = self.encoder.build()
+        network = nn.Sequential(frame, _layer(self.encoder.width, task.outputs(train), seed))
+        network.to(train.digits.pixels.device)
+
+        def loss(epoch: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
+            frames, factors = train.frames(epoch, number)
+            return task.loss(network(normalised(frames)), task.answer(factors, train))
+
+        self.course.follow(network, len(train), seed, loss, heard)
+        told, factors = seen_frames(network, test, test_frames)
+        return _errors((task,), told, factors, test)
+
+
+def _layer(features: int, outputs: int, seed: int) -> nn.Linear:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Linear(features, outputs)
+
+
+def _split(tasks: Sequence[Task], told: Float[Tensor, "n o"], clips: Clips) -> Sequence[Float[Tensor, "n _"]]:
+    return told.split([task.outputs(clips) for task in tasks], 1)
+
+
+def _sum(
+    tasks: Sequence[Task], told: Float[Tensor, "n o"], answers: Sequence[Num[Tensor, "n ..."]], clips: Clips
+) -> Float[Tensor, ""]:
+    parts = zip(tasks, _split(tasks, told, clips), answers, strict=True)
+    return torch.stack([task.loss(part, answer) for task, part, answer in parts]).sum()
+
+
+def _errors(tasks: Sequence[Task], told: Float[Tensor, "n o"], factors: Factors, clips: Clips) -> dict[str, float]:
+    parts = zip(tasks, _split(tasks, told, clips), strict=True)
+    return {task.name: float(task.errors(part, task.answer(factors, clips), clips).mean()) for task, part in parts}

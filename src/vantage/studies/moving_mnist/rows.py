@@ -1,0 +1,170 @@
+"""The rows of a table about moving digits: networks that were trained in one way, and measured on the three tasks."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from vantage.studies.moving_mnist.clips import Clips
+from vantage.studies.moving_mnist.contrast import Contrast
+from vantage.studies.moving_mnist.judging import LinearHeads, Supervised
+from vantage.studies.moving_mnist.shared import Shared
+from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClass, Location
+
+__all__ = ["INFORMATION", "Bench", "Contrasted", "EndToEnd", "Row", "Untrained", "chance"]
+
+INFORMATION = "I_NCE (nats)"
+"""The measure that contrasted rows have besides the tasks."""
+
+_EVALUATED = 4  # a frame that is only looked at costs about this much less than one that is learned from
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every row of a table is made with."""
+
+    train: Clips
+    """Clips of training digits on training backgrounds."""
+
+    test: Clips
+    """Clips of test digits on test backgrounds."""
+
+    contrast: Contrast
+    """How views are contrasted."""
+
+    supervised: Supervised
+    """How the baseline is trained."""
+
+    heads: LinearHeads
+    """How frozen networks are measured."""
+
+    test_frames: int
+    """Test frames of each task; 0 is one for every test digit."""
+
+    information_clips: int
+    """Test clips that I_NCE is measured on."""
+
+    def judged(self) -> int:
+        """The work of measuring one frozen network, in frames learned from."""
+        return ((self.heads.frames or len(self.train)) + (self.test_frames or len(self.test))) // _EVALUATED
+
+
+Worked = Callable[[int, str], None]
+"""What is told as work goes on: how many frames of this row's work are done, and how it goes."""
+
+
+@runtime_checkable
+class Row(Protocol):
+    """One row of a table."""
+
+    @property
+    def name(self) -> str:
+        """What the row is called."""
+        ...
+
+    def work(self, bench: Bench) -> int:
+        """About how much there is to do, in frames that are learned from."""
+        ...
+
+    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+        """Measures by name: the error of each task, and what else there is."""
+        ...
+
+
+@dataclass(frozen=True)
+class Contrasted:
+    """A network that was contrasted on views with some factors in common, frozen, with a linear layer for each task."""
+
+    shared: Shared
+    """The factors."""
+
+    @property
+    def name(self) -> str:
+        """The shared factors."""
+        return self.shared.name
+
+    def work(self, bench: Bench) -> int:
+        """Training frames, and a share of those looked at."""
+        course = bench.contrast.course
+        return course.steps(len(bench.train)) * course.batch * bench.train.frames_of_a_pair + bench.judged()
+
+    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+        """Train, measure I_NCE on test clips, then the tasks."""
+        each = bench.contrast.course.batch * bench.train.frames_of_a_pair
+        network = bench.contrast.train(
+            bench.train, self.shared, seed, lambda step, loss: worked(step * each, f"loss {loss:.3f}")
+        )
+        information = bench.contrast.information(network, bench.test, self.shared, bench.information_clips)
+        found = bench.heads.measure(network.frame, bench.train, bench.test, seed, _nobody, TASKS, bench.test_frames)
+        return {**found, INFORMATION: information}
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """A network with its initial weights, frozen, with a linear layer for each task."""
+
+    name: str = "nothing (random network)"
+    """What the row is called."""
+
+    def work(self, bench: Bench) -> int:
+        """A share of the frames looked at."""
+        return bench.judged()
+
+    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+        """Measure the tasks."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = bench.contrast.encoder.build().frame
+        network.to(bench.train.digits.pixels.device)
+        return bench.heads.measure(network, bench.train, bench.test, seed, _nobody, TASKS, bench.test_frames)
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """A network for each task, trained end to end with labels."""
+
+    name: str = "supervised"
+    """What the row is called."""
+
+    def work(self, bench: Bench) -> int:
+        """Training frames of the three networks."""
+        course = bench.supervised.course
+        return len(TASKS) * course.steps(len(bench.train)) * course.batch
+
+    def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
+        """Train and measure the three, one after the other."""
+        course, found = bench.supervised.course, {}
+        for number, task in enumerate(TASKS):
+            before = number * course.steps(len(bench.train))
+
+            def heard(step: int, loss: float, before: int = before, name: str = task.name) -> None:
+                worked((before + step) * course.batch, f"{name}, loss {loss:.3f}")
+
+            found |= bench.supervised.measure(bench.train, bench.test, task, seed, heard, bench.test_frames)
+        return found
+
+
+def chance(bench: Bench) -> dict[str, float]:
+    """The errors of whoever does not look: always the most common training class, always the middle."""
+    _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), Shared(digit=True))
+    digit = DigitClass().answer(factors, bench.test)
+    background = BackgroundClass().answer(factors, bench.test)
+    told = torch.zeros(len(factors), 2, device=digit.device)
+    location = Location().errors(told, Location().answer(factors, bench.test), bench.test)
+    return {
+        "digit": _wrong(digit, bench.train.digits.label),
+        "background": _wrong(background, bench.train.backgrounds.label),
+        "location": float(location.mean()),
+    }
+
+
+def _wrong(answer: Tensor, training: Tensor) -> float:
+    most = Counter(training.tolist()).most_common(1)[0][0]
+    return 100.0 * float((answer != most).float().mean())
+
+
+def _nobody(step: int, loss: float) -> None:
+    """Heads are quick: nobody is told of their steps."""

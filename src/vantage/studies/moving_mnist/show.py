@@ -1,0 +1,49 @@
+"""A picture of clips and of the second views that share some of them, so that one can look.
+
+b: clips   s: side of a frame in pixels
+"""
+
+import torch
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from vantage.studies.moving_mnist.clips import Clips
+from vantage.studies.moving_mnist.shared import COMBINATIONS
+
+__all__ = ["picture"]
+
+_EDGE, _HEADER, _WORDS = 4, 16, 170  # pixels between frames, of the words above, and of those at the left
+
+
+def picture(clips: Clips, count: int = 2) -> Image.Image:
+    """For each combination of shared factors the first `count` clips: the frames seen, the last frame, and beside it
+    the second view."""
+    number = torch.arange(min(count, len(clips)))
+    side = clips.scene.canvas
+    seen = range(1, clips.scene.seen + 1)
+    heads = [*(f"frame {frame}" for frame in seen), f"frame {clips.scene.last}", "view 2"]
+    step, rows = side + _EDGE, len(COMBINATIONS) * len(number)
+    whole = Image.new("RGB", (_WORDS + len(heads) * step + 2 * _EDGE, _HEADER + rows * step + _EDGE), "white")
+    draw = ImageDraw.Draw(whole)
+    for column, words in enumerate(heads):
+        draw.text((_left(column, len(seen), step), 2), words, fill="black")
+    top = _HEADER
+    for shared in COMBINATIONS:
+        pairs = clips.pairs(0, number, shared)
+        last, _ = clips.frames(0, number)
+        draw.text((_EDGE, top + side // 2 - 6), shared.name, fill="black")
+        for first, frame, second in zip(pairs.first, last, pairs.second, strict=True):
+            for column, pixels in enumerate((*first, frame, second)):
+                whole.paste(_image(pixels), (_left(column, len(seen), step), top))
+            top += step
+    return whole
+
+
+def _left(column: int, seen: int, step: int) -> int:
+    """Where a column begins; what is not the first view stands a little apart."""
+    return _WORDS + column * step + _EDGE * (column >= seen) + _EDGE * (column > seen)
+
+
+def _image(pixels: UInt8[Tensor, "3 s s"]) -> Image.Image:
+    return Image.fromarray(pixels.permute(1, 2, 0).contiguous().cpu().numpy())

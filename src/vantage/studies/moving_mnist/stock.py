@@ -1,0 +1,132 @@
+"""Digits and backgrounds in memory, from any source of labelled images.
+
+n: images   s: side in pixels   h, w: height and width in pixels
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from vantage.data.sources.source import Source, labels_of
+from vantage.errors import DataError
+
+__all__ = ["DIGIT", "Stock", "backgrounds_of", "check_backgrounds", "check_digits", "digits_of"]
+
+DIGIT = 28
+"""Side of a digit in pixels."""
+
+_GREY = (299, 587, 114)  # thousandths, ITU-R BT.601; grey pixels come out as they went in
+_PART = 4096  # images turned to grey at once
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Labelled square images of one size, all in memory."""
+
+    pixels: UInt8[Tensor, "n c s s"]
+    """One channel for digits, three for backgrounds."""
+
+    label: Int[Tensor, "n"]
+    """Index of each image's class."""
+
+    classes: tuple[str, ...]
+    """Their names."""
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def to(self, device: torch.device | str) -> "Stock":
+        """The same images on a device."""
+        return Stock(self.pixels.to(device), self.label.to(device), self.classes)
+
+
+def check_digits(source: Source, classes: int, what: str = "digits") -> None:
+    """Raises `DataError` unless there are labelled images of `classes` classes, the first of them a digit's size."""
+    _chosen(source, classes, what)
+    _digit(source.image(0), source.name(0))
+
+
+def check_backgrounds(source: Source, classes: int, what: str = "backgrounds") -> None:
+    """Raises `DataError` unless there are labelled images of `classes` classes."""
+    _chosen(source, classes, what)
+
+
+def digits_of(source: Source, classes: int = 10, workers: int = 2) -> Stock:
+    """Light digits on black, 28 pixels wide, in grey; images in colour are turned to grey (BT.601).
+
+    Only images of the first `classes` classes are taken. Raises `DataError` for images of another size, without
+    labels, or of fewer classes.
+    """
+    stock = _stock("digits", source, classes, _digit, workers)
+    return replace(stock, pixels=torch.cat([_grey(part) for part in stock.pixels.split(_PART)]))
+
+
+def backgrounds_of(source: Source, side: int = 96, classes: int = 10, workers: int = 2) -> Stock:
+    """Images whose short side was scaled to `side` pixels (bilinear, antialiased), cut to their centre.
+
+    The paper crops from STL-10, whose images are 96 pixels wide: `side` gives images of any size that much room to
+    crop from. Only images of the first `classes` classes are taken. Raises `DataError` for images without labels or of
+    fewer classes.
+    """
+    return _stock("backgrounds", source, classes, lambda image, _: _centre(image, side), workers)
+
+
+def _stock(
+    what: str,
+    source: Source,
+    classes: int,
+    cut: Callable[[UInt8[Tensor, "3 h w"], str], UInt8[Tensor, "c s s"]],
+    workers: int,
+) -> Stock:
+    chosen, label = _chosen(source, classes, what)
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        images = list(pool.map(lambda number: cut(source.image(number), source.name(number)), chosen.tolist()))
+    return Stock(torch.stack(images), label, source.classes[:classes])
+
+
+def _chosen(source: Source, classes: int, what: str) -> tuple[Int[Tensor, "n"], Int[Tensor, "n"]]:
+    """The numbers and labels of the images of the first classes."""
+    names = source.classes
+    if not names:
+        raise DataError(
+            f"the {what} have no labels, but the tasks need them: name a folder of class folders, or arrays with labels"
+        )
+    if len(names) < classes:
+        raise DataError(
+            f"the {what} are of {len(names)} classes, and {classes} are needed: name another place, or ask for fewer"
+        )
+    label = labels_of(source)
+    missing = [names[n] for n in range(classes) if not bool((label == n).any())]
+    if missing:
+        raise DataError(f"the {what} have no image of {', '.join(missing[:5])}: every class needs at least one")
+    chosen = ((label >= 0) & (label < classes)).nonzero()[:, 0]
+    return chosen, label[chosen]
+
+
+def _digit(image: UInt8[Tensor, "3 h w"], name: str) -> UInt8[Tensor, "3 s s"]:
+    if image.shape[1:] != (DIGIT, DIGIT):
+        raise DataError(
+            f"the digit {name} is {image.shape[2]} by {image.shape[1]} pixels: digits are {DIGIT} by {DIGIT}, light on"
+            " black, as in MNIST"
+        )
+    return image
+
+
+def _grey(images: UInt8[Tensor, "n 3 s s"]) -> UInt8[Tensor, "n 1 s s"]:
+    weighted = images.int() * torch.tensor(_GREY, dtype=torch.int32)[:, None, None]
+    return ((weighted.sum(1, keepdim=True) + 500) // 1000).byte()
+
+
+def _centre(image: UInt8[Tensor, "3 h w"], side: int) -> UInt8[Tensor, "3 s s"]:
+    height, width = image.shape[1:]
+    scale = side / min(height, width)
+    size = [max(side, round(height * scale)), max(side, round(width * scale))]
+    if size != [height, width]:
+        image = interpolate(image[None].float(), size, mode="bilinear", antialias=True)[0].round().byte()
+    top, left = (size[0] - side) // 2, (size[1] - side) // 2
+    return image[:, top : top + side, left : left + side].clone()

@@ -1,0 +1,136 @@
+"""What can be reproduced: a frozen value that knows its paper's numbers, and measures its own beside them."""
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
+from vantage.storage.files import result_file
+from vantage.storage.kept_parts import Kept
+from vantage.storage.provenance import versions, write_json, write_text
+from vantage.training.settings import encode
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["Entry", "Place", "Report", "Reproduced", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A set of images that an entry asks for."""
+
+    name: str
+    """What its flag is called, such as `test_digits`."""
+
+    help: str
+    """What must lie there."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table of what was found."""
+
+    title: str
+    """What it is about."""
+
+    columns: tuple[str, ...]
+    """Names of the columns, that of the rows' names first."""
+
+    rows: tuple[tuple[str, ...], ...]
+    """Cells as they are printed."""
+
+    numbers: tuple[Mapping[str, Any], ...]
+    """The same rows as plain values, each with its measures, deviations, and what the paper has."""
+
+    notes: tuple[str, ...]
+    """Sentences under the table."""
+
+    def markdown(self) -> str:
+        """The table for documents."""
+        lines = ["| " + " | ".join(row) + " |" for row in (self.columns, *self.rows)]
+        lines.insert(1, "|" + "---|" * len(self.columns))
+        return f"## {self.title}\n\n" + "\n".join(lines) + "\n\n" + "\n".join(f"- {note}" for note in self.notes) + "\n"
+
+    def comma_separated(self) -> str:
+        """The plain values for other programs, in CSV."""
+        names = list(dict.fromkeys(name for row in self.numbers for name in row))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.numbers)
+        return text.getvalue()
+
+
+@runtime_checkable
+class Entry(Protocol):
+    """A table or a figure of a paper. Its fields are all of its settings."""
+
+    name: ClassVar[str]
+    """Its word on the command line, such as infomin-table-4."""
+
+    places: ClassVar[tuple[Place, ...]]
+    """The images it asks for."""
+
+    aliases: ClassVar[Mapping[str, str]]
+    """Short flags for some of its fields, by path."""
+
+    def unsaid(self) -> Mapping[str, Any]:
+        """Changes after which results made before still hold, such as more seeds, set to what they count as."""
+        ...
+
+    def check(self, sources: Mapping[str, Source]) -> None:
+        """Raises `UserError` where the images cannot serve, before anything long begins."""
+        ...
+
+    def __call__(self, sources: Mapping[str, Source], kept: Kept, work: Work) -> "tuple[Report, Image]":
+        """Measure what is not kept yet; hand back the whole table, and a picture to look at."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What was found, and where it is kept."""
+
+    report: Report
+    """The table."""
+
+    files: tuple[Path, ...]
+    """The table as Markdown, CSV and JSON, and the picture."""
+
+
+def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: Work | None = None) -> Reproduced:
+    """Make an entry again, and write NAME.md, .csv, .json and .png to a folder.
+
+    What a folder holds of an earlier, perhaps interrupted call with the same settings and images is not done again.
+    Raises `UserError` where it was made with others, or where the images cannot serve.
+    """
+    entry.check(sources)
+    facts = {name: source.fingerprint() for name, source in sources.items()}
+    settings = _merged(encode(entry, "entry"), entry.unsaid())
+    kept = Kept(folder, {"entry": entry.name, "settings": settings, "images": facts})
+    report, image = entry(sources, kept, work or Work())
+    told = {
+        "entry": entry.name,
+        "title": report.title,
+        "settings": encode(entry, "entry"),
+        "images": facts,
+        "versions": versions(),
+        "rows": [dict(row) for row in report.numbers],
+        "notes": list(report.notes),
+    }
+    files = tuple(folder / f"{entry.name}{ending}" for ending in (".md", ".csv", ".json", ".png"))
+    write_text(files[0], report.markdown())
+    write_text(files[1], report.comma_separated())
+    write_json(files[2], told)
+    with result_file(files[3], "the picture") as file:
+        image.save(file, "PNG", optimize=True)
+    return Reproduced(report, files)
+
+
+def _merged(settings: Any, changes: Mapping[str, Any]) -> Any:
+    return {**settings, **changes}

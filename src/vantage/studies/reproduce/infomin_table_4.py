@@ -1,0 +1,239 @@
+"""Table 4 of InfoMin (Tian et al., arXiv 2005.10243): what the views of a clip share decides what is learned of it."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.storage.kept_parts import Kept
+from vantage.studies.moving_mnist.clips import Clips, Scene
+from vantage.studies.moving_mnist.contrast import Contrast
+from vantage.studies.moving_mnist.course import Course
+from vantage.studies.moving_mnist.judging import LinearHeads, Supervised
+from vantage.studies.moving_mnist.networks import ClipEncoder
+from vantage.studies.moving_mnist.rows import INFORMATION, Bench, Contrasted, EndToEnd, Row, Untrained, chance
+from vantage.studies.moving_mnist.shared import COMBINATIONS
+from vantage.studies.moving_mnist.show import picture
+from vantage.studies.moving_mnist.stock import Stock, backgrounds_of, check_backgrounds, check_digits, digits_of
+from vantage.studies.reproduce.entry import Place, Report
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["PUBLISHED", "InfoMinTable4"]
+
+_TASKS = {"digit": "digit error (%)", "background": "background error (%)", "location": "location error (pixels)"}
+_CHANCE = "chance"
+
+PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
+    {
+        "digit": (16.8, 88.6, 13.6),
+        "background": (88.6, 51.7, 16.1),
+        "location": (57.9, 87.6, 3.95),
+        "background, digit, location": (88.8, 56.3, 16.2),
+        "background, digit": (88.2, 53.9, 16.3),
+        "background, location": (88.8, 53.8, 15.9),
+        "digit, location": (14.5, 88.9, 13.7),
+        "supervised": (3.4, 45.3, 0.93),
+    }
+)
+"""Digit error, background error (both in per cent) and location error (in pixels) of each row of the paper's table."""
+
+
+@dataclass(frozen=True)
+class InfoMinTable4:
+    """Table 4 of InfoMin: what the views of a clip share decides what is learned of it (arXiv 2005.10243).
+
+    A digit moves over a photograph. The first view is the clip's beginning; the second is one image that shares some of
+    the digit, its place and the background with a later frame. Networks contrasted on each of the seven combinations
+    are judged by linear layers that tell digit, background and place of single frames. Beside them: a network that
+    never learned, networks trained with labels, and chance. The defaults are the paper's: 200 epochs of 60,000 clips
+    take days on a CPU, `--epochs 2 --clips 6400` some minutes a row.
+    """
+
+    name: ClassVar[str] = "infomin-table-4"
+    places: ClassVar[tuple[Place, ...]] = (
+        Place("digits", "labelled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
+        Place("test_digits", "labelled test digits, such as mnist.npz#test"),
+        Place("backgrounds", "labelled training photographs (the paper: STL-10)"),
+        Place("test_backgrounds", "labelled test photographs of the same classes"),
+    )
+    aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"course.epochs": "--epochs", "course.clips": "--clips", "course.batch": "--batch"}
+    )
+
+    scene: Scene = Scene()
+    """The clips."""
+
+    background_side: int = 96
+    """Side in pixels that backgrounds are scaled to before a crop is taken: that of STL-10's images."""
+
+    digit_classes: int = 10
+    """Classes of digits: the first so many of the set."""
+
+    background_classes: int = 10
+    """Classes of backgrounds: the first so many of the set. STL-10 has ten."""
+
+    encoder: ClipEncoder = ClipEncoder()
+    """The networks."""
+
+    temperature: float = 0.1
+    """τ: what cosines are divided by (our choice)."""
+
+    course: Course = Course()
+    """How networks are trained, contrasted and with labels alike."""
+
+    heads: LinearHeads = field(default_factory=LinearHeads)
+    """How frozen networks are measured."""
+
+    test_frames: int = 0
+    """Test frames; 0 is one for every test digit."""
+
+    information_clips: int = 1_280
+    """Test clips that I_NCE is measured on, at least a batch."""
+
+    seeds: int = 1
+    """Repetitions, with seeds 0, 1, …; more may be asked for later."""
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1 or min(self.test_frames, self.information_clips) < 0:
+            raise UserError(
+                f"{self.name}: seeds is {self.seeds}, test_frames {self.test_frames} and information_clips"
+                f" {self.information_clips}; give at least 1 seed, and nothing below 0"
+            )
+        if min(self.digit_classes, self.background_classes) < 2:
+            raise UserError(f"{self.name}: with fewer than 2 classes there is nothing to tell; give at least 2")
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Everything that is trained, in the table's order."""
+        return (*map(Contrasted, COMBINATIONS), Untrained(), EndToEnd())
+
+    def unsaid(self) -> Mapping[str, Any]:
+        """More seeds change nothing about those before."""
+        return {"seeds": "any"}
+
+    def check(self, sources: Mapping[str, Source]) -> None:
+        """Raises `DataError` for images without labels, of fewer classes, of other classes in the test set, or digits
+        of another size."""
+        for part in ("digits", "test_digits"):
+            check_digits(sources[part], self.digit_classes, part.replace("_", " "))
+        for part in ("backgrounds", "test_backgrounds"):
+            check_backgrounds(sources[part], self.background_classes, part.replace("_", " "))
+        for part, count in (("digits", self.digit_classes), ("backgrounds", self.background_classes)):
+            train, test = (sources[name].classes[:count] for name in (part, f"test_{part}"))
+            if train != test:
+                raise UserError(
+                    f"the {part} have the classes {', '.join(train[:4])} …, but the test {part} have"
+                    f" {', '.join(test[:4])} …: the two must be parts of one set"
+                )
+
+    def __call__(self, sources: Mapping[str, Source], kept: Kept, work: Work) -> "tuple[Report, Image]":
+        """Train and measure every row and seed that is not kept yet."""
+        missing = [(row, seed) for seed in range(self.seeds) for row in self.rows if kept.find(row.name, seed) is None]
+        stocks = self._stocks(sources, work)
+        total = sum(row.work(self._bench(stocks, seed)) for seed in range(self.seeds) for row in self.rows)
+        done = total - sum(row.work(self._bench(stocks, seed)) for row, seed in missing)
+        if missing:
+            work.teller.start("frames", total, done)
+        for row, seed in missing:
+            bench, start, before = self._bench(stocks, seed), time.perf_counter(), done
+
+            def worked(frames: int, note: str, before: int = before, words: str = f"{row.name}, seed {seed}") -> None:
+                work.teller.advance(before + frames, f"{words}: {note}")
+
+            measures = row(bench, seed, worked)
+            kept.keep(row.name, seed, measures, time.perf_counter() - start)
+            done += row.work(bench)
+            work.teller.line(f"{row.name}, seed {seed}: {_told(measures)}")
+        work.teller.stop()
+        bench = self._bench(stocks, 0)
+        found = {row.name: [kept.find(row.name, seed) or {} for seed in range(self.seeds)] for row in self.rows}
+        return self._report({**found, _CHANCE: [chance(bench)]}), picture(bench.train)
+
+    def _stocks(self, sources: Mapping[str, Source], work: Work) -> dict[str, Stock]:
+        device, stocks = work.place(), {}
+        work.teller.start("reading images", len(self.places))
+        for number, place in enumerate(self.places):
+            source = sources[place.name]
+            if "digits" in place.name:
+                stock = digits_of(source, self.digit_classes, work.workers)
+            else:
+                stock = backgrounds_of(source, self.background_side, self.background_classes, work.workers)
+            stocks[place.name] = stock.to(device)
+            work.teller.advance(number + 1, place.name.replace("_", " "))
+        work.teller.stop()
+        return stocks
+
+    def _bench(self, stocks: Mapping[str, Stock], seed: int) -> Bench:
+        """Test clips are the same for every seed."""
+        train = Clips(stocks["digits"], stocks["backgrounds"], self.scene, seed)
+        test = Clips(stocks["test_digits"], stocks["test_backgrounds"], self.scene, _TEST)
+        return Bench(
+            train,
+            test,
+            Contrast(self.encoder, self.temperature, self.course),
+            Supervised(self.encoder.frame, self.course),
+            self.heads,
+            self.test_frames,
+            self.information_clips,
+        )
+
+    def _report(self, found: Mapping[str, Sequence[Mapping[str, float]]]) -> Report:
+        names = [name for words in _TASKS.values() for name in (words, "paper")]
+        columns = ("views share", *names, INFORMATION)
+        rows = [_row(name, measures) for name, measures in found.items()]
+        numbers = [_numbers(name, measures) for name, measures in found.items()]
+        course = self.course
+        notes = (
+            f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"
+            f" {course.clips or 'one for each digit'}, batch {course.batch}, frames seen {self.scene.seen}, second view"
+            f" of frame {self.scene.last}. Paper: epochs 200, clips 60,000, batch 128, frames seen 10, second view of"
+            " frame 20, backgrounds of STL-10.",
+            f"I_NCE: on test clips, at most log {course.batch}.",
+            "Chance: always the most common training class, always the middle.",
+        )
+        return Report("InfoMin, Table 4: Colorful Moving MNIST", columns, tuple(rows), tuple(numbers), notes)
+
+
+_TEST = 0x7E57  # the seed of test clips
+
+
+def _row(name: str, measures: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    cells = [name]
+    for place, task in enumerate(_TASKS):
+        digits = 2 if task == "location" else 1
+        paper = PUBLISHED.get(name)
+        cells += [_spread([one[task] for one in measures], digits), f"{paper[place]:g}" if paper else "–"]
+    shared = [one[INFORMATION] for one in measures if INFORMATION in one]
+    return (*cells, _spread(shared, 2) if shared else "–")
+
+
+def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"views share": name, "seeds": len(measures)}
+    for place, (task, words) in enumerate(_TASKS.items()):
+        values = [one[task] for one in measures]
+        row |= {words: round(fmean(values), 3), f"{words}, deviation": round(_deviation(values), 3)}
+        row[f"{words}, paper"] = PUBLISHED[name][place] if name in PUBLISHED else None
+    shared = [one[INFORMATION] for one in measures if INFORMATION in one]
+    row[INFORMATION] = round(fmean(shared), 4) if shared else None
+    row[f"{INFORMATION}, deviation"] = round(_deviation(shared), 4) if shared else None
+    return row
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    mean = f"{round(fmean(values), digits) + 0.0:.{digits}f}"  # + 0 takes the sign from −0.00
+    return f"{mean} ± {_deviation(values):.{digits}f}" if len(values) > 1 else mean
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def _told(measures: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {round(value, 2) + 0.0:.2f}" for name, value in measures.items())

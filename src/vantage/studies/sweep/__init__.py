@@ -1,0 +1,38 @@
+"""Views varied, trained, and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
+
+from vantage.studies.sweep.field import Field, field_of
+from vantage.studies.sweep.named import SPACES, ColourSpaces, Ladder, Operations
+from vantage.studies.sweep.rows import SweepRow
+from vantage.studies.sweep.study import Study, study
+from vantage.studies.sweep.sweeps import (
+    BlurWidth,
+    CropBound,
+    JitterStrength,
+    PatchDistance,
+    Point,
+    Sweep,
+    changed,
+    points_of,
+)
+from vantage.studies.sweep.swept import Swept
+
+__all__ = [
+    "SPACES",
+    "BlurWidth",
+    "ColourSpaces",
+    "CropBound",
+    "Field",
+    "JitterStrength",
+    "Ladder",
+    "Operations",
+    "PatchDistance",
+    "Point",
+    "Study",
+    "Sweep",
+    "SweepRow",
+    "Swept",
+    "changed",
+    "field_of",
+    "points_of",
+    "study",
+]

@@ -1,0 +1,146 @@
+"""Sweeps whose values are names: colour spaces, and augmentations that come one after the other."""
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import ClassVar
+
+from vantage.composition.fitting import parts_of
+from vantage.composition.suggest import did_you_mean
+from vantage.errors import UserError
+from vantage.studies.sweep.sweeps import Point, changed
+from vantage.training.run import Run
+from vantage.views.augmentation import Augmentation, Views
+from vantage.views.channels import Channels
+from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColourSpace, InSpace, Lab, YCbCr, YDbDr
+from vantage.views.colors.statistics import IMAGENET, Statistics
+from vantage.views.operations.color import Normalise
+from vantage.views.operations.operation import Operation
+from vantage.views.recipes import infomin
+
+__all__ = ["SPACES", "ColourSpaces", "Ladder", "Operations"]
+
+SPACES: tuple[ColourSpace, ...] = (RGB(), Lab(), YCbCr(), YDbDr(), YIQ(), YUV(), XYZ(), HSV())
+"""The spaces that a sweep knows, each with its own statistics."""
+
+
+@dataclass(frozen=True)
+class ColourSpaces:
+    """The colour space whose channels are dealt out to the views (CMC's {L, ab}; InfoMin, arXiv 2005.10243, Fig. 4:
+    on STL-10 accuracy rises as I_NCE falls). Needs a run on channels, with a network for each view, such as CMC's."""
+
+    name: ClassVar[str] = "colour"
+    recipe: ClassVar[str] = "cmc_softmax"
+
+    values: tuple[str, ...] = ("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab")
+    """Names of spaces: RGB, XYZ, HSV, YCbCr, YDbDr, YIQ, YUV, Lab."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return "colour space, split as {first, last two}"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each space, normalised with its statistics."""
+        if not any(isinstance(part, InSpace) for part in parts_of(base.views)) or not isinstance(base.views, Channels):
+            raise UserError(
+                f"the views of {base.recipe} are not channels of a colour space: take a recipe such as cmc_softmax"
+            )
+        known = {type(space).__name__: space for space in SPACES}
+        for value in self.values:
+            if value not in known:
+                near = did_you_mean(value, known)
+                raise UserError(f"there is no colour space {value!r}{near} (spaces: {', '.join(known)})")
+        if not self.values or len(set(self.values)) < len(self.values):
+            raise UserError(f"the colour spaces are {self.values}: give at least one, and each once")
+        return tuple(Point(value, _in_space(base, known[value])) for value in self.values)
+
+
+def _in_space(base: Run, space: ColourSpace) -> Run:
+    run = changed(base, InSpace, lambda part: replace(part, space=space))
+    return changed(run, Normalise, lambda part: space.statistics.normalise())
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """InfoMin's augmentations, one more at each step, in the place of the run's views: crop alone, then flip, jitter,
+    blur (above 32 px), RandAugment and grayscale (arXiv 2005.10243, Fig. 12: accuracy rises to the end as I_NCE falls).
+
+    The figure has jitter of several strengths too, for which there is `JitterStrength`.
+    """
+
+    name: ClassVar[str] = "ladder"
+    recipe: ClassVar[str] = "moco_v2"
+
+    values: tuple[int, ...] = ()
+    """How many operations, from 0 for the crop alone; without, every number there is."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return "InfoMin's augmentations so far"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each step."""
+        if not isinstance(base.views, Views):
+            raise UserError(
+                f"the views of {base.recipe} are not so many augmentations of an image, whose place the ladder's could"
+                " take: take a recipe such as moco_v2"
+            )
+        last = base.views.views[-1].operations[-1]
+        statistics = Statistics(last.mean, last.std) if isinstance(last, Normalise) else IMAGENET
+        views = infomin(base.views.views[0].crop.size, base.views.count, statistics)
+        return _steps(self.name, replace(base, views=views), self.values)
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The run's own augmentations, one more at each step: crop alone, then each operation in its order, in all views
+    alike. What hands an image over in another form stays (colour space, normalisation), and so does a jigsaw."""
+
+    name: ClassVar[str] = "operations"
+    recipe: ClassVar[str] = "moco_v2"
+
+    values: tuple[int, ...] = ()
+    """How many operations, from 0 for the crop alone; without, every number there is."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return "augmentations so far"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each step."""
+        return _steps(self.name, base, self.values)
+
+
+def _steps(sweep: str, full: Run, asked: tuple[int, ...]) -> tuple[Point, ...]:
+    """A run for each number of the augmentations of a run."""
+    rungs = [_rungs(part) for part in parts_of(full.views) if isinstance(part, Augmentation)]
+    if not rungs or len({len(each) for each in rungs}) > 1:
+        raise UserError(
+            f"the views of {full.recipe} are not made by equally many augmentations, so they cannot come one after the"
+            " other: take a recipe such as moco_v2"
+        )
+    most = len(rungs[0])
+    steps = asked or tuple(range(most + 1))
+    if not all(0 <= step <= most for step in steps) or len(set(steps)) < len(steps):
+        raise UserError(
+            f"{sweep} has steps from 0 to {most}, but {steps} were asked for: give some of those, each once"
+        )
+    names = ["crop", *(f"+ {type(operation).__name__}" for operation in rungs[0])]
+    return tuple(Point(f"{step} {names[step]}", _up_to(full, step), float(step)) for step in steps)
+
+
+def _rungs(view: Augmentation) -> tuple[Operation, ...]:
+    """What comes and goes: all but what hands an image over in another form."""
+    return tuple(operation for operation in view.operations if not isinstance(operation, InSpace | Normalise))
+
+
+def _up_to(full: Run, step: int) -> Run:
+    def shorter(view: Augmentation) -> Augmentation:
+        stays = [isinstance(operation, InSpace | Normalise) for operation in view.operations]
+        count = accumulate(not stay for stay in stays)
+        kept = [o for o, stay, n in zip(view.operations, stays, count, strict=True) if stay or n <= step]
+        return replace(view, operations=tuple(kept))
+
+    return changed(full, Augmentation, shorter)

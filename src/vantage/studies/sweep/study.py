@@ -1,0 +1,235 @@
+"""A sweep made: every value and seed trained by the library's own loop, measured, and kept as soon as it is."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vantage.data.sources.source import Source
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
+from vantage.evaluate.labelled import Renumbered, check_apart, with_labels
+from vantage.frozen.encoder import Trained, evaluation_view, load, random_encoder, raw_pixels
+from vantage.progress import QuietTeller, Teller
+from vantage.storage.provenance import read_metrics
+from vantage.studies.analyse.held_out import HeldOutInformation
+from vantage.studies.analyse.learned import learned
+from vantage.studies.sweep.overall import Within
+from vantage.studies.sweep.rows import RANDOM, RAW, Kept, SweepRow, digest, of_run
+from vantage.studies.sweep.sweeps import Point, Sweep
+from vantage.studies.sweep.swept import Swept
+from vantage.training import loop
+from vantage.training.run import Run
+from vantage.training.settings import encode
+from vantage.training.trial import trial
+
+__all__ = ["Study", "study"]
+
+_TRIED = 16  # images that views are tried on before anything is trained
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is varied, on which run, and how it is judged."""
+
+    sweep: Sweep
+    """What is varied."""
+
+    base: Run
+    """The run that it is varied of, fitted to its images, which `base.data` names."""
+
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Each value is trained once with each."""
+
+    information: HeldOutInformation = HeldOutInformation()
+    """How I_NCE is estimated."""
+
+    protocols: tuple[EvaluationProtocol, ...] = field(default_factory=lambda: (LinearCached(), KNN(k=20)))
+    """How accuracy is measured; the first is drawn."""
+
+    baselines: bool = True
+    """Whether raw pixels and random encoders are judged too."""
+
+    discard: bool = False
+    """Whether the folder of a run is removed when its row is written."""
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or not self.protocols:
+            raise UserError(f"a sweep over the seeds {self.seeds}: give at least one, and each once")
+
+
+def study(
+    asked: Study, train: Source, test: Source, folder: Path, work: Work | None = None, teller: Teller | None = None
+) -> Swept:
+    """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
+
+    `train` are the images that `base.data` leaves to train on, and `test` others: on these I_NCE and accuracies are
+    measured, and nothing is chosen. What the folder holds is not made again: rows that are there are skipped, and a
+    training that was interrupted goes on. Where a signal ends a training, what is there so far is handed back, not
+    `finished`.
+
+    Raises `UserError`, before anything is trained, for values that do not fit the images, missing labels, test images
+    that are trained on, or a folder of another sweep.
+    """
+    return _Making(asked, train, test, folder, work or Work(), teller or QuietTeller()).swept()
+
+
+class _Making:
+    """A study on its way."""
+
+    def __init__(self, asked: Study, train: Source, test: Source, folder: Path, work: Work, teller: Teller) -> None:
+        self.asked, self.folder, self.teller = asked, folder, teller
+        self.train, self.test = train, _checked(train, test)
+        self.work = replace(work, teller=QuietTeller())
+        self.points = asked.sweep.points(asked.base)
+        asked.information.among(len(test))
+        self.judged = [[protocol.name, protocol.version, asdict(protocol)] for protocol in asked.protocols]  # pyright: ignore
+        for point in self.points:
+            _try(point, train)
+        self.kept = Kept(folder, self._about())
+
+    def _about(self) -> dict[str, Any]:
+        """What must be the same for rows to stand in one table; values and seeds may become more."""
+        asked = self.asked
+        settings = {name: value for name, value in asdict(asked.sweep).items() if name != "values"}  # pyright: ignore
+        base = {name: held for name, held in encode(asked.base).items() if name not in ("data", "hardware", "seed")}
+        base.pop("monitoring")
+        return {
+            "sweep": asked.sweep.name,
+            "settings": settings,
+            "axis": asked.sweep.axis,
+            "train": {"images": len(self.train), "fingerprint": self.train.fingerprint()},
+            "test": {"images": len(self.test), "fingerprint": self.test.fingerprint()},
+            "information": asdict(asked.information),
+            "protocols": self.judged,
+            "base": base,
+        }
+
+    def swept(self) -> Swept:
+        """All of it, seed by seed, so that every value has a row soon."""
+        pairs = [(point, seed) for seed in self.asked.seeds for point in self.points]
+        missing = [pair for pair in pairs if self._row_key(*pair) not in self.kept.rows]
+        steps = self.asked.base.epochs * (len(self.train) // self.asked.base.batch)
+        done = steps * (len(pairs) - len(missing))
+        self.teller.start(f"sweep {self.asked.sweep.name}", steps * len(pairs), done)
+        if done:
+            self.teller.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
+        finished = True
+        self.kept.write()  # before the first training, so that it may be interrupted
+        try:
+            for point, seed in missing:
+                finished = self._measure(point, seed, done, steps)
+                if not finished:
+                    break
+                done += steps
+            if finished:
+                self._judge_baselines()
+        finally:
+            self.teller.stop()
+        return self._found(finished)
+
+    def _measure(self, point: Point, seed: int, before: int, steps: int) -> bool:
+        """Train one value with one seed and keep its row; whether the training came to its end."""
+        name = f"{point.label}, seed {seed}"
+        run = replace(point.run, seed=seed)
+        place = self.folder / "runs" / f"{_plain(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
+        teller = Within(self.teller, before, name)
+        try:
+            known = (place / "settings.json").exists()
+            outcome = loop.resume(place, run, teller) if known else loop.train(run, place, teller)
+        except UserError as problem:
+            raise UserError(f"{name}: {problem}. What is done is kept; leave this value out to go on") from problem
+        if not outcome.finished:
+            return False
+        self.teller.advance(before + steps, f"{name}  measuring")
+        shared = self.asked.information(learned(place), self.test, self.work)
+        last = read_metrics(place)[-1]
+        row = SweepRow(
+            self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(place)),
+            **of_run(shared), loss=last["loss"], seconds=last["seconds"],
+        )  # fmt: skip
+        self.kept.add(row)
+        told = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
+        self.teller.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {told}")
+        if self.asked.discard:
+            shutil.rmtree(place)
+        return True
+
+    def _baselines(self) -> Iterator[tuple[SweepRow, Callable[[], Trained]]]:
+        """Rows to fill for raw pixels and random encoders, once for each way in which evaluations see images."""
+        if not self.asked.baselines:
+            return
+        seen: dict[Any, Point] = {}
+        for point in self.points:
+            seen.setdefault(evaluation_view(point.run), point)
+        for view, point in seen.items():
+            empty = SweepRow(self._baseline_key(RAW, repr(view)), RAW, point.label, point.number, 0, {})
+            yield empty, partial(raw_pixels, point.run)
+            for seed in self.asked.seeds:
+                key = self._baseline_key(RANDOM, repr(view), encode(point.run.encoders), seed)
+                empty = SweepRow(key, RANDOM, point.label, point.number, seed, {})
+                yield empty, partial(random_encoder, point.run, seed)
+
+    def _judge_baselines(self) -> None:
+        for empty, make in self._baselines():
+            if empty.key not in self.kept.rows:
+                self.kept.add(replace(empty, accuracy=self._accuracy(make())))
+
+    def _baseline_key(self, *facts: Any) -> str:
+        return digest(facts, self._images(), self.judged)
+
+    def _accuracy(self, trained: Trained) -> dict[str, float]:
+        outcomes = {each.name: each(trained, self.train, self.test, self.work) for each in self.asked.protocols}
+        return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
+
+    def _images(self) -> list[str]:
+        return [self.train.fingerprint(), self.test.fingerprint()]
+
+    def _run_key(self, run: Run) -> str:
+        return digest(run, self.train.fingerprint())
+
+    def _row_key(self, point: Point, seed: int) -> str:
+        return digest(replace(point.run, seed=seed), self._images(), asdict(self.asked.information), self.judged)
+
+    def _found(self, finished: bool) -> Swept:
+        """The rows that were asked for, in order."""
+        keys = [self._row_key(point, seed) for point in self.points for seed in self.asked.seeds]
+        rows = [self.kept.rows[key] for key in keys if key in self.kept.rows]
+        kept = self.kept.rows
+        baselines = [replace(kept[row.key], label=row.label) for row, _ in self._baselines() if row.key in kept]
+        return Swept(
+            self.asked.sweep.name, self.asked.sweep.axis, tuple(rows), tuple(baselines), finished,
+            self.asked.information.among(len(self.test)), min(len(self.test), self.asked.information.images),
+        )  # fmt: skip
+
+
+def _checked(train: Source, test: Source) -> Source:
+    """The test images, their labels counted as the training images' are."""
+    with_labels(train)
+    with_labels(test)
+    check_apart(train, test)
+    return Renumbered(test, train.classes)
+
+
+def _try(point: Point, train: Source) -> None:
+    """Raises `UserError` naming the value whose views or branches do not fit the images."""
+    step = max(1, len(train) // _TRIED)
+    try:
+        generator = torch.Generator().manual_seed(0)
+        for number in range(0, len(train), step):
+            crops = point.run.views.crop(train.image(number), generator)
+            point.run.views.finish(tuple(crop[None] for crop in crops), generator)
+        evaluation_view(point.run)
+        trial(point.run)
+    except UserError as problem:
+        raise UserError(f"the value {point.label} does not fit: {problem}") from problem
+
+
+def _plain(label: str) -> str:
+    """A label as part of a folder's name."""
+    return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in label).strip("_.") or "value"

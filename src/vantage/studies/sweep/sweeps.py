@@ -1,0 +1,209 @@
+"""What a sweep is, and those of one number of the views: crop bound, strength of jitter, distance, blur."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+
+from vantage.composition.fitting import everywhere, parts_of
+from vantage.errors import UserError
+from vantage.training.run import Run
+from vantage.views.augmentation import Augmentation, ViewMaker
+from vantage.views.frequencies import Frequencies
+from vantage.views.operations.color import ColourJitter, Normalise
+from vantage.views.operations.geometry import Flip
+from vantage.views.patches import Patches
+
+__all__ = [
+    "BlurWidth",
+    "CropBound",
+    "JitterStrength",
+    "PatchDistance",
+    "Point",
+    "Sweep",
+    "changed",
+    "check_holds",
+    "points_of",
+]
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of what is varied, and the run that has it."""
+
+    label: str
+    """The value, in a table and beside a point of a picture."""
+
+    run: Run
+    """The base with nothing but that value changed."""
+
+    number: float | None = None
+    """The value along an axis; none where values are names, in the order given."""
+
+
+@runtime_checkable
+class Sweep(Protocol):
+    """A frozen choice of what is varied about the views of a run. Its fields are all of its settings."""
+
+    name: ClassVar[str]
+
+    recipe: ClassVar[str]
+    """The recipe it is usually made with."""
+
+    @property
+    def axis(self) -> str:
+        """What is varied, in words along an axis, with its unit."""
+        ...
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each value. Raises `UserError` where the base has nothing of the kind, or for a value that does
+        not fit."""
+        ...
+
+
+@dataclass(frozen=True)
+class CropBound:
+    """The low-area cropping bound c of all random resized crops, whose scale is (c, 1) (InfoMin, arXiv 2005.10243,
+    Figs. 5 and 13: sweet spot at .2 on ImageNet). The crop that a jigsaw is cut from stays."""
+
+    name: ClassVar[str] = "crop"
+    recipe: ClassVar[str] = "moco_v2"
+
+    values: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.7)
+    """Least shares c of an image's area that a crop takes, each in (0, 1]."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return "crop bound c (least share of the image's area)"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each c."""
+        check_holds(base, Augmentation, self.name)
+
+        def bounded(c: float) -> Run:
+            return changed(base, Augmentation, lambda view: replace(view, crop=replace(view.crop, scale=(c, 1.0))))
+
+        return points_of(self, self.values, bounded)
+
+
+@dataclass(frozen=True)
+class JitterStrength:
+    """The strength x of all colour jitter: brightness, contrast and saturation .8x, hue .2x, as in SimCLR (InfoMin,
+    arXiv 2005.10243, Figs. 5 and 14: sweet spot at 1 on ImageNet). How many images are changed stays."""
+
+    name: ClassVar[str] = "jitter"
+    recipe: ClassVar[str] = "moco_v2"
+
+    values: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 1.5, 2.5)
+    """Strengths x, from 0 to 2.5, where the hue is wholly random."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return "strength x of colour jitter"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each x."""
+        check_holds(base, ColourJitter, self.name)
+
+        def strengthened(x: float) -> Run:
+            if not 0 <= x <= 2.5:
+                raise UserError("give strengths from 0 to 2.5, where the hue is wholly random")
+            return changed(base, ColourJitter, lambda jitter: _jitter(x, jitter.probability))
+
+        return points_of(self, self.values, strengthened)
+
+
+def _jitter(x: float, probability: float) -> ColourJitter:
+    return ColourJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, probability)
+
+
+@dataclass(frozen=True)
+class PatchDistance:
+    """The distance d between two patches of an image, which take the place of the run's views (InfoMin, arXiv
+    2005.10243, Fig. 3: patches of 64 pixels, d from 64 to 384, sweet spot at 128).
+
+    Nothing else is done to the patches but the run's own normalisation. Images must have `patch` + d pixels.
+    """
+
+    name: ClassVar[str] = "distance"
+    recipe: ClassVar[str] = "simclr"
+
+    values: tuple[int, ...] = (0, 8, 16, 24, 32, 48)
+    """Distances d to the right and down, in pixels; below `patch` they overlap."""
+
+    patch: int = 16
+    """Side of a patch, in pixels."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return f"distance d of patches of {self.patch} px (px)"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each d."""
+        last = _normalise(base.views, self.name)
+        return points_of(self, self.values, lambda d: replace(base, views=Patches(self.patch, d, (last,))))
+
+
+@dataclass(frozen=True)
+class BlurWidth:
+    """The width σ of the blur that parts an image into low and high frequencies, which take the place of the run's
+    views (InfoMin, arXiv 2005.10243, Fig. 9: on STL-10 I_NCE is largest at .7, accuracy at 1).
+
+    Both are of one crop, as the run's first view takes it, flipped and normalised, without its other changes.
+    """
+
+    name: ClassVar[str] = "blur"
+    recipe: ClassVar[str] = "simclr"
+
+    values: tuple[float, ...] = (0.3, 0.5, 0.7, 1.0, 1.5, 2.5)
+    """Standard deviations σ of the blur, in pixels of a view."""
+
+    @property
+    def axis(self) -> str:
+        """In words."""
+        return "width σ of the blur (px)"
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each σ."""
+        check_holds(base, Augmentation, self.name)
+        first = next(part for part in parts_of(base.views) if isinstance(part, Augmentation))
+        view = replace(first, operations=(Flip(0.5), _normalise(base.views, self.name)))
+        return points_of(self, self.values, lambda width: replace(base, views=Frequencies(view, width)))
+
+
+def points_of(sweep: Sweep, values: Sequence[float] | Sequence[int], made: Callable[[Any], Run]) -> tuple[Point, ...]:
+    """A point for each number, told short. Raises `UserError` for no value, one that is given twice, and one that a
+    part refuses."""
+    if not values or len(set(values)) < len(values):
+        raise UserError(f"{sweep.name} is to take the values {values}: give at least one, and each once")
+    found = []
+    for value in values:
+        try:
+            found.append(Point(f"{value:g}", made(value), float(value)))
+        except UserError as problem:
+            raise UserError(f"{sweep.name} cannot be {value:g}: {problem}") from problem
+    return tuple(found)
+
+
+def changed(base: Run, kind: type[Part], change: Callable[[Part], Part]) -> Run:
+    """The run with every part of a kind in its views changed."""
+    return replace(base, views=everywhere(base.views, lambda part: change(part) if isinstance(part, kind) else part))
+
+
+def check_holds(base: Run, kind: type, sweep: str) -> None:
+    """Raises `UserError` where the views hold no part of the kind that a sweep varies."""
+    if not any(isinstance(part, kind) for part in parts_of(base.views)):
+        raise UserError(
+            f"the views of {base.recipe} hold no {kind.__name__}, which the sweep {sweep} varies: take another recipe"
+        )
+
+
+def _normalise(views: ViewMaker, sweep: str) -> Normalise:
+    found = [part for part in parts_of(views) if isinstance(part, Normalise)]
+    if not found:
+        raise UserError(f"{sweep} keeps the normalisation of the run's views, but they have none: add Normalise")
+    return found[-1]

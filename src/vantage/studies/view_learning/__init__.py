@@ -1,0 +1,39 @@
+"""Views that are learned: flows over colours, trained so that their channels share little beyond what labels ask for.
+
+InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which no code was released. `learn` writes a
+folder; `vantage.views.learned_views` reads it back as a colour space, for `InSpace` wherever a colour space may stand.
+"""
+
+from vantage.studies.view_learning.course import Learnt, learn, read_learning
+from vantage.studies.view_learning.game import Game, Labelled, NotFinite, Players
+from vantage.studies.view_learning.learning import PRINTED, SWAPPED, Alternately, Rates, Together, ViewLearning
+from vantage.studies.view_learning.presets import LEARNINGS, semi_supervised, supervised, unsupervised
+from vantage.studies.view_learning.scaling import ByStatistics, Unchanged
+from vantage.studies.view_learning.terms import LabelInformation, SharedInformation, Term, TermNetwork, info_nce
+
+__all__ = [
+    "LEARNINGS",
+    "PRINTED",
+    "SWAPPED",
+    "Alternately",
+    "ByStatistics",
+    "Game",
+    "LabelInformation",
+    "Labelled",
+    "Learnt",
+    "NotFinite",
+    "Players",
+    "Rates",
+    "SharedInformation",
+    "Term",
+    "TermNetwork",
+    "Together",
+    "Unchanged",
+    "ViewLearning",
+    "info_nce",
+    "learn",
+    "read_learning",
+    "semi_supervised",
+    "supervised",
+    "unsupervised",
+]

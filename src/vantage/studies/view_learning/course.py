@@ -1,0 +1,244 @@
+"""Learning views, top to bottom: steps, epochs, what is kept, and how an interrupted learning goes on.
+
+Nothing random is kept: what happens in a step is a function of the seed and the step, so a checkpoint holds networks,
+optimizers and sums, and the steps after it are the same, bit by bit on a CPU.
+"""
+
+import json
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vantage import draws
+from vantage.data import Source
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.progress import QuietTeller, Teller
+from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json, write_text
+from vantage.studies.view_learning.game import Game, Labelled, NotFinite
+from vantage.studies.view_learning.images import Images, images_of
+from vantage.studies.view_learning.judging import Means, judged, measured
+from vantage.studies.view_learning.learning import ViewLearning
+from vantage.training import checkpoint, settings
+from vantage.training.feed import open_images
+from vantage.training.run import differences
+from vantage.training.signals import Signals
+from vantage.views.colors.flows import FlowNetwork
+from vantage.views.colors.learned import BEST, LAST, Learned, learned_views, write_learned
+
+__all__ = ["FILE", "Learnt", "learn", "read_learning"]
+
+FILE = "view_learning.json"
+"""Name of the file that holds the settings of a learning."""
+
+_SCHEMA, _STEP = 1, 0x57E9
+_FREE = ("data.", "device")
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """How learning views ended."""
+
+    folder: Path
+    """Where everything was written."""
+
+    step: int
+    """Steps taken."""
+
+    finished: bool
+    """Whether all epochs were done; otherwise a signal stopped it, and asking again goes on."""
+
+    last: Learned | None
+    """The colour space of the last state; none where no epoch was finished."""
+
+    best: Learned | None
+    """That of the epoch whose sum of terms was least on the images held out, in the later part of the learning."""
+
+
+def learn(learning: ViewLearning, folder: Path | str, teller: Teller | None = None) -> Learnt:
+    """Learn views from images and keep everything in `folder`; asked again with the same folder, go on.
+
+    SIGINT and SIGTERM save a checkpoint and end it early. Raises `UserError` where the folder holds a learning with
+    other settings, the images cannot be used, labels are needed and missing, or a loss is no longer finite: the last
+    finite state is then kept.
+    """
+    folder, teller = Path(folder), teller or QuietTeller()
+    resumed = (folder / FILE).exists()
+    if resumed:
+        _refuse_others(read_learning(folder), learning, folder)
+    device = Work(device=learning.device).place()
+    source, told = open_images(learning.data)
+    teller.line(told)
+    images = images_of(learning, source, device)
+    game = Game(learning, images.classes, device)
+    _try(game, learning, images)
+    _introduce(learning, folder, source, resumed)
+    course = _Course(learning, folder, images, game, teller)
+    found = checkpoint.latest(folder)
+    if found:
+        course.restore(found)
+        done = "all steps are taken already" if course.step == course.total else "continuing"
+        teller.line(f"{done}: at step {course.step:,} of {course.total:,}")
+    else:
+        course.save()  # so that there is a finite state whatever comes
+    with Signals() as stopping:
+        course.run(stopping)
+    teller.stop()
+    kept = [learned_views(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
+    return Learnt(folder, course.step, course.step == course.total, *kept)
+
+
+def read_learning(folder: Path, allow: tuple[str, ...] = ()) -> ViewLearning:
+    """The settings of the learning in a folder; raises `UserError` where there are none."""
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{folder} holds no learned views: there is no {FILE} in it") from None
+    except (OSError, ValueError) as problem:
+        raise UserError(f"{path} cannot be read: {problem}") from problem
+    if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
+        raise UserError(f"{path} is of another schema than {_SCHEMA}: read it with the version that wrote it")
+    return settings.decode(content.get("learning"), ViewLearning, allow, "learning")
+
+
+class _Course:
+    """The steps of a learning, and what is kept of them."""
+
+    def __init__(self, learning: ViewLearning, folder: Path, images: Images, game: Game, teller: Teller) -> None:
+        self.learning, self.folder, self.images, self.game, self.teller = learning, folder, images, game, teller
+        self.of_all = any(not term.labelled for term in learning.terms)
+        leading = images.every if self.of_all else images.labelled
+        assert leading is not None
+        self.steps, self.device = leading.steps, leading.device
+        self.total = learning.epochs * self.steps
+        self.step, self.means, self.best, self.seconds = 0, Means(), math.inf, 0.0
+
+    def run(self, stopping: Signals) -> None:
+        """All steps that are left, or up to a signal."""
+        begun, metrics = time.monotonic() - self.seconds, Metrics(self.folder, self.step)
+        every = self.images.every.batches(self.step) if self.of_all else None
+        labelled = self.images.labelled.batches(self.step) if self.images.labelled else None
+        self.teller.start(f"learning views ({self.learning.name})", self.total, self.step)
+        while self.step < self.total:
+            self._one(next(every).images if every else None, next(labelled) if labelled else None)
+            self.seconds = time.monotonic() - begun
+            if self.step % self.steps == 0:
+                self._end_epoch(metrics)
+            if stopping.asked:
+                self.save()
+                break
+            if self.step % 5 == 0:
+                self.teller.advance(self.step, self._note())
+        metrics.close()
+
+    def _one(self, images: Tensor | None, labelled: Labelled | None) -> None:
+        torch.manual_seed(draws.mix(self.learning.seed, self.step, _STEP))
+        try:
+            self.means.add(self.game.step(images, labelled))
+        except NotFinite as problem:
+            self.save()
+            self._write(LAST)
+            raise UserError(
+                f"learning views stopped at step {self.step + 1:,}: {problem}. The state before it is kept in"
+                f" {self.folder / LAST}. Lower the rates, or bound the flow (--flow.coupling.bound 1)"
+            ) from problem
+        self.step += 1
+
+    def _note(self) -> str:
+        return f"epoch {min(self.step // self.steps + 1, self.learning.epochs)}  {self.means.line()}"
+
+    def _end_epoch(self, metrics: Metrics) -> None:
+        epoch = self.step // self.steps
+        row: dict[str, Any] = {"epoch": epoch, "step": self.step, **self.means.read()}
+        if self.of_all:
+            row["bound"] = math.log(self.learning.batch)
+        row |= judged(self.game.players, self.images)
+        row["seconds"] = round(self.seconds, 3)
+        late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
+        if late and row["held_out.objective"] < self.best:
+            self.best = row["held_out.objective"]
+            self._write(BEST)
+        row["best"] = self.best if math.isfinite(self.best) else None
+        self.teller.line(f"epoch {epoch}: {self.means.line()}, held out {row['held_out.objective']:.4f}")
+        self.means = Means()
+        self._write(LAST)
+        metrics.write(row)
+        self.save()
+
+    def _write(self, name: str) -> None:
+        flow = self.game.players.flow
+        assert isinstance(flow, FlowNetwork)
+        statistics = measured(flow, self.images)
+        write_learned(self.folder / name, self.learning.flow, flow, self.learning.space, statistics)
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        tensors = {f"players.{name}": value for name, value in self.game.players.state_dict().items()}
+        facts: dict[str, Any] = {"learning": settings.encode(self.learning), "seconds": self.seconds}
+        facts |= {"means": self.means.state(), "best": self.best if math.isfinite(self.best) else None}
+        for name, optimizer in self._optimizers():
+            slots, facts[name] = checkpoint.optimizer_state(optimizer)
+            tensors |= {f"{name}.{path}": value for path, value in slots.items()}
+        checkpoint.save(self.folder, self.step, tensors, facts)
+
+    def restore(self, found: Path) -> None:
+        """Go back to a checkpoint."""
+        tensors, facts = checkpoint.load(found)
+        checkpoint.fill(self.game.players, _below(tensors, "players"), found)
+        for name, optimizer in self._optimizers():
+            checkpoint.restore_optimizer(optimizer, _below(tensors, name), facts[name])
+        self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
+        self.means, self.best = Means.of(facts["means"]), math.inf if facts["best"] is None else facts["best"]
+
+    def _optimizers(self) -> list[tuple[str, torch.optim.Optimizer]]:
+        named = (("down", self.game.down), ("up", self.game.up))
+        return [(name, optimizer) for name, optimizer in named if optimizer is not None]
+
+
+def _below(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    return {path.removeprefix(f"{name}."): value for path, value in tensors.items() if path.startswith(f"{name}.")}
+
+
+def _refuse_others(stored: ViewLearning, asked: ViewLearning, folder: Path) -> None:
+    """Raises `UserError` naming what differs; where the images lie and the device may."""
+    other = [change for change in differences(stored, asked) if not change[0].startswith(_FREE)]
+    if other:
+        named = "; ".join(f"{path} is {before!r} there, {after!r} was asked" for path, before, after in other[:4])
+        raise UserError(f"{folder} holds a learning of views with other settings: {named}. Give another folder")
+
+
+def _try(game: Game, learning: ViewLearning, images: Images) -> None:
+    """One look of every network at two images, so that what does not fit is told before anything is written."""
+    size = learning.crop.crop.size
+    shown = torch.zeros(2, 3, size, size, device=images.every.device)
+    label = torch.zeros(2, dtype=torch.int64, device=images.every.device)
+    game.players.eval()
+    try:
+        with torch.no_grad():
+            game.players.objective(shown, Labelled(shown, label))
+    except RuntimeError as problem:
+        seen = " and ".join(str(len(part)) for part in learning.channels)
+        raise UserError(
+            f"the networks do not fit the views, which have {seen} channels of {size} pixels: {str(problem)[:160]}"
+        ) from problem
+
+
+def _introduce(learning: ViewLearning, folder: Path, source: Source, resumed: bool) -> None:
+    """Write the settings and where the learning comes from, or check that a resumed one sees the same images."""
+    told = provenance(source.fingerprint(), len(source))
+    before = read_provenance(folder) if resumed else []
+    if before and before[0]["data"] != told["data"]:
+        raise UserError(
+            f"the learning in {folder} began on {before[0]['data']['images']:,} images, and {learning.data.place} holds"
+            f" {len(source):,} or other ones: give the same images back"
+        )
+    if not resumed:
+        encoded = {"schema": _SCHEMA, "learning": settings.encode(learning)}
+        write_text(folder / FILE, json.dumps(encoded, indent=1, allow_nan=False) + "\n")
+    write_json(folder / "provenance.json", [*before, told])

@@ -1,0 +1,139 @@
+"""The images that views are learned from: all, those with labels, and those held out to choose the best state by.
+
+b: images of a batch   n: images
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.data import Source, Subset, labels_of
+from vantage.errors import UserError
+from vantage.evaluate.labelled import held_out
+from vantage.studies.view_learning.game import Labelled
+from vantage.studies.view_learning.learning import ViewLearning
+from vantage.training.feed import Feed, feed_of, training_part
+from vantage.training.run import Data
+from vantage.views.augmentation import Views
+
+__all__ = ["Images", "Stream", "images_of"]
+
+_ORDER, _LABELLED, _HELD_OUT, _VIEWS = range(4)  # what a seed is for
+
+
+class Stream:
+    """Batches without end, of which the one of a step is a function of the seed and the step."""
+
+    def __init__(self, feed: Feed, label: Int[Tensor, "n"], seed: int, device: torch.device) -> None:
+        """Images of `feed`, whose labels are `label`; what their crops are drawn from is `seed`."""
+        self.feed, self.seed, self.device = feed, seed, device
+        self.label = label.to(device)
+        self.generator = torch.Generator()
+
+    @property
+    def steps(self) -> int:
+        """Batches of a pass over all images."""
+        return self.feed.steps
+
+    def batches(self, start: int = 0) -> Iterator[Labelled]:
+        """The batches from that of step `start` on; the label is −1 where there is none."""
+        step, (epoch, within) = start, divmod(start, self.feed.steps)
+        while True:
+            for batch in self.feed.batches(epoch, within):
+                batch = batch.to(self.device)
+                self.generator.manual_seed(draws.mix(self.seed, step, _VIEWS))
+                (images,) = self.feed.views_of(batch, self.generator)
+                yield Labelled(images, self.label[batch.image])
+                step += 1
+            epoch, within = epoch + 1, 0
+
+
+@dataclass(frozen=True)
+class Images:
+    """Where the batches of a learning come from."""
+
+    every: Stream
+    """All images that are trained on."""
+
+    labelled: Stream | None
+    """Those with labels; none where no term needs them."""
+
+    held_out: Stream
+    """Images that nothing is trained on."""
+
+    held_out_labelled: Stream | None
+    """Those of them with labels."""
+
+    classes: int
+    """How many classes there are; 0 where no term needs labels."""
+
+    def channels(self, most: int = 1_024) -> Iterator[Float[Tensor, "b 3 _ _"]]:
+        """What goes into the flow, of about so many training images; always the same ones."""
+        seen = 0
+        for batch in self.every.batches():
+            yield batch.images
+            seen += len(batch.images)
+            if seen >= min(most, self.every.steps * len(batch.images)):
+                return
+
+
+def images_of(learning: ViewLearning, source: Source, device: torch.device) -> Images:
+    """The images of a source, parted as a learning asks for.
+
+    Raises `UserError` where labels are needed and there are none, or too few of anything for a batch.
+    """
+    needs = any(term.labelled for term in learning.terms)
+    label = _labels(learning, source) if needs else torch.full((len(source),), -1)
+    out = held_out(label, learning.validation, learning.seed)
+    parts = {"every": ~out, "held_out": out}
+    if needs:
+        parts |= {"labelled": ~out & (label >= 0), "held_out_labelled": out & (label >= 0)}
+    salts = {"every": _ORDER, "labelled": _LABELLED, "held_out": _HELD_OUT, "held_out_labelled": _HELD_OUT}
+    streams = {name: _stream(learning, source, label, rows, salts[name], device) for name, rows in parts.items()}
+    classes = max(len(source.classes), int(label.max()) + 1)
+    return Images(
+        streams["every"],
+        streams.get("labelled"),
+        streams["held_out"],
+        streams.get("held_out_labelled"),
+        classes if needs else 0,
+    )
+
+
+def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
+    """Every label that may be used, −1 elsewhere."""
+    label = labels_of(source)
+    known = (label >= 0).nonzero()[:, 0]
+    if not len(known):
+        raise UserError(
+            f"{learning.name} learns views with labels, but none of the {len(source):,} images has one: put each class"
+            " in a folder of its own, or learn without labels (vantage views learn unsupervised)"
+        )
+    if not learning.labels:
+        return label
+    part = training_part(Subset(source, known), Data(images=learning.labels))
+    chosen = part.numbers if isinstance(part, Subset) else torch.arange(len(known))
+    some = torch.full_like(label, -1)
+    some[known[chosen]] = label[known[chosen]]
+    return some
+
+
+def _stream(
+    learning: ViewLearning, source: Source, label: Int[Tensor, "n"], rows: Tensor, salt: int, device: torch.device
+) -> Stream:
+    numbers = rows.nonzero()[:, 0]
+    most = learning.labelled_batch if salt == _LABELLED else learning.batch
+    batch = most if salt == _ORDER else min(most, len(numbers))
+    if batch < 2 or batch > len(numbers):
+        raise UserError(
+            f"a step of this learning takes {batch} images, and {len(numbers)} of the {len(source)} images are there"
+            " for it: ask for a smaller batch, or give more images"
+        )
+    seed = draws.mix(learning.seed, salt)
+    views = Views((learning.view,))
+    feed = feed_of(views, learning.data, batch, seed, Subset(source, numbers), device)
+    return Stream(feed, label[numbers], seed, device)

@@ -1,0 +1,95 @@
+"""Numbers of a learning of views: means over an epoch, the objective on images held out, statistics of the channels.
+
+b: images   h, w: height and width in pixels
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.studies.view_learning.game import Players
+from vantage.studies.view_learning.images import Images, Stream
+from vantage.views.colors.flows import FlowNetwork
+from vantage.views.colors.statistics import Statistics
+
+__all__ = ["Means", "judged", "measured"]
+
+
+class Means:
+    """Means of what steps have told, kept so that a resumed epoch ends with the same ones."""
+
+    def __init__(self) -> None:
+        self.steps, self.sums = 0, dict[str, float]()
+
+    def add(self, told: Mapping[str, Float[Tensor, ""]]) -> None:
+        """What one step told."""
+        self.steps += 1
+        for name, value in told.items():
+            self.sums[name] = self.sums.get(name, 0.0) + float(value)
+
+    def read(self) -> dict[str, float]:
+        """The means so far."""
+        return {name: total / max(1, self.steps) for name, total in self.sums.items()}
+
+    def line(self) -> str:
+        """The means so far, for people."""
+        return "  ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in self.read().items())
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"steps": self.steps, "sums": self.sums}
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> "Means":
+        """The inverse of `state`."""
+        means = cls()
+        means.steps, means.sums = int(state["steps"]), {name: float(value) for name, value in state["sums"].items()}
+        return means
+
+
+@torch.no_grad()
+def judged(players: Players, images: Images) -> dict[str, float]:
+    """The objective and its numbers on the images held out, always in the same crops; names begin with `held_out.`.
+
+    The critics are as trained on the other images so far: a lower bound of Eq. 2's inner maximum.
+    """
+    players.eval()
+    found, objective = Means(), 0.0
+    for of_labels, stream in ((False, images.held_out), (True, images.held_out_labelled)):
+        terms = [term for term in players.each_term() if term.labelled == of_labels]
+        if not terms or stream is None:
+            continue
+        means = Means()
+        for batch in _once(stream):
+            one, two, _ = players.views(batch.images)
+            for term in terms:
+                value, told = term(one, two, batch.label if of_labels else None)
+                means.add({"objective": term.weight * value, **told})
+            means.steps -= len(terms) - 1  # all terms of a batch are one step
+        objective += means.read()["objective"]
+        found.sums |= {name: value for name, value in means.read().items() if name != "objective"}
+    found.steps = 1
+    return {f"held_out.{name}": value for name, value in {"objective": objective, **found.read()}.items()}
+
+
+@torch.no_grad()
+def measured(flow: FlowNetwork, images: Images) -> Statistics:
+    """Mean and standard deviation of each channel that the flow makes of about a thousand training images."""
+    count, total, squares = 0, torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    for channels in images.channels():
+        pixels = flow(channels)[0].movedim(1, 0).flatten(1).double().cpu()
+        count += pixels.shape[1]
+        total, squares = total + pixels.sum(1), squares + pixels.square().sum(1)
+    mean = total / count
+    deviation = (squares / count - mean.square()).clamp(min=1e-12).sqrt()
+    first, second = mean.tolist(), deviation.tolist()
+    return Statistics((first[0], first[1], first[2]), (second[0], second[1], second[2]))
+
+
+def _once(stream: Stream) -> Any:
+    """Each batch of one pass."""
+    return itertools.islice(stream.batches(), stream.steps)

@@ -1,0 +1,166 @@
+"""The one configuration of view learning, and its checks.
+
+Nobody ever released this part of InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5). What the paper
+states is marked so below; every other value is our reading, and a setting.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from vantage.errors import UserError
+from vantage.studies.view_learning.scaling import Standardisation, Unchanged
+from vantage.studies.view_learning.terms import Term
+from vantage.training.run import Data
+from vantage.views.augmentation import Augmentation
+from vantage.views.colors.flows import Flow
+from vantage.views.colors.spaces import RGB, ColourSpace, InSpace
+
+__all__ = ["PRINTED", "SWAPPED", "Alternately", "Rates", "Together", "Updates", "ViewLearning"]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Learning rates of Adam, and its other settings."""
+
+    generator: float = 2e-4
+    """Rate of the flow g (appendix B.5, as printed)."""
+
+    critics: float = 6e-4
+    """Rate of the critics f₁ and f₂ (appendix B.5, as printed)."""
+
+    classifiers: float = 6e-4
+    """Rate of the classifiers c₁ and c₂; not stated."""
+
+    betas: tuple[float, float] = (0.5, 0.999)
+    """Adam's decay rates; not stated: what adversarial training usually takes."""
+
+    def __post_init__(self) -> None:
+        if not min(self.generator, self.critics, self.classifiers) > 0:
+            raise UserError(f"learning rates {self.generator}, {self.critics} and {self.classifiers}: give all above 0")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise UserError(f"betas of Adam are {self.betas}: give two numbers from 0 to below 1")
+
+
+PRINTED = Rates()
+"""The numbers of appendix B.5, though its text says that the generator's rate should be the larger one."""
+
+SWAPPED = Rates(generator=6e-4, critics=2e-4, classifiers=2e-4)
+"""The same numbers in the order of the text: the generator's rate is the larger one."""
+
+
+@runtime_checkable
+class Updates(Protocol):
+    """How the two sides of the game take turns."""
+
+    @property
+    def critic_steps(self) -> int:
+        """Steps of the critics by themselves before each step of g; with 0 they move in the same step as g."""
+        ...
+
+
+@dataclass(frozen=True)
+class Alternately:
+    """First the critics, on views that are held fixed; then g (and the classifiers) against critics that are."""
+
+    critic_steps: int = 1
+    """Steps of the critics for each step of g."""
+
+    def __post_init__(self) -> None:
+        if self.critic_steps < 1:
+            raise UserError(f"critic_steps is {self.critic_steps}: give at least 1, or take `Together`")
+
+
+@dataclass(frozen=True)
+class Together:
+    """All in one step, by one gradient whose sign is turned for the critics: half the work."""
+
+    @property
+    def critic_steps(self) -> int:
+        """None by themselves."""
+        return 0
+
+
+@dataclass(frozen=True)
+class ViewLearning:
+    """How views are learned: min over g (and classifiers) max over critics of the sum of the terms.
+
+    `view_learning.unsupervised(size)` and its kin give one; variants by `dataclasses.replace`.
+    """
+
+    name: str
+    """What it is called when it is told of."""
+
+    terms: tuple[Term, ...]
+    """What is added up: Eq. 2 is `SharedInformation`, Eq. 3 that and `LabelInformation`."""
+
+    crop: Augmentation
+    """How images are seen, as colours from 0 to 1: crop and flip; nothing that changes colours."""
+
+    space: ColourSpace = RGB()
+    """Whose channels, normalised by its statistics, go into the flow: RGB or YDbDr in the paper, or any other."""
+
+    flow: Flow = Flow()
+    """The generator g: couplings that keep the volume (VP) or do not (NVP)."""
+
+    channels: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (1, 2))
+    """Which channels of ĝ(X) each of the two views sees: the first, and the others (as stated)."""
+
+    scaling: Standardisation = Unchanged()
+    """What is done to ĝ(X) before critics and classifiers see it."""
+
+    rates: Rates = PRINTED
+    """Learning rates."""
+
+    updates: Updates = Alternately()
+    """How critics and generator take turns: 1 to 1."""
+
+    epochs: int = 100
+    """Passes over all images; over the labelled ones where no term is of all. Not stated."""
+
+    batch: int = 128
+    """Images of a step. Not stated."""
+
+    labelled_batch: int = 128
+    """Labelled images of a step, where a term needs labels; fewer where there are fewer. Not stated."""
+
+    labels: int = 0
+    """Use the labels of so many images only, as many of each class; 0: of all that have one."""
+
+    validation: float = 0.1
+    """Share of each class that no network is trained on: the best state has the least sum of terms there."""
+
+    best_after: float = 0.5
+    """Share of the epochs before which no state is the best: critics that know nothing yet find no information."""
+
+    seed: int = 0
+    """All randomness is a function of it and of the step."""
+
+    data: Data = field(default_factory=Data)
+    """Where the images come from."""
+
+    device: str = "auto"
+    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one. Arithmetic is float32."""
+
+    def __post_init__(self) -> None:
+        if not self.terms:
+            raise UserError("views are learned by the terms of an objective: give at least one")
+        for name in ("epochs", "labelled_batch"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}: give at least 1")
+        if self.batch < 2:
+            raise UserError(f"batch is {self.batch}: each image is compared with the others, so give at least 2")
+        if self.labels < 0:
+            raise UserError(f"labels is {self.labels}: give how many images' labels are used, or 0 for all")
+        if not 0 < self.validation < 1 or not 0 <= self.best_after < 1:
+            raise UserError(
+                f"validation is {self.validation} and best_after {self.best_after}: give shares below 1, the first"
+                " above 0"
+            )
+        if any(not part or not set(part) <= {0, 1, 2} for part in self.channels):
+            raise UserError(f"channels is {self.channels}: give both views some of the channels 0, 1 and 2")
+
+    @property
+    def view(self) -> Augmentation:
+        """How the channels that go into the flow are made."""
+        normalise = self.space.statistics.normalise()
+        return Augmentation(self.crop.crop, (*self.crop.operations, InSpace(self.space), normalise))

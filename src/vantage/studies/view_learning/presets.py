@@ -1,0 +1,67 @@
+"""The three ways in which InfoMin learns views (Tian et al., arXiv 2005.10243, section 4.2 and Table 5).
+
+Each is a function of the size of the views that gives a `ViewLearning` with the paper's values.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from vantage.encoders import Linear
+from vantage.encoders.backbones import Backbone
+from vantage.encoders.encoder import Encoder
+from vantage.recipes.backbones import resnet
+from vantage.studies.view_learning.learning import ViewLearning
+from vantage.studies.view_learning.terms import LabelInformation, SharedInformation, Term
+from vantage.views.augmentation import Augmentation
+from vantage.views.operations.geometry import Flip, RandomResizedCrop
+
+__all__ = ["LEARNINGS", "semi_supervised", "supervised", "unsupervised"]
+
+Pair = tuple[Backbone, Backbone]
+
+
+def unsupervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
+    """Less shared information: min over g, max over f₁, f₂ of I_NCE(g(X)₁; g(X)₂₃) (Eq. 2). No labels.
+
+    The paper finds it unstable: runs differ much, and information is often reduced too far.
+    """
+    return _learning("unsupervised", size, (_shared(size, backbones),))
+
+
+def supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
+    """Views that tell the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labelled images only."""
+    return _learning("supervised", size, (_labels(size, backbones),))
+
+
+def semi_supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
+    """Less shared information, but the label in both views (Eq. 3): I_NCE of all images, cross-entropies of those with
+    labels.
+
+    The batch of all images may hold labelled ones, whose labels are not looked at.
+    """
+    return _learning("semi_supervised", size, (_shared(size, backbones), _labels(size, backbones)))
+
+
+LEARNINGS: tuple[Callable[[int, Pair | None], ViewLearning], ...] = (unsupervised, supervised, semi_supervised)
+"""All of them, for the command line and the tests."""
+
+
+def _learning(name: str, size: int, terms: tuple[Term, ...]) -> ViewLearning:
+    """Which crops are not stated: as `recipes.cmc` on small images."""
+    crop = RandomResizedCrop(size, (0.2 if size <= 64 else 0.08, 1.0))
+    return ViewLearning(name, terms, Augmentation(crop, (Flip(0.5),)))
+
+
+def _backbones(size: int) -> Pair:
+    """Not stated either: the networks of `recipes.cmc`."""
+    one, two = (replace(resnet(size), in_channels=channels) for channels in (1, 2))
+    return one, two
+
+
+def _shared(size: int, backbones: Pair | None) -> SharedInformation:
+    one, two = backbones or _backbones(size)
+    return SharedInformation((Encoder(one, Linear(128)), Encoder(two, Linear(128))))
+
+
+def _labels(size: int, backbones: Pair | None) -> LabelInformation:
+    return LabelInformation(backbones or _backbones(size))

@@ -1,0 +1,180 @@
+"""The images of a run: opened, scanned, and handed out as batches of views.
+
+b: images of a batch on this process   n: images
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.data import (
+    Batch,
+    ResidentImages,
+    Source,
+    StreamedImages,
+    Subset,
+    cache_folder,
+    labels_of,
+    open_source,
+    readable,
+    scan,
+)
+from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.evaluate.labelled import held_out
+from vantage.training.run import Data, Run
+from vantage.views import ViewMaker
+
+__all__ = ["Feed", "feed_of", "open_feed", "open_images", "training_part", "usual_size"]
+
+_PART = 0x9A27  # what a seed is for
+_LOOKED_AT = 32  # images that tell whether a set has one size
+
+
+def open_images(data: Data, progress: Callable[[int, int], None] | None = None) -> tuple[Source, str]:
+    """The readable images of a place that are to be trained on, and one line about those that are not readable.
+
+    Raises `UserError` (`DataError`) where the place does not exist, is empty, or has too many unreadable images.
+    """
+    if not data.place:
+        raise UserError("no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME)")
+    source = open_source(data.place)
+    found = scan(source, workers=max(1, data.workers), progress=progress)
+    usable = readable(source, found, data.on_bad_image)
+    told = found.summary()
+    part = training_part(usable, data)
+    return part, told if part is usable else f"{told}; {len(part):,} of them are trained on"
+
+
+def training_part(source: Source, data: Data) -> Source:
+    """What is left of the images of a place without those held out, and no more than asked for, in their order.
+
+    What is drawn depends on the images and their labels alone (seed 0), so that it is the same for every run. Raises
+    `UserError` where there are fewer images than asked for.
+    """
+    if not data.hold_out and not data.images:
+        return source
+    label = labels_of(source)
+    left = (~_held_out(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
+    if data.images > len(left):
+        raise UserError(f"{data.images:,} training images were asked for, but there are {len(left):,}: ask for fewer")
+    if data.images:
+        mixed = left[torch.randperm(len(left), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
+        rank = torch.empty_like(mixed)  # of an image within its class
+        for number in label[mixed].unique():
+            own = label[mixed] == number
+            rank[own] = torch.arange(int(own.sum()))
+        left = mixed[rank.argsort(stable=True)[: data.images]].sort().values
+    return Subset(source, left)
+
+
+def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
+    """Of the labelled images those that `evaluate` holds out, or a share of all where there are none."""
+    known = label >= 0
+    out = torch.zeros(len(label), dtype=torch.bool)
+    if known.any():
+        out[known] = held_out(label[known], share, 0)
+    else:
+        out = held_out(torch.zeros_like(label), share, 0)
+    return out
+
+
+def usual_size(source: Source) -> tuple[int, bool]:
+    """Median short side of some images spread over the set, in pixels, and whether all of them have one size."""
+    step = max(1, len(source) // _LOOKED_AT)
+    shapes, looked_at = [], range(0, len(source), step)
+    for number in looked_at:
+        try:
+            shapes.append(tuple(source.image(number).shape[1:]))
+        except UnreadableImage:
+            continue
+    if not shapes:
+        raise DataError(
+            f"none of the images looked at ({len(looked_at)} of {len(source)}) can be read. Check the files"
+        )
+    sides = sorted(min(shape) for shape in shapes)
+    return sides[len(sides) // 2], len(set(shapes)) == 1
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Batches of views, epoch by epoch."""
+
+    images: ResidentImages | StreamedImages
+    """Where batches come from."""
+
+    views: ViewMaker
+    """What makes views of them."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+        return self.images.steps
+
+    def batches(self, epoch: int, start_step: int) -> Iterator[Batch]:
+        """The batches of an epoch from a step on."""
+        return self.images.batches(epoch, start_step)
+
+    def views_of(self, batch: Batch, generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
+        """The views of a batch, on the device where its pixels lie, laid out channels last."""
+        resident = isinstance(self.images, ResidentImages)
+        made = self.views.batch(batch.pixels[0], generator) if resident else self.views.finish(batch.pixels, generator)
+        return [_channels_last(view) for view in made]
+
+
+def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *rest c h w"]:
+    """The layout that convolutions are fastest with, for the patches of a jigsaw too."""
+    joined = view.flatten(0, -4).contiguous(memory_format=torch.channels_last)
+    return joined.unflatten(0, view.shape[:-3])
+
+
+def open_feed(
+    run: Run,
+    source: Source,
+    rank: int,
+    world: int,
+    device: torch.device,
+    progress: Callable[[int, int], None] | None = None,
+) -> Feed:
+    """The batches of a run on one of its processes."""
+    return feed_of(run.views, run.data, run.batch, run.seed, source, device, rank, world, progress)
+
+
+def feed_of(
+    views: ViewMaker,
+    data: Data,
+    batch: int,
+    seed: int,
+    source: Source,
+    device: torch.device,
+    rank: int = 0,
+    world: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Feed:
+    """Small sets of one image size live on the device; others stream through workers (`Data.resident_bytes`).
+    `progress` hears of (images, images in all) while they are decoded into memory."""
+    side, one_size = usual_size(source)
+    if one_size and len(source) * 3 * side * side <= data.resident_bytes:
+        resident = partial(
+            ResidentImages, source, batch, seed, rank=rank, world=world, device=device, progress=progress
+        )
+        try:
+            images = resident(budget=data.resident_bytes, workers=max(1, data.workers), cache=cache_folder())
+            return Feed(images, views)
+        except DataError:
+            pass  # an image of another size, or more bytes than the square of the short side told: stream
+    streamed = StreamedImages(
+        source,
+        views,
+        batch,
+        seed,
+        rank=rank,
+        world=world,
+        workers=data.workers,
+        on_bad_image=data.on_bad_image,
+    )
+    return Feed(streamed, views)

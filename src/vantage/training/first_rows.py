@@ -1,0 +1,38 @@
+"""What the untrained network makes of every image, for banks that begin with it."""
+
+import torch
+
+from vantage import processes
+from vantage.data import Source
+from vantage.encoders import EncoderNetwork, PerView
+from vantage.encoding import Work, embed, in_evaluation
+from vantage.frozen.encoder import Trained, evaluation_view
+from vantage.learner import Learner
+from vantage.progress import Teller
+from vantage.training.run import Run
+
+__all__ = ["begin"]
+
+
+def begin(learner: Learner, run: Run, source: Source, teller: Teller) -> None:
+    """Give every store that waits for them the unit vectors of all images, before the first step.
+
+    As in InterCLR's release: backbone and head in evaluation mode, images as they are evaluated (`evaluation_view`).
+    The first process encodes and tells the others, so that all hold the same.
+    """
+    for number, branch in enumerate(run.branches):
+        store = learner.store(number)
+        if not store.waits:
+            continue
+        which = branch.pool[0] if isinstance(run.encoders, PerView) else 0
+        network = learner.networks.kept[which]
+        assert isinstance(network, EncoderNetwork)
+        seen = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)
+        untrained = Trained(network, seen, "the untrained network", run, None, None)
+        device = next(network.parameters()).device
+        rows = torch.zeros(len(source), network.width)
+        if processes.rank() == 0:
+            with in_evaluation(network):
+                work = Work(device=str(device), workers=max(1, run.data.workers), teller=teller)
+                rows = embed(untrained, source, work).vector
+        store.begin(processes.total(rows.to(device)))

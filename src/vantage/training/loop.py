@@ -1,0 +1,225 @@
+"""The training loop, top to bottom.
+
+Nothing random is kept: step s of a run draws the same views, orders and negatives whenever it is made, so a resumed
+run needs only its tensors and its step.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from vantage import processes
+from vantage.data import Source
+from vantage.errors import UserError
+from vantage.progress import QuietTeller, Teller, counting
+from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json
+from vantage.training import checkpoint, settings
+from vantage.training.feed import open_images
+from vantage.training.first_rows import begin
+from vantage.training.monitor import warning
+from vantage.training.probe import check_labels, knn_so_far
+from vantage.training.run import Run, refuse_conflicts
+from vantage.training.session import Session, launch
+from vantage.training.signals import Signals, anywhere
+
+__all__ = ["Outcome", "resume", "train"]
+
+
+_LOOK_SECONDS = 5.0
+"""Where steps are slow, the loss and the signals are looked at this often, whatever `log_every` says."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    folder: Path
+    """The run's folder."""
+
+    step: int
+    """Optimizer steps taken."""
+
+    finished: bool
+    """Whether all epochs were done; otherwise a signal stopped the run and `resume` goes on."""
+
+
+def train(run: Run, folder: Path | str, teller: Teller | None = None) -> Outcome:
+    """Train a run from its start and keep everything in `folder`.
+
+    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. SIGINT and SIGTERM save a
+    checkpoint and end the run early. Raises `UserError` if the folder already holds a run, the images cannot be used,
+    or the loss is no longer finite.
+    """
+    folder = Path(folder)
+    if (folder / "settings.json").exists():
+        if checkpoint.latest(folder) is None:
+            raise UserError(
+                f"{folder} holds a run that has reached no checkpoint: remove the folder if that run has ended, or "
+                "name another folder"
+            )
+        raise UserError(
+            f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
+        )
+    return _go(run, folder, None, teller or QuietTeller(), resumed=False)
+
+
+def resume(folder: Path | str, run: Run | None = None, teller: Teller | None = None) -> Outcome:
+    """Continue a run from its newest checkpoint, or from the start where it has none yet.
+
+    `run` may differ from the stored settings in `hardware`, `monitoring` and `data` only; the rest must be equal,
+    else `UserError`.
+    """
+    folder = Path(folder)
+    return _go(run or settings.read(folder), folder, checkpoint.latest(folder), teller or QuietTeller(), resumed=True)
+
+
+def _go(run: Run, folder: Path, found: Path | None, teller: Teller, resumed: bool) -> Outcome:
+    fabric, run = launch(run, teller)
+    source, told = open_images(run.data, progress=None)
+    teller.line(told)
+    check_labels(run, source)  # not at the first validation, which would lose the epoch before it
+    with counting(teller, "decoding images") as progress:
+        session = Session(run, fabric, source, progress)
+    _introduce(run, folder, source, resumed)  # only now: what is refused leaves no folder behind that would hold a run
+    step, clock = session.restore(found) if found else (0, 0.0)
+    if not found:
+        begin(session.learner, run, source, teller)
+    if resumed:
+        at = f"continuing at step {step:,}" if found else "there is no checkpoint yet: starting at the first step"
+        teller.line(f"{at} of {run.epochs * session.feed.steps:,}")
+    with Signals() as stopping:
+        step = _loop(session, folder, step, clock, teller, stopping)
+    teller.stop()
+    return Outcome(folder, step, finished=step == run.epochs * session.feed.steps)
+
+
+def _loop(session: Session, folder: Path, step: int, clock: float, teller: Teller, stopping: Signals) -> int:
+    run, steps = session.run, session.feed.steps
+    begun, saved, looked = time.monotonic() - clock, time.monotonic(), time.monotonic()
+    alone = processes.count() == 1  # several look at the same steps, since they tell each other what they see
+    metrics = Metrics(folder, step) if processes.rank() == 0 else None
+    teller.start(run.recipe, run.epochs * steps, step)
+    watch = _Watch(session, folder)
+    for epoch in range(step // steps, run.epochs):
+        first, start = step, time.monotonic()
+        for batch in session.feed.batches(epoch, step % steps):
+            watch.add(step, session.step(batch.to(session.fabric.device), step))
+            step += 1
+            late = time.monotonic() - saved > 60 * run.monitoring.checkpoint_minutes
+            soon = alone and (stopping.asked or late or time.monotonic() - looked > _LOOK_SECONDS)
+            if step % run.monitoring.log_every and step % steps and not soon:
+                continue
+            loss, looked = watch.check(), time.monotonic()
+            speed = run.batch * (step - first) / (time.monotonic() - start)
+            teller.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_told(speed)} images/s")
+            stop = stopping.anywhere()
+            if step % steps and (stop or anywhere(late)):
+                session.save(folder, step, time.monotonic() - begun)
+                saved = time.monotonic()
+            if stop and step % steps:
+                return step
+        watch.check_weights(step)
+        _end_epoch(session, metrics, epoch, step, time.monotonic() - begun, teller)
+        session.save(folder, step, time.monotonic() - begun)
+        saved = time.monotonic()
+        if stopping.anywhere():
+            break
+    if metrics is not None:
+        metrics.close()
+    return step
+
+
+def _told(speed: float) -> str:
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
+
+
+def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, teller: Teller) -> None:
+    told = session.monitor.read()
+    session.monitor.reset()
+    row = {"epoch": epoch + 1, "step": step, **told, "rate": session.rate(step - 1), "seconds": round(clock, 3)}
+    collapse = warning(told, session.learner.networks.width)
+    if collapse:
+        row["warning"] = collapse
+    every = session.run.monitoring.knn_every
+    if every and (epoch + 1) % every == 0:
+        row["knn"] = _validate(session, first=metrics is not None)
+        teller.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labelled training images")
+    row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
+    if metrics is not None:
+        metrics.write(row)
+    teller.line(
+        f"epoch {epoch + 1}: loss {told['loss']:.4f}, accuracy {told['accuracy']:.1%}, "
+        f"alignment {told['alignment']:.3f}, uniformity {told['uniformity']:.2f}, rank {told['rank']:.1f}"
+    )
+    if collapse:
+        teller.warn(collapse)
+
+
+def _validate(session: Session, first: bool) -> float:
+    """kNN accuracy, measured by the first process and told to all, since numbers may follow it."""
+    learner, device = session.learner, session.fabric.device
+    accuracy = knn_so_far(learner, session.run, session.source, device) if first else 0.0
+    told = float(processes.total(torch.tensor(accuracy, dtype=torch.float64, device=device)))
+    learner.validated(told)
+    return told
+
+
+def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
+    """Write the settings and where the run comes from, or check that a resumed run is still the same.
+
+    Every process checks, so that all of them stop; the first one writes.
+    """
+    told = provenance(source.fingerprint(), len(source))
+    path, first = folder / "provenance.json", processes.rank() == 0
+    if not resumed:
+        if first:
+            settings.write(run, folder)
+            write_json(path, [told])
+        return
+    refuse_conflicts(settings.read(folder), run)
+    before = read_provenance(folder)
+    if before and before[0]["data"] != told["data"]:
+        raise UserError(
+            f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.place} now holds "
+            f"{len(source):,} or other ones: give the same images back (--data PATH, if they have moved)"
+        )
+    if first:
+        write_json(path, [*before, told])
+
+
+class _Watch:
+    """Losses not yet looked at: asking for each at once would make the device wait."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        self.session, self.folder = session, folder
+        self.pending: list[tuple[int, Tensor]] = []
+
+    def add(self, step: int, loss: Tensor) -> None:
+        self.pending.append((step, loss))
+
+    def check_weights(self, step: int) -> None:
+        """Raises `UserError` if a weight is not finite: normalised vectors can hide that from the loss."""
+        for name, weight in self.session.learner.networks.named_parameters():
+            if not torch.isfinite(weight).all():
+                good = checkpoint.latest(self.folder)
+                raise UserError(
+                    f"the weight {name} is no longer finite at step {step} (learning rate "
+                    f"{self.session.rate(step - 1):.3g}). Last good checkpoint: {good or 'none yet'}. Lower the rate"
+                )
+
+    def check(self) -> float:
+        """The newest loss. Raises `UserError` at the first that is not finite, before it can reach a checkpoint."""
+        values = processes.total(torch.stack([loss for _, loss in self.pending]).float()) / processes.count()
+        for (step, _), value in zip(self.pending, values.tolist(), strict=True):
+            if not math.isfinite(value):
+                good = checkpoint.latest(self.folder)
+                raise UserError(
+                    f"the loss became {value} at step {step} (learning rate {self.session.rate(step):.3g}). "
+                    f"Last good checkpoint: {good or 'none yet'}. Lower the learning rate, or use float32 (32-true)"
+                )
+        self.pending.clear()
+        return values.tolist()[-1]

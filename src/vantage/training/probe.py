@@ -1,0 +1,49 @@
+"""How good the backbone is so far, by the labels of the training images: a glance during training, no result."""
+
+import torch
+
+from vantage.data import Source
+from vantage.encoding import Work, embed, in_evaluation
+from vantage.errors import UserError
+from vantage.evaluate import KNN, held_out
+from vantage.evaluate.labelled import with_labels
+from vantage.frozen.encoder import Trained, backbone_of, evaluation_view
+from vantage.learner import Learner
+from vantage.measures import accuracy
+from vantage.training.run import Run
+
+__all__ = ["check_labels", "knn_so_far"]
+
+_SHARE = 0.1
+
+
+def check_labels(run: Run, source: Source) -> None:
+    """Raises `UserError` where `knn_so_far` will be asked for, but the images have no labels to measure it by."""
+    if not 0 < run.monitoring.knn_every <= run.epochs:
+        return
+    try:
+        held_out(with_labels(source)[1], _SHARE, run.seed)
+    except UserError as problem:
+        every = run.monitoring.knn_every
+        raise UserError(
+            f"monitoring.knn_every is {every}, so training measures kNN accuracy: {problem}, or set it to 0"
+        ) from problem
+
+
+def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device) -> float:
+    """kNN accuracy, in per cent, of a tenth of each class of the training images against the others.
+
+    The trained networks are looked at in evaluation mode and left as they were. k is 20 and the temperature .07.
+    These images were trained on (without their labels), so this compares epochs of a run; `vantage evaluate` compares
+    encoders. Raises `UserError` where the images have no labels.
+    """
+    part, label = with_labels(source)
+    asked = held_out(label, _SHARE, run.seed)
+    backbone = backbone_of(run, learner.networks, None)
+    trained = Trained(backbone, evaluation_view(run), run.recipe, run, None, None)
+    with in_evaluation(backbone):
+        vector = embed(trained, part, Work(device=str(device), workers=max(1, run.data.workers))).vector
+    known, classes = ~asked, int(label.max()) + 1
+    judge = KNN(k=min(20, int(known.sum())))
+    guess = judge.predict(vector[known], label[known], vector[asked], classes)
+    return accuracy(guess, label[asked], classes).top1

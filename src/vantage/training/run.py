@@ -1,0 +1,224 @@
+"""The one configuration of a run, its checks, and how it fits itself to a data set."""
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
+
+from vantage.branch import Branch
+from vantage.composition.fitting import Fits, fitted, parts_of, stretched
+from vantage.encoders import Role
+from vantage.errors import UserError
+from vantage.schedules import Adaptive, RateSchedule
+from vantage.training.optimizers import Optimizer
+from vantage.views import ViewMaker
+
+__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences", "refuse_conflicts"]
+
+Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the images come from and how they are loaded."""
+
+    place: str = ""
+    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+
+    on_bad_image: Literal["skip", "stop"] = "skip"
+    """What to do about unreadable images: train without them (stops above 1 %), or stop at once."""
+
+    workers: int = 2
+    """Processes that decode, for sets that are streamed."""
+
+    resident_bytes: int = 2 * GIB
+    """Sets that fit in so many bytes at the view's size are decoded once and kept on the device; 0 streams always."""
+
+    hold_out: float = 0.0
+    """Share of each class, of all images where none has a label, that is not trained on: .2 leaves out what `evaluate`
+    without a test set tests on."""
+
+    images: int = 0
+    """Train on so many of the others only, as many of each class where labels tell; 0: all."""
+
+    def __post_init__(self) -> None:
+        counts = {"workers": self.workers, "resident_bytes": self.resident_bytes, "images": self.images}
+        _at_least(0, "data", hold_out=self.hold_out, **counts)
+        if self.hold_out >= 1:
+            raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a run computes on."""
+
+    accelerator: Literal["auto", "cpu", "cuda"] = "auto"
+    """Kind of device; auto is a CUDA device where there is one."""
+
+    devices: int = 1
+    """Devices of each machine."""
+
+    nodes: int = 1
+    """Machines."""
+
+    precision: Precision = "bf16-mixed"
+    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used
+    and said."""
+
+    compile: bool = False
+    """Whether the networks go through torch.compile: minutes at the start, then some per cent faster."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, "hardware", devices=self.devices, nodes=self.nodes)
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """What a run tells and keeps on its way."""
+
+    log_every: int = 10
+    """Steps between looks at the loss."""
+
+    checkpoint_minutes: float = 10.0
+    """Longest time between checkpoints, in minutes; one is written after every epoch too."""
+
+    knn_every: int = 0
+    """Epochs between kNN accuracies of a tenth of the labelled training images against the others; 0: never."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, "monitoring", log_every=self.log_every)
+        _at_least(0, "monitoring", checkpoint_minutes=self.checkpoint_minutes, knn_every=self.knn_every)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole training run. Variants by `dataclasses.replace`; recipes are functions that return one."""
+
+    recipe: str
+    """Name of the method."""
+
+    views: ViewMaker
+    """How views are made."""
+
+    encoders: Role
+    """Who encodes them."""
+
+    branches: tuple[Branch, ...]
+    """The contrasts, summed by weight."""
+
+    optimizer: Optimizer
+    """What moves the parameters."""
+
+    rate: RateSchedule
+    """Learning rate by step, for the whole batch."""
+
+    epochs: int = 200
+    """Passes over the data set."""
+
+    batch: int = 256
+    """Images of an optimizer step, over all processes and accumulated parts."""
+
+    accumulate: int = 1
+    """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they see
+    fewer negatives; a queue or bank is read as it was before the whole batch."""
+
+    seed: int = 0
+    """All randomness is a function of it and of the step."""
+
+    data: Data = field(default_factory=Data)
+    """Where the images come from."""
+
+    hardware: Hardware = field(default_factory=Hardware)
+    """What the run computes on."""
+
+    monitoring: Monitoring = field(default_factory=Monitoring)
+    """What it tells and keeps on its way."""
+
+    def __post_init__(self) -> None:
+        needed = max((branch.views for branch in self.branches), default=0)
+        if needed == 0:
+            raise UserError("a run without branches has nothing to learn: give at least one Branch")
+        if self.views.count < needed:
+            raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
+        _at_least(1, "", epochs=self.epochs, batch=self.batch, accumulate=self.accumulate)
+        follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
+        if follows and not self.monitoring.knn_every:
+            raise UserError("a number of this run follows the accuracy, but none is measured: set monitoring.knn_every")
+        parts = self.accumulate * self.hardware.devices * self.hardware.nodes
+        if self.batch % parts:
+            raise UserError(
+                f"a batch of {self.batch} images does not divide into {parts} equal parts "
+                f"({self.accumulate} accumulated × {self.hardware.devices} devices × {self.hardware.nodes} machines): "
+                f"use a batch of {max(1, self.batch // parts) * parts}"
+            )
+
+    def fit(self, images: int, batch: int | None = None) -> "Run":
+        """This run for a data set of `images` images.
+
+        * batch: `batch` if that is given; otherwise halved until an epoch has at least 8 steps. The learning rate
+          follows it (linear rule);
+        * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
+        * memories, rules, groups of BatchNorm and schedules counted in epochs by rules of their own (`Queue.fit`,
+          `Sample.fit`, `SplitBatchNorm.fit`, `ByEpoch`).
+
+        Raises `UserError` for fewer images than the batch; without a batch given, for fewer than 8.
+        """
+        if batch is None:
+            batch = self.batch
+            while batch % 2 == 0 and batch > 8 and batch * 8 > images and (batch // 2) % self._parts == 0:
+                batch //= 2
+            if batch > images:
+                raise UserError(
+                    f"found {images} images, but the smallest batch of this recipe is {batch}: give at least as many"
+                )
+        elif batch > images:
+            raise UserError(f"found {images} images, but a batch of {batch} was asked for: give at most {images}")
+        longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
+        run = self.resized(batch, round(self.epochs * longer))
+        parts = {name: fitted(getattr(run, name), images, batch) for name in ("branches", "encoders")}
+        return replace(run, **parts)
+
+    def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
+        """This run with another batch, the learning rate following in proportion, or with other epochs, its course
+        and all that is counted in epochs stretched. Memories and groups of BatchNorm stay as they are: `fit` takes a
+        batch too."""
+        batch = self.batch if batch is None else batch
+        epochs = self.epochs if epochs is None else epochs
+        _at_least(1, "", batch=batch, epochs=epochs)  # before a schedule is asked for something that makes no sense
+        rate = self.rate.scaled(batch / self.batch).stretched(self.epochs, epochs)
+        parts = (self.branches, self.encoders)
+        branches, encoders = stretched(parts, epochs / self.epochs, self.batch / batch)
+        return replace(self, batch=batch, epochs=epochs, rate=rate, branches=branches, encoders=encoders)
+
+    @property
+    def _parts(self) -> int:
+        return self.accumulate * self.hardware.devices * self.hardware.nodes
+
+
+def _at_least(least: int, part: str, **values: int | float) -> None:
+    for name, value in values.items():
+        if not value >= least:
+            raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
+
+
+def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two values of dataclasses and tuples differ: (path, before, after) for each leaf."""
+    if type(before) is type(after) and is_dataclass(before):
+        names = [f.name for f in fields(before) if f.compare]  # where a file lies may differ, what is in it not
+        pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
+    elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]
+    else:
+        return [] if before == after else [(path, before, after)]
+    return [found for name, a, b in pairs for found in differences(a, b, f"{path}.{name}" if path else name)]
+
+
+def refuse_conflicts(stored: Run, asked: Run) -> None:
+    """Raises `UserError` naming the settings that a resumed run may not change: all but hardware, monitoring and
+    data."""
+    free = ("hardware.", "monitoring.", "data.")
+    conflicts = [change for change in differences(stored, asked) if not change[0].startswith(free)]
+    if conflicts:
+        named = "; ".join(
+            f"{path} is {before!r} in the run, {after!r} was asked" for path, before, after in conflicts[:4]
+        )
+        raise UserError(f"a resumed run keeps its settings: {named}. Start a new run to change them")

@@ -1,0 +1,153 @@
+"""What a run computes with: the engine, the learner, the optimizer and the images; and one step of it."""
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from vantage import draws, processes
+from vantage.data import Batch, Source
+from vantage.data.order import steps_in
+from vantage.encoders import EncoderNetwork
+from vantage.errors import UserError
+from vantage.learner import Fresh, Learner
+from vantage.progress import Teller
+from vantage.training import checkpoint, settings
+from vantage.training.feed import open_feed
+from vantage.training.monitor import Monitor
+from vantage.training.run import Run, refuse_conflicts
+from vantage.training.trial import trial
+
+__all__ = ["Session", "has_bf16", "launch"]
+
+_VIEWS, _NETWORKS = 2, 3  # what a seed is for
+
+# Every process writes its stores alike, so none is sent around; newer torch has renamed the setting.
+_NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
+_ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
+
+
+class Session:
+    """What a run computes with; built alike at the start and on resuming."""
+
+    def __init__(
+        self, run: Run, fabric: Fabric, source: Source, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """`progress` hears of (images, images in all) while they are decoded into memory."""
+        self.run, self.fabric, self.source = run, fabric, source
+        torch.manual_seed(run.seed)
+        trial(run, steps=run.epochs * steps_in(len(source), run.batch))
+        torch.manual_seed(run.seed)
+        self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
+        self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+        optimizer = run.optimizer.build(self.learner)
+        if run.hardware.compile:
+            for network in self.learner.modules():
+                if isinstance(network, EncoderNetwork):
+                    network.compile()
+        self.model, self.optimizer = fabric.setup(self.learner, optimizer)
+        self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
+        self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
+        self.generator = torch.Generator()
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step."""
+        return self.run.rate(step, self.feed.steps, self.run.epochs)
+
+    def step(self, batch: Batch, step: int) -> Tensor:
+        """One optimizer step; its loss, not waited for."""
+        run, rank = self.run, processes.rank()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(step)
+        self.generator.manual_seed(draws.mix(run.seed, step, rank, _VIEWS))
+        torch.manual_seed(draws.mix(run.seed, step, rank, _NETWORKS))
+        self.learner.before_step(step)
+        losses, fresh = [], []
+        for number, part in enumerate(_parts(batch, run.accumulate)):
+            last = number == run.accumulate - 1
+            with nullcontext() if last else self._unsynchronised():
+                made = self.model(self.feed.views_of(part, self.generator), part.image, step)
+                self.fabric.backward(made.loss / run.accumulate)
+            losses.append(made.loss.detach())
+            fresh.append(Fresh(*made.fresh))
+            self.monitor.add(made.loss.detach(), made.query, made.positive, made.nearest)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.learner.after_step(fresh, step)
+        return torch.stack(losses).mean()
+
+    def _unsynchronised(self) -> AbstractContextManager[Any]:
+        return self.fabric.no_backward_sync(self.model)
+
+    def save(self, folder: Path, step: int, clock: float) -> None:
+        """Write a checkpoint; `clock` counts the seconds trained so far."""
+        tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
+        tensors |= {f"monitor.{name}": value for name, value in self.monitor.state_dict().items()}
+        slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
+        scaler = self.fabric.strategy.precision.state_dict()
+        if processes.rank() == 0:
+            facts = {"optimizer": facts, "scaler": scaler, "seconds": clock, "run": settings.encode(self.run)}
+            checkpoint.save(folder, step, tensors | slots, facts)
+        self.fabric.barrier()
+
+    def restore(self, found: Path) -> tuple[int, float]:
+        """Load a checkpoint; gives its step and the seconds trained so far. Raises `UserError` where it does not
+        fit, or was written with other settings."""
+        tensors, facts = checkpoint.load(found)
+        if "run" in facts:  # whoever edited settings.json meanwhile is told
+            refuse_conflicts(settings.decode(facts["run"], Run), self.run)
+        for name, module in (("learner", self.learner), ("monitor", self.monitor)):
+            prefix = f"{name}."
+            checkpoint.fill(
+                module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, found
+            )
+        checkpoint.restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
+        self.fabric.strategy.precision.load_state_dict(facts["scaler"])
+        return int(facts["step"]), float(facts["seconds"])
+
+
+def _parts(batch: Batch, count: int) -> list[Batch]:
+    if count == 1:
+        return [batch]
+    pixels = zip(*(view.chunk(count) for view in batch.pixels), strict=True)
+    return [Batch(image, views) for image, views in zip(batch.image.chunk(count), pixels, strict=True)]
+
+
+def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
+    """An engine for the hardware asked for, launched; the precision becomes 32-true where bf16 would be slow."""
+    chosen = run.hardware
+    many = chosen.devices * chosen.nodes > 1
+    strategy = DDPStrategy(**_ALONE) if many else "auto"
+    on_cuda = chosen.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    accelerator = ("cuda" if on_cuda else "cpu") if chosen.accelerator == "auto" else chosen.accelerator
+    if chosen.precision == "bf16-mixed" and not has_bf16(on_cuda):
+        teller.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
+        chosen = replace(chosen, precision="32-true")
+    try:
+        fabric = Fabric(
+            accelerator=accelerator,
+            strategy=strategy,
+            devices=chosen.devices,
+            num_nodes=chosen.nodes,
+            precision=chosen.precision,
+        )
+    except (ValueError, RuntimeError) as problem:
+        asked = f"{chosen.devices} × {accelerator} on {chosen.nodes} machine(s), {chosen.precision}"
+        raise UserError(f"the hardware asked for ({asked}) cannot be had: {problem}") from problem
+    fabric.launch()
+    return fabric, replace(run, hardware=chosen)
+
+
+def has_bf16(on_cuda: bool) -> bool:
+    """Whether the GPU, or the CPU, computes in bfloat16 with instructions of its own."""
+    if on_cuda:
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

@@ -1,0 +1,80 @@
+"""Every branch tried on random vectors, at a run's first step and at its last, so that what does not fit is refused
+before the first epoch."""
+
+from dataclasses import replace
+
+import torch
+from torch.nn.functional import normalize
+
+from vantage import draws
+from vantage.branch import Branch, owners
+from vantage.composition.fitting import everywhere, parts_of
+from vantage.encoders import SplitBatchNorm
+from vantage.errors import UserError
+from vantage.estimators import TableChoice
+from vantage.memory import StoreOf
+from vantage.records import Keys
+from vantage.schedules import Adaptive, Constant
+from vantage.training.run import Fits, Run
+
+__all__ = ["trial"]
+
+_IMAGES, _BATCH, _WIDTH = 64, 8, 16
+
+
+def trial(run: Run, steps: int = 1) -> None:
+    """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives.
+
+    `steps` are the optimizer steps of the run. At the last one schedules have gone their way, and numbers that adapt
+    are taken where they may end; so a share that leaves [0, 1] in mid-training is refused at once.
+    """
+    _check_groups(run)
+    batch = min(_BATCH, run.batch // run.accumulate)
+    for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
+        whole = replace(branch, memory=run.branches[owner].memory)
+        try:
+            _try(whole, batch, 0)
+            if steps > 1:
+                _try(everywhere(whole, _at_its_end), batch, steps - 1)
+        except UserError as problem:
+            raise UserError(f"branch {number} cannot work: {problem}") from problem
+
+
+def _at_its_end(part: object) -> object:
+    return Constant(part.end) if isinstance(part, Adaptive) else part
+
+
+def _check_groups(run: Run) -> None:
+    """Raises `UserError` where BatchNorm is to split what one device sees at once into groups that it cannot have."""
+    images = run.batch // (run.accumulate * run.hardware.devices * run.hardware.nodes)
+    for part in parts_of(run.encoders):
+        if isinstance(part, SplitBatchNorm) and part.groups > 1 and (images % part.groups or images < 2 * part.groups):
+            raise UserError(
+                f"BatchNorm is to split {images} images into {part.groups} groups, which must be equal and hold two"
+                f" or more: take a batch of {2 * part.groups} or another multiple of {part.groups}, or fewer groups"
+            )
+
+
+def _try(branch: Branch, batch: int, step: int) -> None:
+    assert not isinstance(branch.memory, StoreOf)
+    memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
+    store = memory.build(_IMAGES, _WIDTH)
+    if store.waits:
+        store.begin(normalize(torch.randn(_IMAGES, _WIDTH), dim=1))
+    estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
+    image = torch.arange(batch).flip(0) + _IMAGES // 2  # none is the number of its row
+    fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
+    vector = fresh[branch.query].vector.clone().requires_grad_()
+    query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
+    remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
+    keys = tuple(fresh[view] for view in branch.keys)
+    made = branch.contrast(query, keys, store.read(remembered), step, estimator)
+    made.loss.backward()
+    if not torch.isfinite(made.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
+        raise UserError(f"on random vectors the loss is {made.loss.item()}: check the temperature and the rules")
+    if not vector.grad.any():
+        raise UserError(
+            f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "
+            "give a larger batch, fewer accumulated parts, or a memory"
+        )
+    store.write(remembered)

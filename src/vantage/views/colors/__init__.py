@@ -1,0 +1,1 @@
+"""Color spaces: fixed, measured, or learned."""

@@ -1,0 +1,1 @@
+"""Operations on whole batches of images, with parameters for each image."""

@@ -1,0 +1,190 @@
+"""Changes of an image by a level from 0 (none) to 1 (strongest): what RandAugment draws from.
+
+They follow PIL as timm's RandAugment calls it, which InfoMin's code used, on whole batches of floats. Where those
+count in grey levels of 255 (posterize, solarize, equalize, autocontrast), pixels are rounded to them.
+
+m: images, each with its own level   c: channels   h, w: height and width in pixels
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torchvision.transforms.v2 import functional as vision
+
+from vantage.views.operations.color import grey
+
+__all__ = [
+    "AutoContrast",
+    "Brightness",
+    "Change",
+    "Contrast",
+    "Equalize",
+    "Identity",
+    "Invert",
+    "Posterize",
+    "Saturation",
+    "Sharpness",
+    "Solarize",
+    "SolarizeAdd",
+    "Strength",
+]
+
+
+class Strength(NamedTuple):
+    """How each image is changed."""
+
+    level: Float[Tensor, "m"]
+    """From 0 to 1."""
+    sign: Float[Tensor, "m"]
+    """1 or −1: the direction of geometric changes."""
+    cubic: Bool[Tensor, "m"]
+    """Whether geometric changes interpolate by cubics, not linearly."""
+
+    def across(self, images: Float[Tensor, "m c h w"]) -> Float[Tensor, "m 1 1 1"]:
+        """The level, to be multiplied with images."""
+        return self.level.to(images)[:, None, None, None]
+
+
+@runtime_checkable
+class Change(Protocol):
+    """A frozen change of images in [0, 1]."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The changed images."""
+        ...
+
+
+@dataclass(frozen=True)
+class Identity:
+    """No change."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images."""
+        return images
+
+
+@dataclass(frozen=True)
+class AutoContrast:
+    """Each channel stretched to all of [0, 1], whatever the level."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The stretched images."""
+        return vision.autocontrast(_levels(images).byte()).to(images) / 255
+
+
+@dataclass(frozen=True)
+class Equalize:
+    """Each channel with a histogram as even as its grey levels allow, whatever the level."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The evened images."""
+        return vision.equalize(_levels(images).byte()).to(images) / 255
+
+
+@dataclass(frozen=True)
+class Invert:
+    """The negative, whatever the level."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """1 − x."""
+        return 1 - images
+
+
+@dataclass(frozen=True)
+class Posterize:
+    """Only the highest ⌊bits · level⌋ of eight bits: fewer at a lower level, as in InfoMin's code."""
+
+    bits: int = 4
+    """Bits that stay at level 1."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images in fewer shades."""
+        kept = (self.bits * strength.level.double() + 1e-9).floor()
+        step = (2.0 ** (8 - kept)).to(images)[:, None, None, None]
+        return _levels(images).div(step).floor() * step / 255
+
+
+@dataclass(frozen=True)
+class Solarize:
+    """The negative of what is at least ⌊256 · level⌋ bright: nothing at level 1."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images, their bright parts inverted."""
+        threshold = (256 * strength.across(images) + 1e-4).floor()
+        shades = _levels(images)
+        return torch.where(shades < threshold, shades, 255 - shades) / 255
+
+
+@dataclass(frozen=True)
+class SolarizeAdd:
+    """⌊add · level⌋ shades more for what is darker than 128."""
+
+    add: float = 110.0
+    """Shades of 255 added at level 1; never more than 128."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images, their dark parts brighter."""
+        more = (self.add * strength.across(images) + 1e-4).floor().clamp(max=128)
+        shades = _levels(images)
+        return torch.where(shades < 128, (shades + more).clamp(max=255), shades) / 255
+
+
+class _Blend:
+    """A blend of the image with a poorer one, by a factor from .1 at level 0 to 1.9 at level 1, cut to [0, 1]."""
+
+    def blended(
+        self, images: Float[Tensor, "m c h w"], poor: Float[Tensor, "m _ _ _"], strength: Strength
+    ) -> Float[Tensor, "m c h w"]:
+        """poor + factor · (image − poor)."""
+        return torch.lerp(poor.expand_as(images), images, 0.1 + 1.8 * strength.across(images)).clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class Saturation(_Blend):
+    """More or less colour: 1.9 times at level 1, nearly grey at 0 (`Color` of RandAugment)."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images, blended with their grey."""
+        return self.blended(images, grey(images), strength)
+
+
+@dataclass(frozen=True)
+class Contrast(_Blend):
+    """More or less contrast, around the mean grey of the image."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images, blended with one even grey."""
+        even = (grey(images).mean((1, 2, 3), keepdim=True) * 255 + 0.5).floor() / 255
+        return self.blended(images, even, strength)
+
+
+@dataclass(frozen=True)
+class Brightness(_Blend):
+    """Brighter or darker."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images, blended with black."""
+        return self.blended(images, images.new_zeros(len(images), 1, 1, 1), strength)
+
+
+@dataclass(frozen=True)
+class Sharpness(_Blend):
+    """Sharper or softer; the outermost pixels stay."""
+
+    def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
+        """The images, blended with their mean over 3 × 3 pixels, the middle one counted five times."""
+        if min(images.shape[-2:]) <= 2:
+            return images
+        soft = images.clone()
+        high = images[..., :-2, :] + images[..., 1:-1, :] + images[..., 2:, :]
+        square = high[..., :-2] + high[..., 1:-1] + high[..., 2:]
+        soft[..., 1:-1, 1:-1] = square.add_(images[..., 1:-1, 1:-1], alpha=4).mul_(1 / 13)
+        return self.blended(images, soft, strength)
+
+
+def _levels(images: Float[Tensor, "m c h w"]) -> Float[Tensor, "m c h w"]:
+    """Pixels as whole shades from 0 to 255."""
+    return (images * 255).round().clamp(0, 255)

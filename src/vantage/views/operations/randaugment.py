@@ -1,0 +1,122 @@
+"""RandAugment: a few changes of an image, drawn at random, at one common strength.
+
+b: images   n: changes of an image
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.views.operations.changes import (
+    AutoContrast,
+    Brightness,
+    Change,
+    Contrast,
+    Equalize,
+    Identity,
+    Invert,
+    Posterize,
+    Saturation,
+    Sharpness,
+    Solarize,
+    SolarizeAdd,
+    Strength,
+)
+from vantage.views.operations.operation import check_probability, coin, put_back, taken
+from vantage.views.operations.warps import Rotate, Shear, Translate
+
+__all__ = ["CHANGES", "SHAPE_CHANGES", "RandAugment", "RandDraw"]
+
+SHAPE_CHANGES: tuple[Change, ...] = (Identity(), Rotate(), Shear(0), Shear(1), Translate(0), Translate(1))
+"""What leaves colours alone, for views that are channels of a colour space (CMC)."""
+
+CHANGES: tuple[Change, ...] = (
+    AutoContrast(),
+    Equalize(),
+    Invert(),
+    Rotate(),
+    Posterize(),
+    Solarize(),
+    SolarizeAdd(),
+    Saturation(),
+    Contrast(),
+    Brightness(),
+    Sharpness(),
+    Shear(0),
+    Shear(1),
+    Translate(0),
+    Translate(1),
+)
+"""The list of timm's RandAugment, which InfoMin's code used."""
+
+
+class RandDraw(NamedTuple):
+    """Parameters of RandAugment; a column for each change."""
+
+    change: Int64[Tensor, "b n"]
+    """Which change of the list."""
+    on: Bool[Tensor, "b n"]
+    """Whether it is made."""
+    level: Float[Tensor, "b n"]
+    """How strongly, from 0 to 1."""
+    sign: Float[Tensor, "b n"]
+    """1 or −1: the direction of geometric changes."""
+    cubic: Bool[Tensor, "b n"]
+    """Whether geometric changes interpolate by cubics, not linearly."""
+
+
+@dataclass(frozen=True)
+class RandAugment:
+    """Changes drawn from a list with replacement, each made with a probability, at levels spread about one
+    (Cubuk et al., arXiv 1909.13719, in the form InfoMin uses: arXiv 2005.10243, appendix, n = 2, m = 10, mstd = .5).
+
+    A level of 10 is the strongest; drawn levels are cut to [0, 10], so at 10 with spread .5 half of them are exactly
+    it.
+    """
+
+    changes: tuple[Change, ...] = CHANGES
+    """What is drawn from, all equally likely."""
+    count: int = 2
+    """n: changes of an image, one after the other."""
+    magnitude: float = 10.0
+    """m: mean level, of at most 10."""
+    spread: float = 0.5
+    """mstd: standard deviation of the level."""
+    probability: float = 0.5
+    """Probability that a drawn change is made."""
+
+    def __post_init__(self) -> None:
+        check_probability("RandAugment's probability", self.probability)
+        if not self.changes or self.count < 1:
+            raise UserError(f"RandAugment has {len(self.changes)} changes and makes {self.count}: give at least one")
+        if not (0 <= self.magnitude <= 10 and self.spread >= 0):
+            raise UserError(
+                f"RandAugment's magnitude is {self.magnitude} with spread {self.spread}: give 0 to 10, and at least 0"
+            )
+
+    def draw(self, count: int, generator: torch.Generator) -> RandDraw:
+        """Parameters of `count` images."""
+        shape = (count, self.count)
+        change = torch.randint(len(self.changes), shape, generator=generator)
+        on = torch.rand(shape, generator=generator) < self.probability
+        level = (self.magnitude + self.spread * torch.randn(shape, generator=generator)).clamp(0, 10) / 10
+        sign = coin(count * self.count, 0.5, generator).view(shape) * 2.0 - 1
+        cubic = coin(count * self.count, 0.5, generator).view(shape)
+        return RandDraw(change, on, level, sign, cubic)
+
+    def apply(self, images: Float[Tensor, "b c h w"], drawn: RandDraw) -> Float[Tensor, "b c h w"]:
+        """The images in [0, 1], changed as `drawn` says."""
+        for column in range(drawn.change.shape[1]):
+            made = torch.where(drawn.on[:, column], drawn.change[:, column], -1)
+            for number in made.unique().tolist():
+                if number < 0:
+                    continue
+                rows = (made == number).nonzero()[:, 0]
+                strength = Strength(drawn.level[rows, column], drawn.sign[rows, column], drawn.cubic[rows, column])
+                where = rows.to(images.device, non_blocking=True)
+                images = put_back(images, where, self.changes[number](taken(images, where), strength))
+        return images
