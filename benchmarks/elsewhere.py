@@ -5,8 +5,8 @@
 A classifier of four convolutions is trained with labels on Tiny-ImageNet's 50 classes, at 32 pixels, for a few passes
 of AdamW with random crops and flips. Then it is frozen, and so is a network of the same kind that was not trained:
 
-* transfer: CIFAR-10 (JPEG), MNIST, flowers5 and Tiny-ImageNet's own validation images, each normalised by its own mean
-  and deviation; nearest neighbours (k 20), at most 5,000 training and 2,500 test images a set
+* transfer: CIFAR-10 (JPEG), MNIST, flowers5 and Tiny-ImageNet's own validation images, each normalized by its own mean
+  and deviation; nearest neighbors (k 20), at most 5,000 training and 2,500 test images a set
 * segmentation: mosaics of nine CIFAR-10 images each, 10 classes, 100 for training and 60 for testing; and photographs
   of COCO with five classes made of its categories (background, person, animal, vehicle, any other thing), 150 and 50
 

@@ -30,14 +30,14 @@ Lookup = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 def data(queries: int, classes: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Bank, its labels, queries, their labels."""
     generator = torch.Generator().manual_seed(0)
-    centre = torch.randn(classes, WIDTH, generator=generator) / 4
+    center = torch.randn(classes, WIDTH, generator=generator) / 4
     label = torch.randint(0, classes, (BANK,), generator=generator)
     wanted = torch.randint(0, classes, (queries,), generator=generator)
     bank, query = (torch.randn(rows, WIDTH, generator=generator) for rows in (BANK, queries))
     for vectors, numbers in ((bank, label), (query, wanted)):
         # Piece by piece and in place, so that making the data leaves no peak that would hide a lookup's.
         for part, number in zip(vectors.split(500), numbers.split(500), strict=True):
-            part.add_(centre[number])
+            part.add_(center[number])
             part.div_(part.norm(dim=1, keepdim=True))
     return bank, label, query, wanted
 

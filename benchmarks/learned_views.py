@@ -3,12 +3,12 @@
     python benchmarks/learned_views.py --data ../shared/data --seeds 0 1 2
 
 The budget is small and fixed. A flow of six couplings (16 hidden channels) is learned on crops of 16 px of 2,000
-images, 500 of them with labels, in 112 steps of 64 (and 64 labelled) images; critics and classifiers have three
+images, 500 of them with labels, in 112 steps of 64 (and 64 labeled) images; critics and classifiers have three
 convolutions, all move in one step, at rates five times the paper's since its schedule is some hundred times as long.
 Then CMC on the frozen views of 32 px: two encoders of four convolutions, InfoNCE in the batch at τ .1, 155 steps of 64,
 AdamW at 1e-3. The joined features are judged on 2,000 test images by kNN (k 20) and logistic regression, beside raw
 pixels and a random encoder of each seed. Nothing was chosen by test images. CIFAR-10 here is recompressed as JPEG
-(quality 75), whose colour is stored at half the resolution.
+(quality 75), whose color is stored at half the resolution.
 
 Found on RGB, three seeds: views learned against critics share .8 to 1 nats where raw channels share 3.7, and teach 3 to
 4 points more by kNN, 2 to 3 linearly. What labels add to that lies within the spread. The paper's order shows but for
@@ -49,11 +49,11 @@ from vantage.studies.view_learning import LEARNINGS, Rates, Together, learn
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Data, Hardware
-from vantage.views import RGB, ColourSpace, Flow, RealNVP, VolumePreserving, YDbDr, cmc
+from vantage.views import RGB, ColorSpace, Flow, RealNVP, VolumePreserving, YDbDr, cmc
 
 IMAGES, TEST_IMAGES, LABELS, BATCH, STEPS, EPOCHS = 2_000, 2_000, 500, 64, 112, 5
 SMALL = (16, 32, 64, 128)
-SPACES: dict[str, ColourSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
+SPACES: dict[str, ColorSpace] = {"RGB": RGB(), "YDbDr": YDbDr()}
 FLOWS = {"VP": Flow(VolumePreserving(16)), "NVP": Flow(RealNVP(16))}
 METHODS = ["raw", *(f"{learning.__name__} {flow}" for flow in FLOWS for learning in LEARNINGS)]
 
@@ -87,7 +87,7 @@ def main() -> None:
     shutil.rmtree(folder)
 
 
-def measure(method: str, space: ColourSpace, seed: int, places: list[str], folder: Path) -> dict[str, Any]:
+def measure(method: str, space: ColorSpace, seed: int, places: list[str], folder: Path) -> dict[str, Any]:
     """Learn the views, train on them, judge: one row."""
     start, row = time.process_time(), dict[str, Any]()
     if method != "raw":
@@ -111,9 +111,9 @@ def measure(method: str, space: ColourSpace, seed: int, places: list[str], folde
 
 
 def learned(
-    method: str, space: ColourSpace, seed: int, place: str, folder: Path
-) -> tuple[ColourSpace, dict[str, float | str]]:
-    """A learned colour space, and what its learning told at the end."""
+    method: str, space: ColorSpace, seed: int, place: str, folder: Path
+) -> tuple[ColorSpace, dict[str, float | str]]:
+    """A learned color space, and what its learning told at the end."""
     name, flow = method.split()
     preset = next(learning for learning in LEARNINGS if learning.__name__ == name)
     learning = preset(16, (Convolutions(SMALL[:3], 1), Convolutions(SMALL[:3], 2)))
@@ -125,7 +125,7 @@ def learned(
         rates=Rates(generator=1e-3, critics=3e-3, classifiers=3e-3),
         updates=Together(),
         batch=BATCH,
-        labelled_batch=BATCH,
+        labeled_batch=BATCH,
         labels=LABELS,
         epochs=round(STEPS / own),
         seed=seed,
@@ -138,7 +138,7 @@ def learned(
     return done.last, {"view steps": done.step, **told}
 
 
-def contrast(space: ColourSpace, seed: int, place: str) -> vantage.Run:
+def contrast(space: ColorSpace, seed: int, place: str) -> vantage.Run:
     """CMC in the batch on two channels' worth of views, the same for every space."""
     ask = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1))
     encoders = tuple(Encoder(Convolutions(SMALL, channels), Linear(128)) for channels in (1, 2))

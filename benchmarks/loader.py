@@ -2,7 +2,7 @@
 
     python benchmarks/loader.py --photos ../shared/data/imagenet-sample-200.tar
 
-The crops are all that our workers do; colour, blur and normalisation are done for whole batches on the training device,
+The crops are all that our workers do; color, blur and normalization are done for whole batches on the training device,
 and are timed in `views.py`. lightly's workers do all of it. Times are wall time; the workers of all loaders stay alive.
 """
 

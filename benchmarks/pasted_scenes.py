@@ -1,4 +1,4 @@
-"""Scenes whose categories must be recognised: small photographs of known classes on photographs of flowers.
+"""Scenes whose categories must be recognized: small photographs of known classes on photographs of flowers.
 
 A frozen backbone that was trained on such classes can tell them, an untrained one hardly; where things are and what
 they cover is easy for both. Everything is written as COCO has it, so that it is read as anybody's data is.

@@ -4,7 +4,7 @@
 
 CIFAR10 is any place that Vantage can open, with parts train and test (a .tar.gz of class folders). Features,
 50,000 x 512, are random whitened patches of the images, rectified and pooled to 2 x 2 (Coates et al., AISTATS
-2011), standardised; they are kept in the cache folder. Against SGD over a TensorDataset and DataLoader, as probes
+2011), standardized; they are kept in the cache folder. Against SGD over a TensorDataset and DataLoader, as probes
 are commonly written: 100 epochs of batches of 256, momentum .9, rate .1, times .1 at 60 and 80.
 
 Second table: six learning rates side by side (`Heads`) against one, over the same features: what a sweep costs in
@@ -30,7 +30,7 @@ Curve = list[tuple[float, float]]
 
 
 def filters(images: Tensor) -> Tensor:
-    """Random patches, each standardised, whitened together."""
+    """Random patches, each standardized, whitened together."""
     generator = torch.Generator().manual_seed(0)
     chosen = images[torch.randperm(len(images), generator=generator)[:4000]].float() / 255
     top, left = torch.randint(0, images.shape[2] - PATCH + 1, (2, len(chosen)), generator=generator).tolist()
@@ -38,11 +38,11 @@ def filters(images: Tensor) -> Tensor:
     patch = torch.stack(parts).flatten(1)
     patch = patch - patch.mean(1, keepdim=True)
     patch = patch / (patch.std(1, keepdim=True) + 0.05)
-    centred = patch - patch.mean(0)
-    value, vector = torch.linalg.eigh(torch.cov(centred.T))
+    centered = patch - patch.mean(0)
+    value, vector = torch.linalg.eigh(torch.cov(centered.T))
     white = vector @ torch.diag((value + 0.1).rsqrt()) @ vector.T
     picked = torch.randperm(len(patch), generator=generator)[:FILTERS]
-    return (normalize(centred @ white, dim=1)[picked] @ white).view(FILTERS, 3, PATCH, PATCH)
+    return (normalize(centered @ white, dim=1)[picked] @ white).view(FILTERS, 3, PATCH, PATCH)
 
 
 def features(images: Tensor, kernel: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def features(images: Tensor, kernel: Tensor) -> Tensor:
 
 
 def data(place: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Standardised features and labels for training and testing."""
+    """Standardized features and labels for training and testing."""
     train, test = open_source(f"{place}#train"), open_source(f"{place}#test")
     images = decode_all(train, cache=cache_folder())
     kernel = filters(images)
@@ -67,7 +67,7 @@ def data(place: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def share(weight: Tensor, bias: Tensor, vector: Tensor, label: Tensor) -> float:
-    """Accuracy in per cent."""
+    """Accuracy in percent."""
     return 100 * float(((vector @ weight.T + bias).argmax(1) == label).double().mean())
 
 

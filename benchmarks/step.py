@@ -32,7 +32,7 @@ def recipe() -> vantage.Run:
     run = vantage.moco_v2(size=32)
     role = run.encoders
     assert isinstance(role, Momentum)
-    encoder = replace(role.encoder, normalisation=BatchNorm())
+    encoder = replace(role.encoder, normalization=BatchNorm())
     branch = replace(run.branches[0], memory=vantage.Queue(QUEUE))
     return replace(run, encoders=replace(role, encoder=encoder), branches=(branch,))
 

@@ -39,12 +39,12 @@ def interleave(
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(rounds + 1):
         for name, case in cases.items():
-            _synchronise()
+            _synchronize()
             many = calls.get(name, 1)
             start = clock()
             for _ in range(many):
                 case()
-            _synchronise()
+            _synchronize()
             if turn:
                 seconds[name].append((clock() - start) / many)
     return seconds
@@ -139,6 +139,6 @@ def _processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def _synchronise() -> None:
+def _synchronize() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()

@@ -14,7 +14,7 @@ from PIL import Image, ImageFilter
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from vantage.views import Augmentation, ColourJitter, Flip, GaussianBlur, Grayscale, Normalise, RandAugment
+from vantage.views import Augmentation, ColorJitter, Flip, GaussianBlur, Grayscale, Normalize, RandAugment
 
 
 class PillowBlur:
@@ -34,7 +34,7 @@ def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
         match operation:
             case Flip(p):
                 steps.append(v1.RandomHorizontalFlip(p))
-            case ColourJitter():
+            case ColorJitter():
                 steps.append(v1.RandomApply([v1.ColorJitter(*jitter(operation))], operation.probability))
             case Grayscale(p):
                 steps.append(v1.RandomGrayscale(p))
@@ -42,7 +42,7 @@ def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
                 steps.append(v1.RandomApply([PillowBlur(sigma)], p))
             case RandAugment():
                 steps += [v1.RandomApply([v1.RandAugment(1, 30)], 0.5)] * 2
-            case Normalise():
+            case Normalize():
                 steps += [v1.ToTensor(), v1.Normalize(operation.mean, operation.std)]
             case other:
                 raise ValueError(f"tell view_peers.py what {other} is in torchvision")
@@ -56,7 +56,7 @@ def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]
         match operation:
             case Flip(p):
                 steps.append(v2.RandomHorizontalFlip(p))
-            case ColourJitter():
+            case ColorJitter():
                 steps.append(v2.RandomApply([v2.ColorJitter(*jitter(operation))], operation.probability))
             case Grayscale(p):
                 steps.append(v2.RandomGrayscale(p))
@@ -64,7 +64,7 @@ def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]
                 steps.append(v2.RandomApply([v2.GaussianBlur(2 * operation.radius + 1, sigma)], p))
             case RandAugment():
                 steps += [v2.RandomApply([v2.RandAugment(1, 30)], 0.5)] * 2
-            case Normalise():
+            case Normalize():
                 steps += [v2.ToDtype(torch.float32, True), v2.Normalize(operation.mean, operation.std)]
             case other:
                 raise ValueError(f"tell view_peers.py what {other} is in torchvision")
@@ -84,7 +84,7 @@ def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
         match operation:
             case Flip(p):
                 steps.append(theirs.RandomHorizontalFlip(p=p))
-            case ColourJitter():
+            case ColorJitter():
                 steps.append(theirs.ColorJitter(*jitter(operation), p=operation.probability))
             case Grayscale(p):
                 steps.append(theirs.RandomGrayscale(p=p))
@@ -92,7 +92,7 @@ def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
                 steps.append(theirs.RandomGaussianBlur((2 * operation.radius + 1,) * 2, sigma, p=p))
             case RandAugment():
                 steps.append(TheirRandAugment(1, 29))
-            case Normalise():
+            case Normalize():
                 steps.append(theirs.Normalize(torch.tensor(operation.mean), torch.tensor(operation.std)))
             case other:
                 raise ValueError(f"tell view_peers.py what {other} is in kornia")
@@ -112,6 +112,6 @@ def lightly(name: str, size: int) -> Callable[[Image.Image], object] | None:
     return MoCoV2Transform(input_size=size, gaussian_blur=blur)
 
 
-def jitter(operation: ColourJitter) -> tuple[float, float, float, float]:
+def jitter(operation: ColorJitter) -> tuple[float, float, float, float]:
     """What every library calls brightness, contrast, saturation and hue."""
     return operation.brightness, operation.contrast, operation.saturation, operation.hue

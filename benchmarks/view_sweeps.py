@@ -1,7 +1,7 @@
-"""InfoMin's pictures on real images: crop bounds and colour spaces, I_NCE on held-out images against accuracy.
+"""InfoMin's pictures on real images: crop bounds and color spaces, I_NCE on held-out images against accuracy.
 
     python benchmarks/view_sweeps.py crop --data ../shared/data --work /tmp/view_sweeps
-    python benchmarks/view_sweeps.py colour --data ../shared/data --work /tmp/view_sweeps
+    python benchmarks/view_sweeps.py color --data ../shared/data --work /tmp/view_sweeps
 
 The budget is small and fixed, so that each sweep takes some minutes of one core: 3,000 images of tiny-imagenet-50 seen
 at 32 pixels, batches of 64, networks of four convolutions, InfoNCE within the batch at τ .1 with the loss of both
@@ -10,7 +10,7 @@ twice drawn, with K = 1,499 negatives; accuracy on all of them by logistic regre
 (k 20). Nothing was chosen by labels of theirs. What is done is skipped when a sweep is asked for again.
 
 crop: SimCLR's views (jitter .5) with crops from c of the area (arXiv 2005.10243, Figs. 5 and 13).
-colour: one crop and flip, {first | last two} channels of a space to a network each (Fig. 4), their features joined. Its
+color: one crop and flip, {first | last two} channels of a space to a network each (Fig. 4), their features joined. Its
 logistic regressions choose among four penalties and end after 50 iterations: each space has raw pixels of its own.
 """
 
@@ -37,7 +37,7 @@ from vantage.positives import OtherViews
 from vantage.progress import PlainTeller
 from vantage.schedules import CosineByStep
 from vantage.studies.analyse import HeldOutInformation
-from vantage.studies.sweep import ColourSpaces, CropBound, Study, Sweep, study
+from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, study
 from vantage.training.feed import open_images
 from vantage.training.optimizers import AdamW
 from vantage.views import ViewMaker
@@ -45,7 +45,7 @@ from vantage.views import cmc as cmc_views
 from vantage.views import simclr as simclr_views
 
 SIZE, BATCH, WIDTH = 32, 64, 128
-LINEAR = {"crop": LinearCached(), "colour": LinearCached((1e-4, 1e-3, 1e-2, 1e-1), iterations=50)}
+LINEAR = {"crop": LinearCached(), "color": LinearCached((1e-4, 1e-3, 1e-2, 1e-1), iterations=50)}
 SPACES = ("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab")
 
 
@@ -82,11 +82,11 @@ def crop() -> tuple[Sweep, vantage.Run]:
     return CropBound(values), _run("crop", simclr_views(SIZE, strength=0.5), Shared(encoder))
 
 
-def colour() -> tuple[Sweep, vantage.Run]:
+def color() -> tuple[Sweep, vantage.Run]:
     """Spaces dealt out to two networks of half the widths."""
     widths = (16, 32, 64, 128)
     networks = tuple(Encoder(Convolutions(widths, channels), MLP(128, WIDTH)) for channels in (1, 2))
-    return ColourSpaces(SPACES), _run("colour", cmc_views(SIZE), PerView(networks))
+    return ColorSpaces(SPACES), _run("color", cmc_views(SIZE), PerView(networks))
 
 
 def _run(name: str, views: ViewMaker, encoders: Role) -> vantage.Run:
@@ -96,7 +96,7 @@ def _run(name: str, views: ViewMaker, encoders: Role) -> vantage.Run:
     return vantage.Run(name, views, encoders, (one, other), optimizer, rate, batch=BATCH)
 
 
-SWEEPS: dict[str, Callable[[], tuple[Sweep, vantage.Run]]] = {"crop": crop, "colour": colour}
+SWEEPS: dict[str, Callable[[], tuple[Sweep, vantage.Run]]] = {"crop": crop, "color": color}
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class SplitBatchNorm(nn.BatchNorm2d):
     groups = 8
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise each part by itself; keys must be shuffled before."""
+        """Normalize each part by itself; keys must be shuffled before."""
         if not self.training:
             return super().forward(input)
         return torch.cat([super(SplitBatchNorm, self).forward(part) for part in input.chunk(self.groups)])
@@ -75,7 +75,7 @@ class MoCo(nn.Module):
 
 
 def views(images: Tensor, size: int) -> Tensor:
-    """One view of every image: crop, jitter, grey, blur, flip; each image by itself."""
+    """One view of every image: crop, jitter, gray, blur, flip; each image by itself."""
     blur = v2.GaussianBlur(kernel_size=5, sigma=(0.1, 2.0))
     make = v2.Compose(
         [

@@ -1,4 +1,4 @@
-"""Small annotated sets, written as COCO and VOC have them: coloured rectangles on noise."""
+"""Small annotated sets, written as COCO and VOC have them: colored rectangles on noise."""
 
 import json
 from pathlib import Path

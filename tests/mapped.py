@@ -49,7 +49,7 @@ def mapped_run() -> Run:
 
 
 def two_run() -> Run:
-    """CMC on 32-pixel images: one network sees lightness, the other colour."""
+    """CMC on 32-pixel images: one network sees lightness, the other color."""
     encoders = (Encoder(MappedBackbone(6, 1), Linear(8)), Encoder(MappedBackbone(5, 2), Linear(8)))
     return replace(cmc(32), encoders=PerView(encoders))
 

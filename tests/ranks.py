@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage import processes
 from vantage.branch import Branch
-from vantage.encoders import BatchNorm, Normalisation, SplitBatchNorm
+from vantage.encoders import BatchNorm, Normalization, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.learner import Learner
 from vantage.memory import Queue
@@ -52,7 +52,7 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     return {"losses": losses, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
 
 
-def cases(groups: Normalisation) -> dict[str, Any]:
+def cases(groups: Normalization) -> dict[str, Any]:
     """Every recipe with BatchNorm in groups and without BatchNorm, made small."""
     found = {}
     for recipe in RECIPES:

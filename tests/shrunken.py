@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vantage.branch import owners
-from vantage.encoders import BatchNorm, Encoder, Momentum, Normalisation, PerView, Role, Shared
+from vantage.encoders import BatchNorm, Encoder, Momentum, Normalization, PerView, Role, Shared
 from vantage.learner import Learner
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank, StoreOf
 from vantage.negatives import Ball, Count, Draw, Hardest, OtherClusters, OtherImages, OwnCluster, Ring, Share, Subset
@@ -32,23 +32,23 @@ SIDE = 6
 class TwoLayers:
     """A convolution, optionally BatchNorm, and pooling: enough for batch statistics to matter."""
 
-    normalised: bool = True
+    normalized: bool = True
     channels: int = 3
 
     def build(self) -> nn.Module:
         """Images (b, c, h, w) to features (b, 10)."""
-        norm = nn.BatchNorm2d(10) if self.normalised else nn.Identity()
+        norm = nn.BatchNorm2d(10) if self.normalized else nn.Identity()
         network = nn.Sequential(nn.Conv2d(self.channels, 10, 3), norm, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
         setattr(network, "width", 10)  # noqa: B010
         return network
 
 
-def _encoder(encoder: Encoder, normalisation: Normalisation | None) -> Encoder:
+def _encoder(encoder: Encoder, normalization: Normalization | None) -> Encoder:
     head = _head(encoder.head)
     jigsaw = encoder.jigsaw and replace(encoder.jigsaw, patch=_head(encoder.jigsaw.patch), width=6)
     channels = getattr(encoder.backbone, "in_channels", 3)
-    if normalisation is not None:
-        return Encoder(TwoLayers(True, channels), head, normalisation, jigsaw)
+    if normalization is not None:
+        return Encoder(TwoLayers(True, channels), head, normalization, jigsaw)
     jigsaw = jigsaw and replace(jigsaw, patch=_Plain(jigsaw.patch))
     return Encoder(TwoLayers(False, channels), _Plain(head), BatchNorm(), jigsaw)
 
@@ -76,16 +76,16 @@ class _Plain:
         return head
 
 
-def shrunk(run: Run, normalisation: Normalisation | None) -> Run:
-    """`run` with small networks and memories; `normalisation` is the reach of BatchNorm, `None` takes it out."""
+def shrunk(run: Run, normalization: Normalization | None) -> Run:
+    """`run` with small networks and memories; `normalization` is the reach of BatchNorm, `None` takes it out."""
     role: Role
     match run.encoders:
         case Shared(encoder):
-            role = Shared(_encoder(encoder, normalisation))
+            role = Shared(_encoder(encoder, normalization))
         case Momentum():
-            role = replace(run.encoders, encoder=_encoder(run.encoders.encoder, normalisation))
+            role = replace(run.encoders, encoder=_encoder(run.encoders.encoder, normalization))
         case PerView(encoders):
-            role = PerView(tuple(_encoder(encoder, normalisation) for encoder in encoders))
+            role = PerView(tuple(_encoder(encoder, normalization) for encoder in encoders))
         case other:
             raise AssertionError(f"tell shrunken.py how to make {other} small")
     branches = []

@@ -20,11 +20,11 @@ IMAGES, SIZE = 48, 16
 
 
 def write_images(path: Path) -> str:
-    """A file of small coloured noise images with labels; returns its path."""
+    """A file of small colored noise images with labels; returns its path."""
     chance = np.random.default_rng(0)
     label = np.arange(IMAGES) % 3
-    colour = chance.uniform(40, 215, (3, 1, 1, 3))[label]
-    pixels = (colour + chance.normal(0, 40, (IMAGES, SIZE, SIZE, 3))).clip(0, 255).astype(np.uint8)
+    color = chance.uniform(40, 215, (3, 1, 1, 3))[label]
+    pixels = (color + chance.normal(0, 40, (IMAGES, SIZE, SIZE, 3))).clip(0, 255).astype(np.uint8)
     np.savez(path, images=pixels, labels=label)
     return str(path)
 
@@ -52,8 +52,8 @@ def _small(role: Role) -> Role:
 def _tiny(encoder: Encoder) -> Encoder:
     channels = getattr(encoder.backbone, "in_channels", 3)
     encoder = replace(encoder, backbone=TinyBackbone(in_channels=channels))
-    split = isinstance(encoder.normalisation, SplitBatchNorm)
-    return replace(encoder, normalisation=SplitBatchNorm(2)) if split else encoder
+    split = isinstance(encoder.normalization, SplitBatchNorm)
+    return replace(encoder, normalization=SplitBatchNorm(2)) if split else encoder
 
 
 def train_in_process(recipe: str, place: str, folder: Path) -> None:

@@ -96,7 +96,7 @@ def test_instance_discrimination(objective: str):
     if objective == "nce":
         near = [reference.dot(query.vector[i], pool.vector[i]) for i in range(4)]
         far = [[reference.dot(query.vector[i], pool.vector[j]) for j in drawn[i]] for i in range(4)]
-        z = reference.nce_normaliser(near, far, 0.1, 12)
+        z = reference.nce_normalizer(near, far, 0.1, 12)
         expected = torch.stack(reference.nce(near, far, 0.1, 12, z)).mean()
     else:
         expected = reference.instance_discrimination(query.vector, pool.vector, [0, 1, 2, 3], drawn, 0.1)

@@ -337,7 +337,7 @@ def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> 
     environment = {**os.environ, "PYTHONPATH": str(Path(settings.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "vantage.cli"]
     done = subprocess.run([*command, "recipes", "moco_v2"], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0 and "MLP head without normalisation, ? .2" in done.stdout, done.stderr
+    assert done.returncode == 0 and "MLP head without normalization, ? .2" in done.stdout, done.stderr
     words = ["export", str(tmp_path), "--to", "timn"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
     assert done.returncode == 2 and done.stderr.startswith("vantage: --to timn: expected torchvision, timm"), done
@@ -417,7 +417,7 @@ def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str
         ("pretrain moco_v2 --help", "--branches.0.estimator.temperature FLOAT"),
         ("resume --help", "--hardware.devices INT"),
         ("embed --help", "--device STR"),
-        ("evaluate --help", "nearest-neighbour"),
+        ("evaluate --help", "nearest-neighbor"),
         ("evaluate knn --help", "--temperature FLOAT"),
         ("export --help", "{torchvision,timm,safetensors,detectron2}"),
         ("demo --help", "--out STR"),
@@ -452,7 +452,7 @@ def test_a_summary_names_every_part() -> None:
 
 def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     images = make_images(tmp_path / "images", 16, count=8)
-    quick = ["--size", "16", "--encoders.encoder.normalisation.groups", "4", "--hardware.precision", "32-true"]
+    quick = ["--size", "16", "--encoders.encoder.normalization.groups", "4", "--hardware.precision", "32-true"]
     run = tmp_path / "run"
     pretrain = ["pretrain", "moco_v2", "--data", images, "--out", run, "--epochs", "1", *quick]
     later = [

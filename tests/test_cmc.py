@@ -38,15 +38,15 @@ def test_cmc_is_its_loop():
     views, image = shrunken.batches(1, shrunken.shapes(run))[0]
     step = learner(views, image, 0)
     networks: Any = learner.networks.kept
-    lightness, colour = (network(view) for network, view in zip(networks, views, strict=True))
-    of_colour, of_lightness = (learner.store(number) for number in range(2))
+    lightness, color = (network(view) for network, view in zip(networks, views, strict=True))
+    of_color, of_lightness = (learner.store(number) for number in range(2))
     asked = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
     drawn = Sample(7).columns(asked, shrunken.IMAGES).tolist()
-    pairs: Any = ((lightness, of_colour), (colour, of_lightness))
+    pairs: Any = ((lightness, of_color), (color, of_lightness))
     expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), drawn, 0.1) for q, bank in pairs)
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
-    banks: Any = (of_colour, of_lightness)
-    rows = [bank.vector[image] + vector for bank, vector in zip(banks, (colour, lightness), strict=True)]
+    banks: Any = (of_color, of_lightness)
+    rows = [bank.vector[image] + vector for bank, vector in zip(banks, (color, lightness), strict=True)]
     learner.after_step([step.fresh], 0)
     for bank, row in zip(banks, rows, strict=True):  # each remembers the modality that answers
         assert_close(bank.vector[image], torch.nn.functional.normalize(row, dim=1), rtol=0, atol=1e-12)
@@ -74,13 +74,13 @@ def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
         mirror.after_step([other.fresh], step)
 
 
-def test_each_direction_has_a_normaliser_of_its_own():
+def test_each_direction_has_a_normalizer_of_its_own():
     run = shrunken.shrunk(cmc(32), None)
     assert all(isinstance(branch.estimator, NCE) for branch in run.branches)
     learner = shrunken.learner(run)
     views, image = shrunken.batches(1, shrunken.shapes(run))[0]
     learner(views, image, 0)
-    constants = [float(learner.estimators[str(number)].log_normaliser) for number in range(2)]  # pyright: ignore
+    constants = [float(learner.estimators[str(number)].log_normalizer) for number in range(2)]  # pyright: ignore
     assert constants[0] != constants[1] and all(abs(value) < 20 for value in constants)
 
 
@@ -123,7 +123,7 @@ def test_evaluation_and_probe_take_both(trained_run: tuple[Path, str], tmp_path:
     folder, place = trained_run
     result = evaluate(folder, KNN(k=5), open_source(place), baselines=True, allow=tiny.ALLOW, work=tiny.work(tmp_path))
     assert set(result.outcomes) == {"cmc_softmax", "raw pixels", "random encoder"}
-    assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colours tell the class"
+    assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colors tell the class"
 
 
 def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):
@@ -138,11 +138,11 @@ def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):
 def test_a_network_of_two_channels_loads_elsewhere(tmp_path: Path):
     run = cmc(32)
     tiny.kept_run(tmp_path / "run", run)
-    made = export(tmp_path / "run", "torchvision", tmp_path / "colour.safetensors", network=1)
+    made = export(tmp_path / "run", "torchvision", tmp_path / "color.safetensors", network=1)
     assert "Conv2d(2, 64" in made.how
     names: dict[str, Any] = {}
     exec(made.how, names)  # noqa: S102
     images = torch.rand(2, 2, 32, 32)
     ours = load(tmp_path / "run", 1).backbone
     assert_close(names["model"](images), ours(images), rtol=1e-5, atol=1e-5)
-    assert load_file(tmp_path / "colour.safetensors")["conv1.weight"].shape[1] == 2
+    assert load_file(tmp_path / "color.safetensors")["conv1.weight"].shape[1] == 2

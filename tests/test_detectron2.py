@@ -172,7 +172,7 @@ def test_what_detectron2_has_not_is_refused(choice: ResNet | Timm, told: str, tm
     assert not (tmp_path / "out").exists()
 
 
-def test_other_colours_are_refused(tmp_path: Path) -> None:
+def test_other_colors_are_refused(tmp_path: Path) -> None:
     trained = encoder(ResNet(18))
     with pytest.raises(UserError, match="reads images as RGB"):
         export_backbone(replace(trained, view=replace(trained.view, space=Lab())), "detectron2", tmp_path / "out")

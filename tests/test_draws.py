@@ -12,7 +12,7 @@ WORD = (1 << 64) - 1
 
 
 def splitmix(state: int) -> int:
-    """The finaliser of SplitMix64 on Python's own integers, from the paper's listing."""
+    """The finalizer of SplitMix64 on Python's own integers, from the paper's listing."""
     state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & WORD
     state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & WORD
     return state ^ (state >> 31)
@@ -42,7 +42,7 @@ def test_integers_are_uniform(below: int):
     found = draws.integers(draws.query_seeds(5, 7, torch.arange(200)), 500, below)
     assert int(found.min()) == 0 and int(found.max()) == below - 1
     assert chisquare(found.flatten().bincount(minlength=below).numpy()).pvalue > 1e-3
-    # First draws alone, over images: neighbouring image numbers must not give neighbouring draws.
+    # First draws alone, over images: neighboring image numbers must not give neighboring draws.
     first = draws.integers(draws.query_seeds(5, 7, torch.arange(20_000)), 1, below)
     assert chisquare(first.flatten().bincount(minlength=below).numpy()).pvalue > 1e-3
 

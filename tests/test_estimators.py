@@ -23,10 +23,10 @@ from vantage.estimators import (
     InfoNCE,
     LocalAggregation,
     MeanAggregation,
-    MeanNeighbours,
+    MeanNeighbors,
     NCEState,
     PooledNCE,
-    SoftNeighbours,
+    SoftNeighbors,
     TableChoice,
     TableEstimator,
 )
@@ -54,10 +54,10 @@ CONTRACT: tuple[Estimator | TableChoice, ...] = (
     MeanAggregation(0.2, near=9),
     PooledNCE(),
     PooledNCE(0.2),
-    SoftNeighbours(),
-    SoftNeighbours(0.5),
-    MeanNeighbours(),
-    MeanNeighbours(0.5),
+    SoftNeighbors(),
+    SoftNeighbors(0.5),
+    MeanNeighbors(),
+    MeanNeighbors(0.5),
 )
 """At least one instance of every estimator."""
 
@@ -69,7 +69,7 @@ def losses(part: Estimator | TableChoice, positive: Scores, negative: Scores, im
     if isinstance(part, TableChoice):
         state = part.build(images)
         assert isinstance(state, NCEState)
-        state.log_normaliser.fill_(4.0)
+        state.log_normalizer.fill_(4.0)
         return state(positive, negative, 0)
     rows = negative.keep.any(1)
     logits = torch.where(rows[:, None], negative.logits(part.temperature), 0.0)
@@ -160,15 +160,15 @@ def test_info_nce_equals_its_loop(margin: float, temperature: float):
 
 
 @pytest.mark.parametrize("temperature", [0.07, 0.1, 0.5])
-def test_nce_equals_its_loop_and_freezes_the_normaliser(temperature: float):
+def test_nce_equals_its_loop_and_freezes_the_normalizer(temperature: float):
     state = NCE(temperature).build(40)
     for batch in range(3):
         a, b = cosines(4, 1, batch).requires_grad_(), cosines(4, 6, batch + 9).requires_grad_()
         near, far = [a[i, 0] for i in range(4)], [[b[i, j] for j in range(6)] for i in range(4)]
         if batch == 0:
-            z = reference.nce_normaliser(near, far, temperature, 40)
+            z = reference.nce_normalizer(near, far, temperature, 40)
         found = state(synthetic.table(a), synthetic.table(b), 0)
-        assert_close(float(state.log_normaliser), math.log(z), rtol=1e-12, atol=0)
+        assert_close(float(state.log_normalizer), math.log(z), rtol=1e-12, atol=0)
         expected = torch.stack(reference.nce(near, far, temperature, 40, z))
         assert_close(found, expected, rtol=1e-11, atol=1e-10)
         for ours, theirs in zip(
@@ -177,30 +177,30 @@ def test_nce_equals_its_loop_and_freezes_the_normaliser(temperature: float):
             assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
-def test_the_normaliser_is_saved_and_not_set_in_evaluation():
+def test_the_normalizer_is_saved_and_not_set_in_evaluation():
     state = NCE(0.1).build(40)
     near, far = synthetic.table(cosines(4, 1, 0)), synthetic.table(cosines(4, 6, 1))
     state.eval()
     state(near, far, 0)
-    assert torch.isnan(state.log_normaliser)
+    assert torch.isnan(state.log_normalizer)
     state.train()
     state(near, far, 0)
     other = NCE(0.1).build(40)
     other.load_state_dict(state.state_dict())
     different = synthetic.table(cosines(4, 6, 2))
     assert torch.equal(other(near, different, 0), state(near, different, 0))
-    assert torch.equal(other.log_normaliser, state.log_normaliser)
+    assert torch.equal(other.log_normalizer, state.log_normalizer)
 
 
-def test_the_normaliser_leaves_dropped_pairs_out():
+def test_the_normalizer_leaves_dropped_pairs_out():
     near, far, keep = cosines(4, 1, 0), cosines(4, 6, 1), mask(4, 6, 2)
     one, two = NCE(0.1).build(40), NCE(0.1).build(40)
     one(synthetic.table(near), synthetic.table(far, keep), 0)
     two(synthetic.table(near), synthetic.table(torch.where(keep, far, 0.9), keep), 0)
-    assert torch.equal(one.log_normaliser, two.log_normaliser)
+    assert torch.equal(one.log_normalizer, two.log_normalizer)
     kept = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
     expected = math.log(40 * sum(math.exp(s / 0.1) for s in kept) / len(kept))
-    assert_close(float(one.log_normaliser), expected, rtol=1e-12, atol=0)
+    assert_close(float(one.log_normalizer), expected, rtol=1e-12, atol=0)
 
 
 def test_parts_of_both_kinds_are_told_apart():

@@ -43,7 +43,7 @@ class Still:
 
 
 class Sized:
-    """Images of given sides, each of one colour; those with side 0 cannot be read."""
+    """Images of given sides, each of one color; those with side 0 cannot be read."""
 
     classes = ()
 
@@ -207,44 +207,44 @@ def test_views_lie_as_convolutions_like_them_whatever_their_axes():
     assert all(torch.equal(one, two) for one, two in zip((whole, patches), expected, strict=True))
 
 
-def coloured(count: int, classes: int) -> Arrays:
-    """Images of which each has a grey of its own, and a label where there are classes."""
+def colored(count: int, classes: int) -> Arrays:
+    """Images of which each has a gray of its own, and a label where there are classes."""
     pixels = np.arange(count, dtype=np.uint8)[:, None, None, None] * np.ones((1, 4, 4, 3), np.uint8)
     return Arrays(pixels, np.arange(count) % classes if classes else None, "synthetic")
 
 
-def greys(source: Source) -> set[int]:
+def grays(source: Source) -> set[int]:
     """Which of the images above a source holds."""
     return {int(source.image(number)[0, 0, 0]) for number in range(len(source))}
 
 
 def test_what_is_held_out_is_what_an_evaluation_tests_on() -> None:
-    source = coloured(60, 3)
+    source = colored(60, 3)
     left = training_part(source, Data(hold_out=0.2))
     known, tested = split(source)
-    assert greys(left) == greys(known)
-    assert not greys(left) & greys(tested)
+    assert grays(left) == grays(known)
+    assert not grays(left) & grays(tested)
     assert len(left) == 48
 
 
 def test_images_without_labels_are_held_out_at_random() -> None:
-    left = training_part(coloured(50, 0), Data(hold_out=0.3))
+    left = training_part(colored(50, 0), Data(hold_out=0.3))
     assert len(left) == 35
-    assert greys(left) != set(range(35))
-    assert greys(left) == greys(training_part(coloured(50, 0), Data(hold_out=0.3)))
+    assert grays(left) != set(range(35))
+    assert grays(left) == grays(training_part(colored(50, 0), Data(hold_out=0.3)))
 
 
 def test_so_many_images_are_spread_over_the_classes() -> None:
-    source = coloured(60, 3)
+    source = colored(60, 3)
     some = training_part(source, Data(hold_out=0.2, images=14))
     assert sorted(labels_of(some).bincount().tolist()) == [4, 5, 5]
-    assert greys(some) < greys(training_part(source, Data(hold_out=0.2)))
-    assert len(training_part(coloured(50, 0), Data(images=7))) == 7
+    assert grays(some) < grays(training_part(source, Data(hold_out=0.2)))
+    assert len(training_part(colored(50, 0), Data(images=7))) == 7
     assert isinstance(some, Subset) and some.numbers.tolist() == sorted(some.numbers.tolist())
 
 
 def test_everything_is_trained_on_where_nothing_else_is_asked() -> None:
-    source = coloured(10, 2)
+    source = colored(10, 2)
     assert training_part(source, Data()) is source
     with pytest.raises(UserError, match="11 training images were asked for, but there are 10: ask for fewer"):
         training_part(source, Data(images=11))

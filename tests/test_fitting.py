@@ -77,8 +77,8 @@ def test_memories_and_groups_follow_a_batch_that_is_given():
     """The rules that fit them see the batch that is used, not one that is replaced later."""
     given, chosen = moco_v2(32).fit(100, batch=64), moco_v2(32).fit(100)
     assert (given.batch, chosen.batch) == (64, 8)
-    assert given.encoders.encoder.normalisation == SplitBatchNorm(4)  # pyright: ignore
-    assert chosen.encoders.encoder.normalisation == SplitBatchNorm(1)  # pyright: ignore
+    assert given.encoders.encoder.normalization == SplitBatchNorm(4)  # pyright: ignore
+    assert chosen.encoders.encoder.normalization == SplitBatchNorm(1)  # pyright: ignore
     assert moco_v2(32).fit(13_000, batch=512).branches[0].memory == Queue(2048)
     assert given.rate.peak == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
     with pytest.raises(UserError, match="give at most 100"):
@@ -88,6 +88,6 @@ def test_memories_and_groups_follow_a_batch_that_is_given():
 @pytest.mark.parametrize(("batch", "groups"), [(12, 8), (8, 8), (20, 8), (4, 3)])
 def test_groups_that_a_batch_cannot_have_are_refused_before_anything_is_written(batch: int, groups: int):
     run = moco_v2(32).fit(100, batch=batch)
-    encoder = replace(run.encoders.encoder, normalisation=SplitBatchNorm(groups))  # pyright: ignore
+    encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(groups))  # pyright: ignore
     with pytest.raises(UserError, match=f"split {batch} images into {groups} groups"):
         trial(replace(run, encoders=replace(run.encoders, encoder=encoder)))  # pyright: ignore

@@ -34,9 +34,9 @@ from vantage.estimators import (
     InfoNCE,
     LocalAggregation,
     MeanAggregation,
-    MeanNeighbours,
+    MeanNeighbors,
     PooledNCE,
-    SoftNeighbours,
+    SoftNeighbors,
     TableChoice,
 )
 from vantage.learner import Learner
@@ -78,7 +78,7 @@ from vantage.positives import (
     ClusterMates,
     FixedViews,
     NearMates,
-    Neighbours,
+    Neighbors,
     OtherMate,
     OtherViews,
     Positives,
@@ -110,8 +110,8 @@ POSITIVES: tuple[Positives, ...] = (
     ClusterMates(most=3),
     NearMates(1),  # often none of the cluster is so near
     NearMates(6),
-    Neighbours(ring=Ring(Constant(0.5), Constant(0.5))),
-    Neighbours(own=OtherViews(), ring=AbsoluteRing(Constant(0.5), Constant(0.0))),  # no neighbour at all
+    Neighbors(ring=Ring(Constant(0.5), Constant(0.5))),
+    Neighbors(own=OtherViews(), ring=AbsoluteRing(Constant(0.5), Constant(0.0))),  # no neighbor at all
 )
 ALONE: tuple[Rule, ...] = (
     OtherImages(),
@@ -134,8 +134,8 @@ ESTIMATORS: tuple[Estimator | TableChoice, ...] = (
     LocalAggregation(TAU),
     MeanAggregation(TAU, near=6),
     PooledNCE(TAU),
-    MeanNeighbours(TAU),
-    SoftNeighbours(TAU),
+    MeanNeighbors(TAU),
+    SoftNeighbors(TAU),
     NCE(TAU),
 )
 REMEMBER: tuple[Remember, ...] = (EachKey(), MeanKey(), UnitMeanKey())
@@ -185,7 +185,7 @@ def is_refused(first: Memory, positive: Positives, several: tuple[Rule, ...]) ->
     clustered = isinstance(first, ClusteredBank | ReclusteredBank)
     asks_clusters = isinstance(positive, ClusterMate | OtherMate | ClusterMates | NearMates)
     asks_clusters |= any(isinstance(rule, OtherClusters | OwnCluster) for rule in several)
-    asks_row = isinstance(positive.own if isinstance(positive, Neighbours) else positive, Remembered)
+    asks_row = isinstance(positive.own if isinstance(positive, Neighbors) else positive, Remembered)
     return (asks_clusters and not clustered) or (asks_row and not of_images(first))
 
 

@@ -17,7 +17,7 @@ from vantage.positives import (
     ClusterMates,
     FixedViews,
     NearMates,
-    Neighbours,
+    Neighbors,
     OtherMate,
     OtherViews,
     Positives,
@@ -35,8 +35,8 @@ CONTRACT: tuple[Positives, ...] = (
     ClusterMates(),
     ClusterMates(most=2),
     NearMates(5000),
-    Neighbours(Remembered(), Ring(Constant(0.8), Constant(0.5))),
-    Neighbours(Remembered(), AbsoluteRing(Constant(1.0), Constant(0.3))),
+    Neighbors(Remembered(), Ring(Constant(0.8), Constant(0.5))),
+    Neighbors(Remembered(), AbsoluteRing(Constant(1.0), Constant(0.3))),
 )
 """At least one instance of every kind of positives."""
 

@@ -48,7 +48,7 @@ def test_a_batch_without_negatives_is_refused() -> None:
     trial(simclr(32).resized(batch=2))
     queue = moco_v2(32).resized(batch=1)
     assert isinstance(queue.encoders, Momentum)
-    encoder = replace(queue.encoders.encoder, normalisation=BatchNorm())
+    encoder = replace(queue.encoders.encoder, normalization=BatchNorm())
     trial(replace(queue, encoders=replace(queue.encoders, encoder=encoder)))  # a queue holds others
 
 

@@ -108,7 +108,7 @@ def test_a_digest_sees_every_buffer() -> None:
     assert trained.digest() != before
 
 
-def test_raw_pixels_are_the_normalised_pixels() -> None:
+def test_raw_pixels_are_the_normalized_pixels() -> None:
     trained = raw_pixels(tiny_run())
     views = torch.randn(2, 3, 32, 32)
     assert torch.equal(trained.backbone(views), views.flatten(1)) and trained.width == 3072

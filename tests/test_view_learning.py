@@ -23,9 +23,9 @@ from vantage.studies.view_learning import (
     Alternately,
     ByStatistics,
     Game,
+    Labeled,
     LabelInformation,
-    Labelled,
-    Learnt,
+    Learned,
     Players,
     Rates,
     SharedInformation,
@@ -88,8 +88,8 @@ def channels(count: int = 6, seed: int = 1) -> Tensor:
     return torch.randn(count, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def labelled(count: int = 5) -> Labelled:
-    return Labelled(channels(count, 2), torch.arange(count) % CLASSES)
+def labeled(count: int = 5) -> Labeled:
+    return Labeled(channels(count, 2), torch.arange(count) % CLASSES)
 
 
 def unit_rows(count: int = 6) -> Tensor:
@@ -115,10 +115,10 @@ def test_the_information_is_at_most_log_n_and_none_of_vectors_that_are_all_alike
 
 @pytest.mark.parametrize(("shared", "labels"), [(1.0, 1.0), (0.5, 2.5)])
 def test_the_objective_is_the_sum_of_equation_3(shared: float, labels: float) -> None:
-    """I_NCE of all images, and both cross-entropies of the labelled ones only."""
+    """I_NCE of all images, and both cross-entropies of the labeled ones only."""
     terms = replace(critics(), weight=shared), replace(classifiers(), weight=labels)
     players = moved(Players(learning(*terms), CLASSES))
-    everything, some = channels(), labelled()
+    everything, some = channels(), labeled()
     found = players.objective(everything, some)
 
     f, c = players.each_term()
@@ -139,9 +139,9 @@ def _run(network: Tensor | nn.Module, view: Tensor) -> list[list[float]]:
 
 def test_equation_2_looks_at_no_label_and_supervised_learning_at_no_other_image() -> None:
     players = moved(Players(learning(critics()), 0))
-    assert_close(players.objective(channels(), None).total, players.objective(channels(), labelled()).total)
+    assert_close(players.objective(channels(), None).total, players.objective(channels(), labeled()).total)
     players = moved(Players(learning(classifiers()), CLASSES))
-    assert_close(players.objective(None, labelled()).total, players.objective(channels(), labelled()).total)
+    assert_close(players.objective(None, labeled()).total, players.objective(channels(), labeled()).total)
 
 
 def test_the_gradient_of_the_objective_is_right_for_the_flow() -> None:
@@ -160,7 +160,7 @@ class _Sum(nn.Module):
         self.players = players
 
     def forward(self) -> Tensor:
-        return self.players.objective(channels(), labelled()).total
+        return self.players.objective(channels(), labeled()).total
 
 
 def _under(named: dict[str, nn.Parameter]) -> list[str]:
@@ -173,7 +173,7 @@ def test_the_flow_goes_down_the_gradient_that_the_critics_go_up(updates) -> None
     asked = learning(critics(), classifiers(), updates=updates)
     game = Game(asked, CLASSES)
     moved(game.players)
-    everything, some, rate = channels(), labelled(), 1e-3
+    everything, some, rate = channels(), labeled(), 1e-3
     down = [p for group in game.down.param_groups for p in group["params"]]
     game.down, game.up = torch.optim.SGD(down, lr=rate), torch.optim.SGD(game.critics, lr=rate)
     shared = next(iter(game.players.each_term()))
@@ -216,7 +216,7 @@ def test_an_untrained_flow_gives_the_channels_themselves(preset) -> None:
     assert torch.equal(one, given[:, :1]) and torch.equal(two, given[:, 1:]) and float(volume) == 0
 
 
-def test_standardisation_takes_out_size_and_is_a_constant_to_gradients() -> None:
+def test_standardization_takes_out_size_and_is_a_constant_to_gradients() -> None:
     network = ByStatistics(0.5).build()
     images = (3 + 7 * channels(40)).float().requires_grad_()
     made = network(images)
@@ -274,11 +274,11 @@ def test_26_a_linear_flow_lowers_the_information_that_gaussian_channels_share(up
 def place(tmp_path_factory: pytest.TempPathFactory) -> str:
     chance = np.random.default_rng(0)
     label = np.arange(IMAGES) % CLASSES
-    colour = chance.uniform(40, 215, (CLASSES, 1, 1, 3))[label]
-    pixels = (colour + chance.normal(0, 40, (IMAGES, SIZE, SIZE, 3))).clip(0, 255).astype(np.uint8)
+    color = chance.uniform(40, 215, (CLASSES, 1, 1, 3))[label]
+    pixels = (color + chance.normal(0, 40, (IMAGES, SIZE, SIZE, 3))).clip(0, 255).astype(np.uint8)
     file = tmp_path_factory.mktemp("images") / "images.npz"
     np.savez(file, images=pixels, labels=label)
-    np.savez(file.with_name("unlabelled.npz"), images=pixels)
+    np.savez(file.with_name("unlabeled.npz"), images=pixels)
     return str(file)
 
 
@@ -289,7 +289,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def small(preset, place: str, **fields) -> ViewLearning:
     made = preset(SIZE, (Convolutions((4, 8), 1), Convolutions((4, 8), 2)))
-    asked = {"epochs": 2, "batch": 12, "labelled_batch": 8, "data": Data(place), "device": "cpu", **fields}
+    asked = {"epochs": 2, "batch": 12, "labeled_batch": 8, "data": Data(place), "device": "cpu", **fields}
     return replace(made, flow=Flow(VolumePreserving(4, 2), 3), **asked)
 
 
@@ -325,8 +325,8 @@ def test_a_course_writes_its_numbers_and_two_states(preset, place, tmp_path) -> 
     images = torch.rand(4, 3, 5, 5)
     channels = done.last.convert(images)
     assert channels.shape == images.shape
-    normalised = YDbDr().statistics.normalise().apply(YDbDr().convert(images), torch.empty(4, 0))
-    assert 0 < float((channels - normalised).abs().max()) < 0.1, "two epochs move the flow a little"
+    normalized = YDbDr().statistics.normalize().apply(YDbDr().convert(images), torch.empty(4, 0))
+    assert 0 < float((channels - normalized).abs().max()) < 0.1, "two epochs move the flow a little"
 
 
 def test_an_interrupted_course_ends_as_if_it_had_not_been(place, tmp_path) -> None:
@@ -370,12 +370,12 @@ def _state(file: Path) -> dict[str, Tensor]:
 
 
 def test_labels_are_asked_for_only_where_a_term_needs_them(place, tmp_path) -> None:
-    bare = str(Path(place).with_name("unlabelled.npz"))
+    bare = str(Path(place).with_name("unlabeled.npz"))
     for preset in (supervised, semi_supervised):
         with pytest.raises(UserError, match="none of the 60 images has one"):
             learn(small(preset, bare), tmp_path / "none")
     assert not (tmp_path / "none").exists(), "what is refused leaves nothing behind"
-    assert isinstance(learn(small(unsupervised, bare, epochs=1), tmp_path / "some"), Learnt)
+    assert isinstance(learn(small(unsupervised, bare, epochs=1), tmp_path / "some"), Learned)
 
 
 def test_networks_that_do_not_fit_the_views_are_refused(place, tmp_path) -> None:

@@ -97,11 +97,11 @@ def kept_run(folder: Path, run: Run, seed: int = 0) -> Learner:
 
 
 def images(count: int, seed: int, classes: int = 3, size: int = 32, noise: float = 60.0) -> Arrays:
-    """Noisy squares whose colour tells the class."""
+    """Noisy squares whose color tells the class."""
     chance = np.random.default_rng(seed)
     label = np.arange(count) % classes
-    colour = np.random.default_rng(99).uniform(60, 190, (classes, 3))
-    pixels = colour[label][:, None, None, :] + chance.normal(0, noise, (count, size, size, 3))
+    color = np.random.default_rng(99).uniform(60, 190, (classes, 3))
+    pixels = color[label][:, None, None, :] + chance.normal(0, noise, (count, size, size, 3))
     return Arrays(pixels.clip(0, 255).astype(np.uint8), label, "synthetic")
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
         InfoNCE,
         LocalAggregation,
         MeanAggregation,
-        MeanNeighbours,
+        MeanNeighbors,
         PooledNCE,
-        SoftNeighbours,
+        SoftNeighbors,
     )
     from vantage.frozen.encoder import load, random_encoder, raw_pixels
     from vantage.learner import Learner
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         ClusterMates,
         FixedViews,
         NearMates,
-        Neighbours,
+        Neighbors,
         OtherMate,
         OtherViews,
         Remembered,
@@ -112,8 +112,8 @@ _HOMES = {
     "vantage.encoding": "embed",
     "vantage.errors": "UserError",
     "vantage.estimators": """
-        ArcNCE Decoupled InfoNCE JCL LocalAggregation MeanAggregation MeanNeighbours NCE PooledNCE
-        SoftNeighbours
+        ArcNCE Decoupled InfoNCE JCL LocalAggregation MeanAggregation MeanNeighbors NCE PooledNCE
+        SoftNeighbors
     """,
     "vantage.learner": "Learner",
     "vantage.training.loop": "Outcome resume train",
@@ -122,7 +122,7 @@ _HOMES = {
         AbsoluteRing Ball Count Distinct Easiest Hardest OtherClusters OtherImages OwnCluster Ring Sample Share Subset
     """,
     "vantage.partition": "log_partition",
-    "vantage.positives": "ClusterMate ClusterMates FixedViews NearMates Neighbours OtherMate OtherViews Remembered",
+    "vantage.positives": "ClusterMate ClusterMates FixedViews NearMates Neighbors OtherMate OtherViews Remembered",
     "vantage.recipes": """
         RECIPES ball_cmc ball_ir ball_moco cave_cmc cave_ir cmc cmc_softmax everything infomin infomin_linear
         instance_discrimination instance_discrimination_full instance_discrimination_nce
@@ -162,11 +162,11 @@ __all__ = [
     "LocalAggregation",
     "MeanAggregation",
     "MeanKey",
-    "MeanNeighbours",
+    "MeanNeighbors",
     "Monitoring",
     "NCE",
     "NearMates",
-    "Neighbours",
+    "Neighbors",
     "OtherClusters",
     "OtherImages",
     "OtherMate",
@@ -183,7 +183,7 @@ __all__ = [
     "Sample",
     "Scores",
     "Share",
-    "SoftNeighbours",
+    "SoftNeighbors",
     "StoreOf",
     "Subset",
     "UnitMeanKey",

@@ -16,7 +16,7 @@ from vantage.schedules import CosineByStep
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Data, Hardware, Monitoring, Run
-from vantage.views import IMAGENET, Augmentation, ColourJitter, Flip, Grayscale, RandomResizedCrop, Views
+from vantage.views import IMAGENET, Augmentation, ColorJitter, Flip, Grayscale, RandomResizedCrop, Views
 
 __all__ = ["MARGIN", "Demonstration", "demo", "demo_run"]
 
@@ -32,7 +32,7 @@ class Demonstration:
     """The run's folder."""
 
     accuracies: dict[str, tuple[float, float]]
-    """kNN and linear accuracy on the test patches, in per cent, by encoder: raw pixels, random encoder, trained
+    """kNN and linear accuracy on the test patches, in percent, by encoder: raw pixels, random encoder, trained
     encoder."""
 
     seconds: float
@@ -65,11 +65,11 @@ def demo_run() -> Run:
     """SimCLR on 32-pixel patches: a ResNet-18 with its ordinary stem, weak views, AdamW, five epochs.
 
     Unlike the recipe `simclr`, so that minutes are enough on a CPU: AdamW, since LARS needs a long warm-up; MoCo v2's
-    head; τ .2; a colour jitter of two fifths and rarer grey, since patches of one photograph differ by their colours.
+    head; τ .2; a color jitter of two fifths and rarer gray, since patches of one photograph differ by their colors.
     Chosen on a part of the training patches; the test patches had no say.
     """
-    statistics = IMAGENET.normalise()
-    jitter = ColourJitter(0.16, 0.16, 0.16, 0.04, probability=0.8)
+    statistics = IMAGENET.normalize()
+    jitter = ColorJitter(0.16, 0.16, 0.16, 0.04, probability=0.8)
     view = Augmentation(RandomResizedCrop(32, (0.2, 1.0)), (Flip(0.5), jitter, Grayscale(0.1), statistics))
     base = simclr(size=32)
     return replace(

@@ -3,7 +3,7 @@
 A draw for a query depends on its seed (made from the run's seed, the step and the image's number) and on nothing
 else, so tiles of a table, processes and devices draw alike, and a resumed run needs no generator.
 
-The generator is the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) on 64-bit integers that wrap around.
+The generator is the finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) on 64-bit integers that wrap around.
 
 b: queries   k: draws for each
 """

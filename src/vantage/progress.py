@@ -152,7 +152,7 @@ class BarTeller:
         self.console.print(text, highlight=False, markup=False)
 
     def warn(self, text: str) -> None:
-        """Above the bar, in a colour."""
+        """Above the bar, in a color."""
         self.console.print(f"warning: {text}", style="yellow", highlight=False, markup=False)
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from tiny import ALLOW
 
 from vantage.data import Arrays, Source, Subset
 from vantage.errors import UserError
-from vantage.studies.analyse.labels import Labelling, Labels, LabelsFound, churn, mutual_information, purity
+from vantage.studies.analyse.labels import Labeling, Labels, LabelsFound, churn, mutual_information, purity
 from vantage.studies.analyse.learned import learned
 
 LABEL, TRUE = [4, 4, 4, 0, 0, 7, 7, 7, 7, 7], [0, 0, 1, 1, 1, 2, 2, 0, 2, 2]
@@ -71,15 +71,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
 def test_the_labels_of_a_run_are_compared_with_the_classes(run: tuple[Path, Source]) -> None:
     one, source = learned(run[0], ALLOW), run[1]
     found = Labels()([one], source, work())
-    (row,), (labelling,) = found.table(), found.labellings
+    (row,), (labeling,) = found.table(), found.labelings
     label, before = one.pool(0).clusters[:, 0], one.before()
     assert before is not None and before.step == one.step - 1
-    assert torch.equal(labelling.label, label)
+    assert torch.equal(labeling.label, label)
     true = [source.label(number) or 0 for number in range(48)]
     assert row["purity"] == pytest.approx(slow_purity(label.tolist(), true))
     assert row["churn"] == pytest.approx(churn(before.pool(0).clusters[:, 0], label))
     assert (row["churn_steps"], row["images"], row["clusters"]) == (1, 48, len(label.unique()))
-    assert sorted(labelling.shuffled.tolist()) == sorted(label.tolist())
+    assert sorted(labeling.shuffled.tolist()) == sorted(label.tolist())
     assert "interclr" in found.lines()[1]
 
 
@@ -93,7 +93,7 @@ def test_every_clustering_has_a_row(tmp_path: Path) -> None:
 
 def test_images_without_a_class_count_for_sizes_only() -> None:
     label, true = torch.tensor([0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 0, -1])
-    row = Labelling("x", label, true, torch.tensor([0, 1, 0, 1]), None, 0).row()
+    row = Labeling("x", label, true, torch.tensor([0, 1, 0, 1]), None, 0).row()
     assert (row["largest"], row["purity"], row["purity_by_chance"]) == (3, 0.75, 0.75)
     assert row["churn"] is None and row["churn_steps"] is None
 
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) 
 
 def test_the_picture_has_bars_for_every_run_and_says_where_churn_is_unknown() -> None:
     label, true = torch.tensor(LABEL), torch.tensor(TRUE)
-    first = Labelling("first", label, true, label.flip(0), label, 5)
+    first = Labeling("first", label, true, label.flip(0), label, 5)
     figure = LabelsFound((first, replace(first, name="second", before=None, steps=0))).figure()
     bars, sizes = figure.axes
     assert len(bars.patches) == 6 and [text.get_text() for text in bars.texts] == ["one checkpoint"]

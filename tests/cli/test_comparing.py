@@ -69,7 +69,7 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
         ("--protocols knn --knn.trials 3", "compare has no option --knn.trials"),
         ("--protocols svm --svm.trials 0", "svm: 0 trials were asked for; give 1 or more"),
         ("--protocols DIR/detection.json --detection.steps 3", "detection has the settings of a result; name"),
-        ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbour"),
+        ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbor"),
         ("--protocols nowhere.json", "cannot read nowhere.json: No such file"),
         ("--protocols DIR/no.json", "no.json is not a result of vantage evaluate"),
         ("--protocols DIR/list.json", "list.json is not a result of vantage evaluate"),
@@ -158,7 +158,7 @@ def test_transfer_takes_the_settings_of_a_result_too(
     assert main([*words, "--by", by, "--k", "2", "--quiet"]) == 0
     told = capsys.readouterr().out
     assert "Not by default: k is 2 (by default 200), temperature is 0.5 (by default 0.07)." in told
-    assert main([*words, "--by", "nearest-neighbour", "--quiet"]) == 0
+    assert main([*words, "--by", "nearest-neighbor", "--quiet"]) == 0
     assert "Not by default" not in capsys.readouterr().out
     assert main([*words, "--by", "nearest"]) == 2
-    assert "did you mean nearest-neighbour?" in capsys.readouterr().err
+    assert "did you mean nearest-neighbor?" in capsys.readouterr().err

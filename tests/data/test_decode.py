@@ -15,8 +15,8 @@ from PIL import Image
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.errors import DataError, UnreadableImage
 
-COLOURS = np.random.default_rng(0).integers(0, 256, (4, 6, 3), dtype=np.uint8)
-PICTURE = np.kron(COLOURS, np.ones((8, 8, 1), np.uint8))
+COLORS = np.random.default_rng(0).integers(0, 256, (4, 6, 3), dtype=np.uint8)
+PICTURE = np.kron(COLORS, np.ones((8, 8, 1), np.uint8))
 
 
 def encoded(picture: Image.Image, kind: str, **options: object) -> bytes:
@@ -46,10 +46,10 @@ def test_jpeg_agrees_with_pillow(options: dict[str, object]) -> None:
     assert np.abs(pixels(data).astype(int) - expected).max() <= 2
 
 
-def test_grey_is_repeated() -> None:
-    grey = Image.fromarray(PICTURE[..., 0])
-    assert (pixels(encoded(grey, "PNG")) == PICTURE[..., :1]).all()
-    jpeg = pixels(encoded(grey, "JPEG", quality=95))
+def test_gray_is_repeated() -> None:
+    gray = Image.fromarray(PICTURE[..., 0])
+    assert (pixels(encoded(gray, "PNG")) == PICTURE[..., :1]).all()
+    jpeg = pixels(encoded(gray, "JPEG", quality=95))
     assert (jpeg == jpeg[..., :1]).all() and np.abs(jpeg[..., 0].astype(int) - PICTURE[..., 0]).max() < 20
 
 
@@ -73,7 +73,7 @@ def test_what_is_transparent_is_laid_on_white(kind: str, options: dict[str, obje
     assert (found[24:] == PICTURE[24:]).all()
 
 
-def test_transparent_colour_of_a_palette_is_white() -> None:
+def test_transparent_color_of_a_palette_is_white() -> None:
     picture = Image.new("P", (4, 4), 1)
     picture.putpalette([255, 0, 0, 0, 255, 0])
     picture.putpixel((0, 0), 0)
@@ -93,7 +93,7 @@ def test_of_16_bits_the_high_byte_is_kept(kind: str) -> None:
     assert (pixels(encoded(Image.fromarray(values), kind))[..., 0] == values // 256).all()
 
 
-def test_16_bit_colour() -> None:
+def test_16_bit_color() -> None:
     values = np.random.default_rng(1).integers(0, 65536, (3, 5, 3), dtype=np.uint16)
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
     data = png(struct.pack(">IIBBBBB", 5, 3, 16, 2, 0, 0, 0), zlib.compress(rows))
@@ -127,7 +127,7 @@ def test_a_png_without_its_end_is_refused(missing: int) -> None:
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "TIFF"])
 def test_first_frame_of_several(kind: str) -> None:
-    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "lime", "blue")]
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "lime", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
     found = pixels(encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options))
     assert (found == [255, 0, 0]).all()

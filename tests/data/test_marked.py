@@ -11,7 +11,7 @@ from vantage.data import Arrays, Marked, Subset, labels_of, marks_of, open_sourc
 from vantage.data.sources.source import marks_in
 from vantage.errors import DataError
 from vantage.evaluate.judge import split
-from vantage.evaluate.labelled import Renumbered, with_labels
+from vantage.evaluate.labeled import Renumbered, with_labels
 
 
 def pictures(folder: Path, names: list[str]) -> None:

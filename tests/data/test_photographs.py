@@ -58,11 +58,11 @@ def test_a_patch_can_be_changed_without_changing_the_photograph(train: Photograp
     assert torch.equal(train.image(7), before) and before.any()
 
 
-def test_the_photographs_are_real_and_in_colour(train: Photographs) -> None:
+def test_the_photographs_are_real_and_in_color(train: Photographs) -> None:
     pixels = train._pixels.float()
     assert (pixels.std(dim=(1, 2, 3)) > 5).all()
-    coloured = (pixels[:, 0] - pixels[:, 2]).abs().mean(dim=(1, 2)) > 10
-    assert coloured.sum() >= 8
+    colored = (pixels[:, 0] - pixels[:, 2]).abs().mean(dim=(1, 2)) > 10
+    assert colored.sum() >= 8
     assert len({photograph.numpy().tobytes() for photograph in train._pixels}) == 16
 
 

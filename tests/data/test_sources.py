@@ -213,7 +213,7 @@ def test_arrays_that_are_no_images(arrays: dict[str, np.ndarray], message: str, 
         open_source(tmp_path / "a.npz", cache=tmp_path)
 
 
-def test_grey_arrays_and_missing_labels(tmp_path: Path) -> None:
+def test_gray_arrays_and_missing_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=IMAGES[..., 0], y=np.where(LABELS == 1, -1, LABELS))
     source = open_source(tmp_path / "a.npz", cache=tmp_path)
     assert torch.equal(source.image(2), torch.from_numpy(IMAGES[2, ..., 0]).expand(3, -1, -1))
@@ -302,15 +302,15 @@ def test_torchvision_names(tmp_path: Path) -> None:
 def test_torchvision_mnist_from_files_on_disk(tmp_path: Path) -> None:
     raw = tmp_path / "sets" / "MNIST" / "raw"
     raw.mkdir(parents=True)
-    grey, labels = IMAGES[..., 0], LABELS.astype(np.uint8)
+    gray, labels = IMAGES[..., 0], LABELS.astype(np.uint8)
     for part in ("train", "t10k"):
-        head = np.array([2051, *grey.shape], ">i4").tobytes()
-        (raw / f"{part}-images-idx3-ubyte").write_bytes(head + grey.tobytes())
+        head = np.array([2051, *gray.shape], ">i4").tobytes()
+        (raw / f"{part}-images-idx3-ubyte").write_bytes(head + gray.tobytes())
         (raw / f"{part}-labels-idx1-ubyte").write_bytes(np.array([2049, 9], ">i4").tobytes() + labels.tobytes())
     source = open_source("torchvision:MNIST#test", cache=tmp_path)
     assert isinstance(source, TorchvisionSet) and len(source) == 9 and len(source.classes) == 10
     assert labels_of(source).tolist() == LABELS.tolist()
-    assert torch.equal(source.image(3), torch.from_numpy(grey[3]).expand(3, -1, -1))
+    assert torch.equal(source.image(3), torch.from_numpy(gray[3]).expand(3, -1, -1))
     assert source.fingerprint() == open_source("torchvision:MNIST#test", cache=tmp_path).fingerprint()
 
 

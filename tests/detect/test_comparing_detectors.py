@@ -38,8 +38,8 @@ WORDS = [
 ]
 
 
-def labelled(folder: Path) -> str:
-    """Twelve labelled images in a file."""
+def labeled(folder: Path) -> str:
+    """Twelve labeled images in a file."""
     source = images(12, 0, 3)
     pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(12)])
     np.savez(folder / "images.npz", images=pixels, labels=np.arange(12) % 3)
@@ -84,7 +84,7 @@ def test_a_comparison_that_was_stopped_goes_on_with_the_trial_that_is_lacking(
         "--protocols",
         "knn,detection",
         "--data",
-        labelled(tmp_path),
+        labeled(tmp_path),
         "--knn.k",
         "2",
     ]
@@ -123,16 +123,16 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("knn,detection --data LABELLED", "knn is judged on images with classes and detection on images with boxes"),
-        ("knn,detection --data LABELLED", "name those of one with --detection.data (and --detection.test)"),
+        ("knn,detection --data LABELED", "knn is judged on images with classes and detection on images with boxes"),
+        ("knn,detection --data LABELED", "name those of one with --detection.data (and --detection.test)"),
         ("detection", "compare needs --data: the images"),
-        ("detection --data LABELLED", "is no COCO file: detection needs boxes"),
+        ("detection --data LABELED", "is no COCO file: detection needs boxes"),
         ("detection --data BOXES --test BOXES", "the test images are the training images"),
         ("detection,instances --data BOXES --test VOC", "needs the pixels of every instance, and the test images"),
         ("keypoints --data VOC --test BOXES", "0 classes of the training images have any (none)"),
         ("detection --data BOXES --test EMPTY", "tiny by detection: detectors are built on ResNets"),
-        ("knn --data LABELLED", "needs as many labelled training images, but there are 9: choose k of at most 9"),
-        ("knn --data LABELLED", "(--knn.k 9)"),
+        ("knn --data LABELED", "needs as many labeled training images, but there are 9: choose k of at most 9"),
+        ("knn --data LABELED", "(--knn.k 9)"),
     ],
 )
 def test_what_cannot_be_compared_is_told_before_anything_is_trained(
@@ -141,7 +141,7 @@ def test_what_cannot_be_compared_is_told_before_anything_is_trained(
     kept_run(tmp_path / "tiny", tiny_run())
     write_voc(tmp_path / "voc", {"1": [("person", (1, 1, 9, 9), 0)], "2": []}, "train")
     places: dict[str, Callable[[], str]] = {
-        "LABELLED": lambda: labelled(tmp_path),
+        "LABELED": lambda: labeled(tmp_path),
         "BOXES": lambda: str(small_coco(tmp_path / "a")),
         "EMPTY": lambda: str(small_coco(tmp_path / "b", "val", 3, 1)),
         "VOC": lambda: f"{tmp_path}/voc#train",

@@ -15,7 +15,7 @@ from vantage.encoders import Encoder, Linear, ResNet, Shared
 from vantage.evaluate.protocols.detection import Annotated, Detection, Pyramid, Sizes, open_annotated
 from vantage.frozen.encoder import Trained, random_encoder
 
-DIGITS, SIDE, LABELLED, SHOWN, HELD = 5, 48, 1800, 30, 60
+DIGITS, SIDE, LABELED, SHOWN, HELD = 5, 48, 1800, 30, 60
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
 
 
@@ -63,15 +63,15 @@ def scenes(folder: Path, digits: np.ndarray, label: np.ndarray, seed: int) -> An
 @pytest.mark.slow
 def test_a_supervised_network_ranks_above_a_random_one(shared_data: Path, tmp_path: Path) -> None:
     kept = np.load(shared_data / "mnist.npz")
-    some = np.flatnonzero(kept["y_train"] < DIGITS)[: LABELLED + SHOWN + HELD]
+    some = np.flatnonzero(kept["y_train"] < DIGITS)[: LABELED + SHOWN + HELD]
     digits, label = np.pad(kept["x_train"][some], ((0, 0), (2, 2), (2, 2))), kept["y_train"][some].astype(np.int64)
-    shown, held = slice(LABELLED, LABELLED + SHOWN), slice(LABELLED + SHOWN, None)
+    shown, held = slice(LABELED, LABELED + SHOWN), slice(LABELED + SHOWN, None)
     train, test = (scenes(tmp_path / str(part.start), digits[part], label[part], part.start) for part in (shown, held))
     sizes = Sizes((SIDE,), SIDE, 64, (24, 32, 32, 32, 32), regions=8, proposals=10)
     protocol = Detection(steps=50, batch=2, rate=0.16, precise_batches=5, sizes=sizes, network_on=Pyramid(5))
     start = random_encoder(RUN)
     lower, higher = (
         protocol(encoder, train, test, work(tmp_path)).measures["AP50"]
-        for encoder in (start, supervised(start, digits[:LABELLED], label[:LABELLED]))
+        for encoder in (start, supervised(start, digits[:LABELED], label[:LABELED]))
     )
     assert higher > lower + 8, (lower, higher)

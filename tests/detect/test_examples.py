@@ -43,7 +43,7 @@ def test_a_mirrored_example_shows_the_mirrored_instances(tmp_path: Path) -> None
     assert again is not None and again.equal(one.points)
 
 
-def test_points_that_are_not_labelled_stay_at_the_origin(tmp_path: Path) -> None:
+def test_points_that_are_not_labeled_stay_at_the_origin(tmp_path: Path) -> None:
     content, pictures = coco_content(2)
     content["annotations"][1]["keypoints"][:3] = [0, 0, 0]
     source = open_annotated(write_coco(tmp_path, content, pictures))

@@ -276,9 +276,9 @@ def test_what_no_detector_can_be_built_on() -> None:
     with pytest.raises(UserError, match="--network 0"):
         Pyramid().build(several, 2, Boxes(), SIZES)
     with pytest.raises(UserError, match="sees 1"):
-        grey = resnet(ResNet(18, in_channels=1))
-        view = dataclasses.replace(grey.view, channels=(0,))
-        FourthStage().build(dataclasses.replace(grey, view=view), 2, Boxes(), SIZES)
+        gray = resnet(ResNet(18, in_channels=1))
+        view = dataclasses.replace(gray.view, channels=(0,))
+        FourthStage().build(dataclasses.replace(gray, view=view), 2, Boxes(), SIZES)
     with pytest.raises(UserError, match="feature pyramid only"):
         FourthStage().build(resnet(), 1, Keypoints(17), SIZES)
     for wrong in (

@@ -89,7 +89,7 @@ def test_images_may_have_other_channels(channels: int, small: bool) -> None:
     assert features.shape == (2, 512) and features.isfinite().all()
 
 
-def test_the_new_stem_is_initialised_as_torchvision_initialises_its_own() -> None:
+def test_the_new_stem_is_initialized_as_torchvision_initializes_its_own() -> None:
     stem = ResNet(18, small=True).build().conv1.weight
     assert stem.shape == (64, 3, 3, 3)
     assert stem.std().item() == pytest.approx((2 / (64 * 9)) ** 0.5, rel=0.1)
@@ -156,7 +156,7 @@ def test_timm_takes_its_own_state_back() -> None:
     assert torch.equal(ours(images), theirs(images))
 
 
-def test_a_misspelt_timm_name_is_answered_with_near_ones() -> None:
+def test_a_misspelled_timm_name_is_answered_with_near_ones() -> None:
     pytest.importorskip("timm")
     with pytest.raises(UserError, match="'resnt50'; perhaps you meant .*resnet50"):
         Timm("resnt50").build()

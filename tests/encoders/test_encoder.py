@@ -12,8 +12,8 @@ from torch import nn
 
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder, unit
-from vantage.encoders.heads import MLP, JigsawHead, Linear, NormalisedMLP
-from vantage.encoders.normalization import BatchNorm, GroupedStatistics, Normalisation, SplitBatchNorm
+from vantage.encoders.heads import MLP, JigsawHead, Linear, NormalizedMLP
+from vantage.encoders.normalization import BatchNorm, GroupedStatistics, Normalization, SplitBatchNorm
 from vantage.errors import UserError
 
 SMALL = Encoder(ResNet(18, small=True), Linear(width=16))
@@ -43,8 +43,8 @@ def test_the_state_is_that_of_backbone_and_head() -> None:
     fresh.load_state_dict(network.backbone.state_dict(), strict=True)
 
 
-def test_the_normalisation_reaches_backbone_and_head() -> None:
-    network = Encoder(ResNet(18), NormalisedMLP(hidden=32, width=16), SplitBatchNorm(2)).build()
+def test_the_normalization_reaches_backbone_and_head() -> None:
+    network = Encoder(ResNet(18), NormalizedMLP(hidden=32, width=16), SplitBatchNorm(2)).build()
     assert sum(isinstance(layer, GroupedStatistics) for layer in network.backbone.modules()) == 20
     assert sum(isinstance(layer, GroupedStatistics) for layer in network.head.modules()) == 2
     assert not [layer for layer in network.modules() if type(layer) in (nn.BatchNorm1d, nn.BatchNorm2d)]
@@ -114,8 +114,8 @@ def test_a_backbone_that_does_not_say_its_width_is_refused() -> None:
         Encoder(Nameless(), Linear()).build()
 
 
-def with_jigsaw(normalisation: Normalisation | None = None) -> Encoder:
-    return Encoder(ResNet(18, small=True), Linear(16), normalisation or BatchNorm(), JigsawHead(Linear(8), 16))
+def with_jigsaw(normalization: Normalization | None = None) -> Encoder:
+    return Encoder(ResNet(18, small=True), Linear(16), normalization or BatchNorm(), JigsawHead(Linear(8), 16))
 
 
 def test_patches_become_one_unit_vector_through_the_same_backbone() -> None:
@@ -128,10 +128,10 @@ def test_patches_become_one_unit_vector_through_the_same_backbone() -> None:
     assert network(torch.randn(2, 3, 32, 32, dtype=torch.float64)).shape == (2, 16)
 
 
-@pytest.mark.parametrize("normalisation", [BatchNorm(), SplitBatchNorm(2)])
-def test_permuting_patches_is_permuting_their_vectors(normalisation: Normalisation) -> None:
+@pytest.mark.parametrize("normalization", [BatchNorm(), SplitBatchNorm(2)])
+def test_permuting_patches_is_permuting_their_vectors(normalization: Normalization) -> None:
     """Also while BatchNorm looks at the batch, since its groups hold whole images."""
-    network = with_jigsaw(normalisation).build().double()
+    network = with_jigsaw(normalization).build().double()
     patches = torch.randn(4, 9, 3, 9, 9, dtype=torch.float64)
     order = torch.rand(4, 9).argsort(1)
     each = torch.arange(4)[:, None]
@@ -148,8 +148,8 @@ def test_the_state_of_an_encoder_with_a_jigsaw_head() -> None:
     plain.backbone.load_state_dict(network.backbone.state_dict(), strict=True)
 
 
-def test_the_normalisation_reaches_the_jigsaw_head() -> None:
-    choice = Encoder(ResNet(18), Linear(16), SplitBatchNorm(2), JigsawHead(NormalisedMLP(hidden=8, width=8), 16))
+def test_the_normalization_reaches_the_jigsaw_head() -> None:
+    choice = Encoder(ResNet(18), Linear(16), SplitBatchNorm(2), JigsawHead(NormalizedMLP(hidden=8, width=8), 16))
     jigsaw = choice.build().jigsaw
     assert jigsaw is not None and sum(isinstance(layer, GroupedStatistics) for layer in jigsaw.modules()) == 2
 

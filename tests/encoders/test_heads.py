@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalisedMLP
+from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalizedMLP
 from vantage.errors import UserError
 
-HEADS = [Linear(width=16), MLP(hidden=24, width=16), NormalisedMLP(hidden=24, width=16)]
+HEADS = [Linear(width=16), MLP(hidden=24, width=16), NormalizedMLP(hidden=24, width=16)]
 heads = pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
 
 
@@ -36,7 +36,7 @@ def test_heads_are_values(head: Head) -> None:
 def test_the_layers_are_those_of_the_papers() -> None:
     assert layers(Linear().build(8)) == ["Linear with bias"]
     assert layers(MLP().build(8)) == ["Linear with bias", "ReLU", "Linear with bias"]
-    assert layers(NormalisedMLP().build(8)) == [
+    assert layers(NormalizedMLP().build(8)) == [
         "Linear",
         "BatchNorm1d with bias",
         "ReLU",
@@ -51,7 +51,7 @@ def test_mocos_head_has_its_published_shapes() -> None:
 
 
 def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
-    head = NormalisedMLP(hidden=24, width=16).build(40).double()
+    head = NormalizedMLP(hidden=24, width=16).build(40).double()
     features = torch.randn(6, 40, dtype=torch.float64)
     without = head(features)
     for name in ("fc1", "fc2"):
@@ -66,7 +66,7 @@ def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
     [
         (lambda: Linear(width=0), "Linear: width"),
         (lambda: MLP(hidden=-1), "MLP: hidden"),
-        (lambda: NormalisedMLP(width=0), "NormalisedMLP: width"),
+        (lambda: NormalizedMLP(width=0), "NormalizedMLP: width"),
     ],
 )
 def test_widths_below_one_are_refused(make: Callable[[], Head], named: str) -> None:

@@ -14,7 +14,7 @@ from vantage.schedules import Constant
 from vantage.schedules import Linear as Line
 
 PLAIN = Encoder(shrunken.TwoLayers(False), Linear(6))
-NORMALISED = Encoder(shrunken.TwoLayers(), Linear(6), SplitBatchNorm(2))
+NORMALIZED = Encoder(shrunken.TwoLayers(), Linear(6), SplitBatchNorm(2))
 
 
 def views(count: int = 2, rows: int = 8) -> dict[int, Tensor]:
@@ -88,7 +88,7 @@ def test_momentum_may_follow_the_step():
 
 
 def test_only_parameters_follow_and_statistics_are_its_own():
-    networks = Momentum(NORMALISED, Constant(0.0)).build()
+    networks = Momentum(NORMALIZED, Constant(0.0)).build()
     queries = networks.queries({0: views()[0]})
     networks.keys({1: views()[1] * 5}, queries, 3)
     fast = dict(networks.network.named_buffers())["backbone.1.running_var"].clone()
@@ -100,7 +100,7 @@ def test_only_parameters_follow_and_statistics_are_its_own():
 
 def test_keys_carry_no_gradient_and_come_back_in_order():
     """In evaluation BatchNorm does not mix images, so the shuffle must leave no trace."""
-    networks = Momentum(NORMALISED).build().eval()
+    networks = Momentum(NORMALIZED).build().eval()
     keys = networks.keys(views(), {}, 5)
     assert not keys[0].requires_grad
     for number, view in views().items():
@@ -108,8 +108,8 @@ def test_keys_carry_no_gradient_and_come_back_in_order():
 
 
 def test_shuffle_mixes_the_groups():
-    """Keys are normalised with other images than their queries, and with others for another seed."""
-    networks = Momentum(NORMALISED, Constant(1.0)).build()
+    """Keys are normalized with other images than their queries, and with others for another seed."""
+    networks = Momentum(NORMALIZED, Constant(1.0)).build()
     straight = networks.slow(views()[1]).detach()
     shuffled = [networks.keys({1: views()[1]}, {}, seed)[1] for seed in (1, 2)]
     assert not torch.allclose(straight, shuffled[0], atol=1e-4)
@@ -125,7 +125,7 @@ def test_without_groups_on_one_process_a_shuffle_would_change_nothing():
 
 def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():
     """Two groups of the joint batch are the two halves of the images, each with both views: what two processes hold."""
-    networks = Shared(NORMALISED).build()
+    networks = Shared(NORMALIZED).build()
     whole = networks.queries(views())
     for half in (slice(0, 4), slice(4, 8)):
         single = Shared(Encoder(shrunken.TwoLayers(), Linear(6), BatchNorm())).build()

@@ -28,16 +28,16 @@ from vantage.evaluate import (
     LinearRing,
     LowShot,
     LowShotChosen,
-    NearestNeighbour,
+    NearestNeighbor,
     Retrieval,
 )
-from vantage.evaluate.labelled import Renumbered
+from vantage.evaluate.labeled import Renumbered
 from vantage.frozen.encoder import Trained, random_encoder
 from vantage.progress import QuietTeller
 from vantage.recipes import cmc
 
 NAMED: list[EvaluationProtocol] = [
-    KNN(5), NearestNeighbour(), Retrieval(5), LinearMoCo(rates=(1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),
+    KNN(5), NearestNeighbor(), Retrieval(5), LinearMoCo(rates=(1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),
     LinearCMC((1.0,), epochs=1), LinearRing(epochs=1), LinearMulti(epochs=1), LinearCached((1e-2,)),
     FineTune(fraction=1.0, epochs=1, batch=16, head_rate=0.1),
     FineTuneChosen(1.0, epochs=1, batch=16, head_rates=(0.1, 0.2)), LinearPlaces(epochs=1),

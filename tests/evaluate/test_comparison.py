@@ -13,7 +13,7 @@ from tiny import ALLOW, images, kept_run, tiny_run, work
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbour, Outcome, Retrieval, evaluate
+from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbor, Outcome, Retrieval, evaluate
 from vantage.evaluate.changed import changed
 from vantage.evaluate.compare.comparison import Cell, Column, Comparison, Row, compare, compare_by
 from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown, notes
@@ -110,7 +110,7 @@ def test_what_is_recorded_is_not_made_again_and_a_broken_record_is(tmp_path: Pat
 def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     kept_run(tmp_path / "longer", replace(tiny_run(), recipe="good", epochs=999), 5)
-    table = judged([*folders, tmp_path / "longer"], tmp_path, NearestNeighbour(), Retrieval(3))
+    table = judged([*folders, tmp_path / "longer"], tmp_path, NearestNeighbor(), Retrieval(3))
     assert [row.name for row in table.rows][:2] == ["good (good-0)", "good (longer)"]
     assert [column.measure for column in table.columns] == ["top-1", "precision at 3"]
     assert all(row.cell(0).deviation is None for row in table.rows)
@@ -119,14 +119,14 @@ def test_published_protocols_and_two_rows_of_one_recipe(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     with pytest.raises(UserError, match="named twice"):
-        judged([*folders, *folders], tmp_path, NearestNeighbour())
+        judged([*folders, *folders], tmp_path, NearestNeighbor())
     kept_run(tmp_path / "again", replace(tiny_run(), recipe="good", epochs=204), 9)
     with pytest.raises(UserError, match="second run of the same settings and the same seed"):
-        judged([*folders, tmp_path / "again"], tmp_path, NearestNeighbour())
+        judged([*folders, tmp_path / "again"], tmp_path, NearestNeighbor())
     with pytest.raises(UserError, match="0 runs by 1 protocols"):
-        judged([], tmp_path, NearestNeighbour())
+        judged([], tmp_path, NearestNeighbor())
     with allowing(*ALLOW), pytest.raises(UserError, match="the test images are the training images"):
-        compare(folders, [NearestNeighbour()], images(9, 0), images(9, 0), work(tmp_path))
+        compare(folders, [NearestNeighbor()], images(9, 0), images(9, 0), work(tmp_path))
 
 
 TABLE = Comparison(
@@ -163,14 +163,14 @@ def test_latex_escapes_and_counts_its_columns() -> None:
 
 def test_a_table_tells_which_settings_are_not_the_default(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
-    table = judged(folders, tmp_path, KNN(k=3), KNN(k=5, temperature=0.5), NearestNeighbour())
-    assert [column.name for column in table.columns] == ["knn k=3", "knn k=5 temperature=0.5", "nearest-neighbour"]
+    table = judged(folders, tmp_path, KNN(k=3), KNN(k=5, temperature=0.5), NearestNeighbor())
+    assert [column.name for column in table.columns] == ["knn k=3", "knn k=5 temperature=0.5", "nearest-neighbor"]
     text = as_markdown(table)
     head = [word.strip() for word in text.splitlines()[0].split("|")]
     assert head[3:6] == [
         "knn v1 k=3, top-1 (%)",
         "knn v1 k=5 temperature=0.5, top-1 (%)",
-        "nearest-neighbour v1, top-1 (%)",
+        "nearest-neighbor v1, top-1 (%)",
     ]
     assert "- knn: k is 5 (by default 200), temperature is 0.5 (by default 0.07)." in text.splitlines()
     assert "k is 3 (by default 200)" in as_latex(table)
@@ -282,7 +282,7 @@ def test_runs_that_a_task_refuses_are_told_before_anything_is_judged(tmp_path: P
     with pytest.raises(UserError, match="good-7 by drawn: this one cannot be judged"):
         judged_by(folders, tmp_path, asked(Drawn(), OfNetworks))
     assert not Drawn.calls
-    with pytest.raises(Refused, match="needs as many labelled training images") as found:
+    with pytest.raises(Refused, match="needs as many labeled training images") as found:
         judged_by(folders[:1], tmp_path, asked(KNN(k=31)))
     assert found.value.protocol == KNN(k=31)
 

@@ -9,7 +9,7 @@ from tiny import ALLOW, images, kept_run, tiny_run, work
 from vantage.data import open_source
 from vantage.data.sources.source import Subset
 from vantage.errors import UserError
-from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbour, evaluate
+from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbor, evaluate
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.training import settings
 
@@ -40,7 +40,7 @@ def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_evaluation_replaces_its_file_and_another_does_not(run_folder: Path, tmp_path: Path) -> None:
-    for protocol in (KNN(5), KNN(5), KNN(6), NearestNeighbour()):
+    for protocol in (KNN(5), KNN(5), KNN(6), NearestNeighbor()):
         evaluate(run_folder, protocol, images(60, 0), images(30, 1), allow=ALLOW, work=work(tmp_path))
     assert len(list((run_folder / "evaluations").iterdir())) == 3
 
@@ -71,11 +71,11 @@ def test_real_digits_are_told_apart(shared_data: Path, tmp_path: Path) -> None:
     digits = open_source(f"{shared_data / 'mnist.npz'}#train")
     train, test = Subset(digits, range(1600)), Subset(digits, range(1600, 2000))
     trained = random_encoder(tiny_run())
-    for protocol in (KNN(20, 0.1), NearestNeighbour(), LinearCached((1e-3, 1e-2))):
+    for protocol in (KNN(20, 0.1), NearestNeighbor(), LinearCached((1e-3, 1e-2))):
         found = protocol(trained, train, test, work(tmp_path, batch=256)).accuracy
         assert found.top1 > 30
-        assert (found.top5 is None) == isinstance(protocol, NearestNeighbour) and (found.top5 or 100) > 75
-    assert NearestNeighbour()(raw_pixels(tiny_run()), train, test, work(tmp_path)).accuracy.top1 > 85
+        assert (found.top5 is None) == isinstance(protocol, NearestNeighbor) and (found.top5 or 100) > 75
+    assert NearestNeighbor()(raw_pixels(tiny_run()), train, test, work(tmp_path)).accuracy.top1 > 85
 
 
 def test_settings_are_read_not_guessed(run_folder: Path) -> None:

@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from vantage.data.sources.source import Subset
 from vantage.errors import UserError
-from vantage.evaluate import KNN, NearestNeighbour
+from vantage.evaluate import KNN, NearestNeighbor
 from vantage.evaluate.protocols.neighbors import knn
 from vantage.evaluate.protocols.neighbors.knn import nearest
 from vantage.frozen.encoder import random_encoder
@@ -78,16 +78,16 @@ def test_unit_vectors_need_no_scaling_and_get_the_same_answer() -> None:
 def test_a_low_temperature_does_not_overflow() -> None:
     vectors, label, asked = data(30, 6, 4, 3, seed=3)
     found = KNN(10, 1e-4).predict(vectors.float(), label, asked.float(), 3)
-    assert torch.equal(found[:, 0], NearestNeighbour().predict(vectors.float(), label, asked.float()))
+    assert torch.equal(found[:, 0], NearestNeighbor().predict(vectors.float(), label, asked.float()))
 
 
-def test_a_row_of_zeros_is_no_neighbour_and_no_failure() -> None:
+def test_a_row_of_zeros_is_no_neighbor_and_no_failure() -> None:
     bank = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    found = NearestNeighbour().predict(bank, torch.tensor([2, 0, 1]), torch.tensor([[2.0, 0.1], [0.1, 3.0]]))
+    found = NearestNeighbor().predict(bank, torch.tensor([2, 0, 1]), torch.tensor([[2.0, 0.1], [0.1, 3.0]]))
     assert found.tolist() == [0, 1]
 
 
-def test_more_neighbours_than_images_are_refused(tmp_path: Path) -> None:
+def test_more_neighbors_than_images_are_refused(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(50, seed=0), images(7, seed=1)
     with pytest.raises(UserError, match="k = 200 needs as many .* there are 50: choose k of at most 50"):
         KNN()(trained, train, test, work(tmp_path))
@@ -97,7 +97,7 @@ def test_more_neighbours_than_images_are_refused(tmp_path: Path) -> None:
 
 def test_a_few_test_images_are_enough_and_easy_classes_are_told_apart(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, seed=0, noise=10), images(7, seed=1, noise=10)
-    for protocol in (KNN(5), NearestNeighbour()):
+    for protocol in (KNN(5), NearestNeighbor()):
         found = protocol(trained, train, test, work(tmp_path))
         assert found.accuracy.top1 == 100.0 and found.accuracy.top5 is None
         assert (found.train_images, found.test_images) == (60, 7)

@@ -23,7 +23,7 @@ from vantage.evaluate.protocols.linear.side_by_side import Classifiers
 from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_in_parts
 from vantage.storage import kept_state
-from vantage.views import Augmentation, ColourJitter, Flip, Lighting, RandomResizedCrop, Statistics
+from vantage.views import Augmentation, ColorJitter, Flip, Lighting, RandomResizedCrop, Statistics
 from vantage.views.operations.operation import Operation
 
 
@@ -60,7 +60,7 @@ def views_of(
 
 
 @torch.no_grad()
-def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalised_by_their_own_statistics(
+def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalized_by_their_own_statistics(
     tmp_path: Path, kept: list[Classifiers]
 ) -> None:
     trained, train, test = random_encoder(mapped_run()), images(30, 0), images(24, 1)
@@ -68,14 +68,14 @@ def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalised_by_thei
 
     pixels = torch.stack([train.image(number) for number in range(30)]).double() / 255
     mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3), correction=0)
-    normalise = Statistics(tuple(mean.tolist()), tuple(std.tolist())).normalise()
+    normalize = Statistics(tuple(mean.tolist()), tuple(std.tolist())).normalize()
     assert found.details["mean"] == pytest.approx(mean.tolist(), abs=1e-6)
     assert found.details["std"] == pytest.approx(std.tolist(), abs=1e-6)
     assert found.details["features"] == 6 * 4 * 4 and found.chosen == {"rate": 0.01, "by": "the protocol"}
 
     torch.manual_seed(0)
     layer = nn.Linear(96, 3)
-    epochs = views_of(train, 8, 0.2, (normalise,))
+    epochs = views_of(train, 8, 0.2, (normalize,))
     network = trained.backbone
     assert isinstance(network, Mapped)
     with torch.enable_grad():
@@ -87,16 +87,16 @@ def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalised_by_thei
         )
     torch.testing.assert_close(kept[0].heads[0].weight[0], layer.weight.detach(), rtol=1e-4, atol=1e-6)
     shown = torch.stack([test.image(number) for number in range(24)]) / 255
-    logits = layer(network.maps(normalise.apply(shown, torch.empty(24, 0)))[-1].flatten(1))
+    logits = layer(network.maps(normalize.apply(shown, torch.empty(24, 0)))[-1].flatten(1))
     right = logits.argmax(1) == torch.arange(24) % 3
     assert found.accuracy.top1 == pytest.approx(100 * float(right.double().mean()))
 
 
-def test_multi_is_nesterov_with_decay_on_normalised_maps_of_each_depth(tmp_path: Path, kept: list[Classifiers]) -> None:
+def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(tmp_path: Path, kept: list[Classifiers]) -> None:
     trained, train, test = random_encoder(mapped_run()), images(40, 0), images(24, 1)
     protocol = LinearMulti(rates=(0.05,), epochs=10, batch=9, weight_decay=0.01)
     found = protocol(trained, train, test, work(tmp_path))
-    changes = (ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1), *trained.view.operations)
+    changes = (ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1), *trained.view.operations)
     epochs = views_of(train, 9, 0.08, changes)
     network = trained.backbone
     assert isinstance(network, Mapped)
@@ -142,7 +142,7 @@ def test_multi_quotes_the_depth_that_images_held_out_choose_and_names_the_best_o
 def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Classifiers]) -> None:
     trained, train, test = random_encoder(two_run()), images(30, 0), images(24, 1)
     found = LinearCMC(rates=(3.0,), epochs=6, batch=8)(trained, train, test, work(tmp_path))
-    light, colour = (random_encoder(two_run(), network=number) for number in (0, 1))
+    light, color = (random_encoder(two_run(), network=number) for number in (0, 1))
     epochs = views_of(train, 8, 0.2, trained.view.operations)
     torch.manual_seed(0)
     layer = nn.Linear(11, 3)
@@ -153,7 +153,7 @@ def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Clas
 
     @torch.no_grad()
     def joined(views: Tensor) -> Tensor:
-        return torch.cat([light.backbone(views[:, :1]), colour.backbone(views[:, 1:])], 1)
+        return torch.cat([light.backbone(views[:, :1]), color.backbone(views[:, 1:])], 1)
 
     rates = [3.0, 3.0, 3.0, 0.6, 0.12, 0.024]
     plainly(
@@ -198,7 +198,7 @@ def test_a_backbone_without_maps_is_refused(protocol, tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", [LinearMoCo(), LinearRing(), LinearMulti()])
 def test_one_class_and_sets_without_a_common_class_are_refused(protocol, tmp_path: Path) -> None:
     trained, many = random_encoder(mapped_run()), images(12, 0)
-    with pytest.raises(UserError, match="all 12 labelled training images are of one class"):
+    with pytest.raises(UserError, match="all 12 labeled training images are of one class"):
         protocol(trained, images(12, 0, classes=1), many, work(tmp_path))
     other = images(6, 1)
     other._labels = other._labels * 0 + 2
@@ -248,10 +248,10 @@ def test_statistics_are_those_of_the_space_that_the_networks_see(tmp_path: Path)
     assert list(found.std) == pytest.approx(values.std((0, 2, 3), correction=0).tolist(), rel=1e-5)
 
 
-def test_images_of_one_colour_cannot_be_normalised(tmp_path: Path) -> None:
-    grey = Arrays(np.full((12, 32, 32, 3), 7, np.uint8), np.arange(12) % 3, "grey")
+def test_images_of_one_color_cannot_be_normalized(tmp_path: Path) -> None:
+    gray = Arrays(np.full((12, 32, 32, 3), 7, np.uint8), np.arange(12) % 3, "gray")
     with pytest.raises(UserError, match="a channel of the training images never changes"):
-        statistics_of(random_encoder(mapped_run()), grey, work(tmp_path))
+        statistics_of(random_encoder(mapped_run()), gray, work(tmp_path))
 
 
 def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from vantage.evaluate.protocols.linear import multi as linear_multi
 from vantage.evaluate.protocols.linear.plan import Plan, TrainingView
 from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.frozen.encoder import random_encoder, raw_pixels
-from vantage.views import ColourJitter, Flip, Lighting
+from vantage.views import ColorJitter, Flip, Lighting
 from vantage.views.augmentation import Augmentation
 
 
@@ -49,7 +49,7 @@ def test_every_place_is_as_likely() -> None:
 
 
 def test_both_ways_of_a_view_see_the_same() -> None:
-    """Whole images on the device, and crops cut where images are decoded, differ by rounding to grey levels only."""
+    """Whole images on the device, and crops cut where images are decoded, differ by rounding to gray levels only."""
     view = SquareView(SquareCrop(28, 32), ())
     image = images(1, 0, size=48).image(0)
     cut = view.finish(view.crop_one(image, seeded(3))[None], seeded(0))
@@ -81,7 +81,7 @@ def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
     assert isinstance(places.view, SquareView) and isinstance(imagenet.view, Augmentation)
     assert places.view.crop == SquareCrop(32, 37)
     flip, jitter, lighting, *rest = imagenet.view.operations
-    assert (flip, jitter, lighting) == (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
+    assert (flip, jitter, lighting) == (Flip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
     assert places.view.operations == (flip, *rest)
     assert round(224 / LinearPlaces().crop) == 256
 

@@ -29,9 +29,9 @@ def test_the_minimum_is_scikit_learn_s(l2: float, monkeypatch: pytest.MonkeyPatc
     mine = fit_logistic(vector, label, 4, l2, iterations=1000)
     theirs = LogisticRegression(C=1 / (l2 * len(vector)), tol=1e-10, max_iter=5000).fit(vector.numpy(), label.numpy())
     # The softmax does not tell apart biases that differ by a constant.
-    centred = mine.bias - mine.bias.mean()
+    centered = mine.bias - mine.bias.mean()
     np.testing.assert_allclose(mine.weight.numpy(), theirs.coef_, atol=2e-4)
-    np.testing.assert_allclose(centred.numpy(), theirs.intercept_ - theirs.intercept_.mean(), atol=2e-4)
+    np.testing.assert_allclose(centered.numpy(), theirs.intercept_ - theirs.intercept_.mean(), atol=2e-4)
     assert np.array_equal(mine.predict(vector)[:, 0].numpy(), theirs.predict(vector.numpy()))
 
 

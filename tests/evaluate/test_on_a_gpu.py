@@ -52,7 +52,7 @@ def both(judge: Callable[[Trained, Any], Any], run: Any, folder: Path, **change:
 
 
 def near(cpu: Outcome, gpu: Outcome, off: float) -> None:
-    """Equal measures, but for `off` per cent."""
+    """Equal measures, but for `off` percent."""
     assert list(cpu.measures) == list(gpu.measures) and cpu.how == gpu.how
     assert dict(gpu.measures) == pytest.approx(dict(cpu.measures), abs=off)
     assert (cpu.train_images, cpu.test_images) == (gpu.train_images, gpu.test_images)
@@ -160,8 +160,8 @@ def test_a_segmentation_agrees(tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     for number in range(16):
         mask = chance.integers(0, 3, (4, 4)).repeat(6, 0).repeat(6, 1).astype(np.uint8)
-        colour = np.array([[200, 60, 60], [60, 200, 60], [60, 60, 200]])[mask] + chance.normal(0, 20, (24, 24, 3))
-        Image.fromarray(colour.clip(0, 255).astype(np.uint8)).save(tmp_path / "images" / f"{number}.png")
+        color = np.array([[200, 60, 60], [60, 200, 60], [60, 60, 200]])[mask] + chance.normal(0, 20, (24, 24, 3))
+        Image.fromarray(color.clip(0, 255).astype(np.uint8)).save(tmp_path / "images" / f"{number}.png")
         Image.fromarray(mask).save(tmp_path / "masks" / f"{number}.png")
     train, test = split_masked(open_masked(f"{tmp_path / 'images'}#{tmp_path / 'masks'}"))
     protocol = Segmentation(size=24, depth=0, width=8, epochs=8, batch=4)

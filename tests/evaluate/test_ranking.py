@@ -28,7 +28,7 @@ from vantage.evaluate import (
     LinearPyContrast,
     LowShot,
     LowShotChosen,
-    NearestNeighbour,
+    NearestNeighbor,
     Segmentation,
 )
 from vantage.evaluate.protocols.finetune.tuning import Course, tune
@@ -65,7 +65,7 @@ class Small(nn.Sequential):
 
 PROTOCOLS: list[EvaluationProtocol] = [
     KNN(20, 0.1),
-    NearestNeighbour(),
+    NearestNeighbor(),
     LinearMoCo((1.0, 3.0), epochs=4, batch=100),
     LinearPyContrast((1.0, 3.0), epochs=4, batch=100),
     LinearCached((1e-3, 1e-2)),

@@ -57,7 +57,7 @@ def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, An
     assert told.items() <= how.items() and how["held_out_to_choose"] == 0.1 and how["crops"] == MEMORY
     assert "RandomResizedCrop(size=32" in how["training_view"] and "Flip(probability=0.5)" in how["training_view"]
     assert ("BatchNorm1d" in how["before_the_classifier"]) == isinstance(protocol, LinearMulti)
-    told_of = {"view", "falls", "fall", "start", "descent", "normalise", "held_out"}
+    told_of = {"view", "falls", "fall", "start", "descent", "normalize", "held_out"}
     assert {f.name for f in fields(Plan)} == told_of | {"rates", "epochs", "batch", "seed"}  # which are settings
 
 

@@ -1,4 +1,4 @@
-"""Retrieval: against a full sort of all cosines, and a picture in which right and wrong are told without colours."""
+"""Retrieval: against a full sort of all cosines, and a picture in which right and wrong are told without colors."""
 
 from pathlib import Path
 
@@ -12,23 +12,23 @@ from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.source import Subset, labels_of
 from vantage.encoding import embed
 from vantage.errors import UserError
-from vantage.evaluate import EvaluationProtocol, Retrieval, neighbours
+from vantage.evaluate import EvaluationProtocol, Retrieval, neighbors
 from vantage.evaluate.protocols.neighbors import picture as retrieval_picture
 from vantage.evaluate.protocols.neighbors.picture import rows_of
-from vantage.evaluate.protocols.neighbors.retrieval import Neighbours, queries
+from vantage.evaluate.protocols.neighbors.retrieval import Neighbors, queries
 from vantage.frozen.encoder import random_encoder
 
 
-def unlabelled(count: int, seed: int) -> Arrays:
+def unlabeled(count: int, seed: int) -> Arrays:
     pixels = np.random.default_rng(seed).integers(0, 255, (count, 32, 32, 3), dtype=np.uint8)
-    return Arrays(pixels, None, f"unlabelled {seed}")
+    return Arrays(pixels, None, f"unlabeled {seed}")
 
 
-def test_neighbours_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> None:
+def test_neighbors_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(70, 0), images(31, 1)
     bank = embed(trained, train, work(tmp_path)).vector.double().numpy()
     query = embed(trained, test, work(tmp_path)).vector.double().numpy()
-    found = neighbours(trained, train, test, 7, work(tmp_path))
+    found = neighbors(trained, train, test, 7, work(tmp_path))
     each = []
     for row in range(31):
         cosine = [
@@ -51,44 +51,44 @@ def test_neighbours_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> No
     assert isinstance(Retrieval(), EvaluationProtocol)
 
 
-def test_one_neighbour_is_quoted_once(tmp_path: Path) -> None:
+def test_one_neighbor_is_quoted_once(tmp_path: Path) -> None:
     outcome = Retrieval(1)(random_encoder(tiny_run()), images(20, 0), images(9, 1), work(tmp_path))
     assert list(outcome.measures) == ["precision at 1"]
 
 
 def test_images_without_labels_are_looked_up_but_not_judged(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
-    bank, asked = queries(unlabelled(40, 0))
+    bank, asked = queries(unlabeled(40, 0))
     assert (len(bank), len(asked)) == (32, 8)
     assert {bank.name(n) for n in range(32)} | {asked.name(n) for n in range(8)} == {
-        unlabelled(40, 0).name(n) for n in range(40)
+        unlabeled(40, 0).name(n) for n in range(40)
     }
-    assert neighbours(trained, bank, asked, 3, work(tmp_path)).right is None
-    assert neighbours(trained, images(12, 0), asked, 3, work(tmp_path)).right is None
+    assert neighbors(trained, bank, asked, 3, work(tmp_path)).right is None
+    assert neighbors(trained, images(12, 0), asked, 3, work(tmp_path)).right is None
     with pytest.raises(UserError, match="needs labels"):
         Retrieval(3)(trained, bank, asked, work(tmp_path))
 
 
-def test_labelled_images_are_parted_as_in_every_evaluation() -> None:
+def test_labeled_images_are_parted_as_in_every_evaluation() -> None:
     bank, asked = queries(images(30, 0))
     assert labels_of(asked).sort().values.tolist() == [0, 0, 1, 1, 2, 2] and len(bank) == 24
 
 
 def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
-    with pytest.raises(UserError, match="10 neighbours were asked for \\(--k\\) among 6 images"):
-        neighbours(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
+    with pytest.raises(UserError, match="10 neighbors were asked for \\(--k\\) among 6 images"):
+        neighbors(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
     with pytest.raises(UserError, match="no image to look up"):
-        neighbours(trained, images(6, 0), Subset(images(6, 1), []), 2, work(tmp_path))
+        neighbors(trained, images(6, 0), Subset(images(6, 1), []), 2, work(tmp_path))
     with pytest.raises(UserError, match="k is 0"):
         Retrieval(0)
     with pytest.raises(UserError, match="give --rows 1 or more"):
         rows_of(images(6, 0), 0)
     with pytest.raises(UserError, match="cannot be looked up among others"):
-        queries(unlabelled(1, 0))
+        queries(unlabeled(1, 0))
     with pytest.raises(UserError, match="of one class"):
         Retrieval(2)(trained, images(6, 0, classes=1), images(6, 1), work(tmp_path))
-    shown = Neighbours(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
+    shown = Neighbors(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
     with pytest.raises(UserError, match="take 16 to 1024"):
         retrieval_picture(shown, images(6, 0), images(6, 1), [0], side=8)
 
@@ -100,11 +100,11 @@ def cells(picture: Image.Image, side: int, row: int, column: int) -> np.ndarray:
     return np.asarray(picture)[top : top + side + 10, left : left + side + 10]
 
 
-def test_right_and_wrong_differ_in_colour_frame_and_sign() -> None:
-    grey = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), np.arange(6) % 3, "grey")
+def test_right_and_wrong_differ_in_color_frame_and_sign() -> None:
+    gray = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), np.arange(6) % 3, "gray")
     right = torch.tensor([[True, False]] * 6)
-    found = Neighbours(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
-    picture = retrieval_picture(found, grey, grey, [0, 3], side=64)
+    found = Neighbors(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
+    picture = retrieval_picture(found, gray, gray, [0, 3], side=64)
     for row in (0, 1):
         asked, good, bad = (cells(picture, 64, row, column).astype(int) for column in range(3))
         assert (asked[5:-5, 5:-5] == 128).all() and (asked[0] == 255).all()
@@ -117,9 +117,9 @@ def test_right_and_wrong_differ_in_colour_frame_and_sign() -> None:
 
 
 def test_without_labels_nothing_is_framed() -> None:
-    grey = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), None, "grey")
-    found = Neighbours(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
-    picture = retrieval_picture(found, grey, grey, [0], side=64)
+    gray = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), None, "gray")
+    found = Neighbors(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
+    picture = retrieval_picture(found, gray, gray, [0], side=64)
     for column in range(3):
         cell = cells(picture, 64, 0, column)
         assert (cell[5:-5, 5:-5] == 128).all() and (cell[:5] == 255).all()
@@ -132,7 +132,7 @@ def test_images_shown_are_spread_over_the_set() -> None:
 
 def test_long_names_and_a_title_fit(tmp_path: Path) -> None:
     long = images(6, 0)
-    found = Neighbours(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
+    found = Neighbors(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
     wide, plain = (retrieval_picture(found, long, long, [0], title) for title in ("a title " * 99, ""))
     assert wide.width == plain.width and wide.height == plain.height + 19
     assert (np.asarray(wide)[:25, -12:] == 255).all()

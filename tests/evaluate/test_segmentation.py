@@ -36,16 +36,16 @@ PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
 
 
 def write_scenes(folder: Path, count: int, size: int = 24, seed: int = 0, classes: int = 3) -> str:
-    """Rectangles on a background, whose colour tells their class; the border is ignored."""
+    """Rectangles on a background, whose color tells their class; the border is ignored."""
     chance = np.random.default_rng(seed)
-    colours = np.array([[60, 60, 60], [200, 60, 60], [60, 200, 60], [60, 60, 220]])
+    colors = np.array([[60, 60, 60], [200, 60, 60], [60, 200, 60], [60, 60, 220]])
     for kind in ("images", "masks"):
         (folder / kind / "a").mkdir(parents=True)
     for number in range(count):
         mask = np.zeros((size, size + 4), np.uint8)
         top, left = chance.integers(2, size // 2, 2)
         mask[top : top + size // 2, left : left + size // 2] = 1 + number % (classes - 1)
-        picture = (colours[mask] + chance.normal(0, 20, (*mask.shape, 3))).clip(0, 255).astype(np.uint8)
+        picture = (colors[mask] + chance.normal(0, 20, (*mask.shape, 3))).clip(0, 255).astype(np.uint8)
         mask[0] = 255
         Image.fromarray(picture).save(folder / "images" / "a" / f"{number}.jpg", quality=95)
         Image.fromarray(mask).save(folder / "masks" / "a" / f"{number}.png")
@@ -95,7 +95,7 @@ def test_the_decoder_has_four_convolutions() -> None:
     assert decoder(torch.randn(2, 6, 20, 20)).shape == (2, 3, 20, 20)
 
 
-def test_colours_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
+def test_colors_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
     place = write_scenes(tmp_path, 24)
     train, test = split_masked(open_masked(place))
     assert (len(train), len(test), train.classes) == (19, 5, ("0", "1", "2"))
@@ -256,10 +256,10 @@ def test_a_class_without_training_pixels_is_told(tmp_path: Path, capsys: pytest.
 def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> None:
     place = write_scenes(tmp_path, 2)
     wanted = np.random.default_rng(0).integers(0, 2**bits, (24, 28)).astype(np.uint8)
-    coloured = Image.new("P", (28, 24))
-    coloured.putdata(wanted.flatten().tolist())
-    coloured.putpalette([value for number in range(256) for value in (number, 0, 0)])
-    coloured.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
+    colored = Image.new("P", (28, 24))
+    colored.putdata(wanted.flatten().tolist())
+    colored.putpalette([value for number in range(256) for value in (number, 0, 0)])
+    colored.save(tmp_path / "masks" / "a" / "0.png", bits=bits)
     assert np.array_equal(open_masked(place, tuple("0123456789abcdef")).mask(0).numpy(), wanted)
 
 

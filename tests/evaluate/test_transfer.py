@@ -29,7 +29,7 @@ from vantage.views.colors.statistics import Statistics
 
 
 def write_set(file: Path, count: int, seed: int, classes: int = 3) -> str:
-    """Coloured squares in an array file; returns its place."""
+    """Colored squares in an array file; returns its place."""
     source = images(count, seed, classes)
     pixels = torch.stack([source.image(number) for number in range(count)]).permute(0, 2, 3, 1).numpy()
     np.savez(file, images=pixels, labels=np.arange(count) % classes)
@@ -61,7 +61,7 @@ def test_one_table_of_many_sets(run_folder: Path, tmp_path: Path) -> None:
     assert list(csv.reader(table.comma_separated().splitlines())) == cells
 
 
-def test_each_set_is_normalised_by_its_own(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_set_is_normalized_by_its_own(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the mean and deviation of its training images, as a plain average over all pixels has them."""
     sets = two_sets(tmp_path)
     seen: list[Statistics] = []
@@ -123,7 +123,7 @@ def test_mistakes_are_told_first(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a name of its own"):
         transfer(run_folder, (sets[0], sets[0]), KNN(5), allow=ALLOW, work=there)
     one_class = TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1))
-    with pytest.raises(DataError, match="all labelled images .* are of one class"):
+    with pytest.raises(DataError, match="all labeled images .* are of one class"):
         transfer(run_folder, (one_class,), KNN(5), allow=ALLOW, work=there)
     with pytest.raises(UserError, match="test images are the training images"):
         transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), allow=ALLOW, work=there)
@@ -131,7 +131,7 @@ def test_mistakes_are_told_first(run_folder: Path, tmp_path: Path) -> None:
 
 
 def write_folder(root: Path, count: int, classes: int = 2) -> None:
-    """Coloured squares as files, a folder for each class."""
+    """Colored squares as files, a folder for each class."""
     source = images(count, 0, classes)
     for number in range(count):
         file = root / f"class {number % classes}" / f"{number}.png"

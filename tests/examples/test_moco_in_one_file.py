@@ -77,7 +77,7 @@ def test_ten_losses_equal_those_of_the_recipe(example: ModuleType):
     """Same weights, same views, same order of keys: ten steps in float64, of which four wrap the queue."""
     run = vantage.moco_v2(size=32)
     assert isinstance(run.encoders, Momentum)
-    encoder = replace(run.encoders.encoder, normalisation=SplitBatchNorm(GROUPS))
+    encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(GROUPS))
     encoders = replace(run.encoders, encoder=encoder)
     run = replace(run, encoders=encoders, branches=(replace(run.branches[0], memory=vantage.Queue(KEYS)),))
     learner = Learner(run.encoders, run.branches, images=100, seed=run.seed).double()

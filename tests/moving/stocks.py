@@ -27,13 +27,13 @@ def bars(images: int, classes: int = 10, seed: int = 0) -> "np.ndarray":
 
 
 def tints(images: int, classes: int = 10, side: int = 64, seed: int = 1) -> "np.ndarray":
-    """Backgrounds of one colour a class, with noise."""
+    """Backgrounds of one color a class, with noise."""
     generator = np.random.default_rng(seed)
-    colour = np.random.default_rng(0).integers(0, 120, (classes, 3))[np.arange(images) % classes]
+    color = np.random.default_rng(0).integers(0, 120, (classes, 3))[np.arange(images) % classes]
     noise = generator.integers(0, 40, (images, side, side, 3))
-    return (colour[:, None, None] + noise).astype(np.uint8)
+    return (color[:, None, None] + noise).astype(np.uint8)
 
 
-def source(pixels: "np.ndarray", classes: int = 10, labelled: bool = True) -> Arrays:
+def source(pixels: "np.ndarray", classes: int = 10, labeled: bool = True) -> Arrays:
     """A source whose labels go in turn."""
-    return Arrays(pixels, np.arange(len(pixels)) % classes if labelled else None, "made for the test")
+    return Arrays(pixels, np.arange(len(pixels)) % classes if labeled else None, "made for the test")

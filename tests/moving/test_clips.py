@@ -15,7 +15,7 @@ from vantage.studies.moving_mnist import (
     backgrounds_of,
     composed,
     digits_of,
-    normalised,
+    normalized,
 )
 
 
@@ -124,7 +124,7 @@ def test_any_source_gives_digits_and_backgrounds() -> None:
     digits = digits_of(source(bars(20)))
     assert digits.pixels.shape == (20, 1, 28, 28) and torch.equal(
         digits.pixels[:, 0], torch.from_numpy(bars(20))
-    )  # grey stays what it was
+    )  # gray stays what it was
     wide = backgrounds_of(source(tints(20, side=64).repeat(2, axis=2)))
     assert wide.pixels.shape == (20, 3, 96, 96)
     exact = tints(12, side=96)
@@ -132,14 +132,14 @@ def test_any_source_gives_digits_and_backgrounds() -> None:
     few = backgrounds_of(source(exact), classes=3)
     assert set(few.label.tolist()) == {0, 1, 2} and few.classes == ("0", "1", "2")
     frames, _ = Clips(digits, wide).frames(0, torch.arange(20))
-    assert normalised(frames).amin() >= -1 and normalised(frames).amax() <= 1
+    assert normalized(frames).amin() >= -1 and normalized(frames).amax() <= 1
 
 
 def test_what_cannot_be_used_is_told() -> None:
     with pytest.raises(DataError, match="28 by 28"):
         digits_of(source(tints(20, side=32)))
     with pytest.raises(DataError, match="no labels"):
-        digits_of(source(bars(20), labelled=False))
+        digits_of(source(bars(20), labeled=False))
     with pytest.raises(DataError, match="4 classes, and 10"):
         backgrounds_of(source(tints(20), classes=4))
     with pytest.raises(UserError, match="canvas of 64"):

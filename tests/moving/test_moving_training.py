@@ -28,7 +28,7 @@ from vantage.studies.moving_mnist import (
     backgrounds_of,
     chance,
     digits_of,
-    normalised,
+    normalized,
     picture,
     seen_frames,
 )
@@ -91,7 +91,7 @@ def test_the_clip_network_sees_the_order_of_the_frames() -> None:
 
 
 def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
-    """Backgrounds of one colour each: sharing them is enough to tell them; I_NCE on new clips is above nothing."""
+    """Backgrounds of one color each: sharing them is enough to tell them; I_NCE on new clips is above nothing."""
     train, test = clips(96), clips(48, seed=5)
     method = Contrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch=16))
     shared = Shared(background=True)
@@ -170,7 +170,7 @@ def test_features_are_those_of_the_last_frames() -> None:
     network = FrameEncoder((4, 8)).build().eval()
     vector, factors = seen_frames(network, made, 7)
     frames, known = made.frames(0, torch.arange(7))
-    torch.testing.assert_close(vector, network(normalised(frames)))
+    torch.testing.assert_close(vector, network(normalized(frames)))
     assert torch.equal(factors.place, known.place) and len(factors) == 7
 
 

@@ -37,10 +37,10 @@ def information(variance: float, covariance: float, points: int = 400, reach: fl
     """I(X; Y) = ∫∫ p(x, y) log p(x, y)/(p(x) p(y)), by the midpoint rule on a square of ± `reach` deviations."""
     edge = reach * math.sqrt(variance)
     width = 2 * edge / points
-    centres = [-edge + (i + 0.5) * width for i in range(points)]
+    centers = [-edge + (i + 0.5) * width for i in range(points)]
     total = 0.0
-    for x in centres:
-        for y in centres:
+    for x in centers:
+        for y in centers:
             ratio = log_ratio(x, y, variance, covariance)
             alone = sum(-0.5 * z * z / variance - 0.5 * math.log(2 * math.pi * variance) for z in (x, y))
             total += math.exp(ratio + alone) * ratio * width**2

@@ -108,7 +108,7 @@ def on_average(logits: list[Tensor]) -> Tensor:
     return sum(logits, torch.zeros((), dtype=torch.float64)) / len(logits)
 
 
-def neighbours(own: Tensor, near: list[Tensor], ring: list[Tensor], temperature: float, join) -> Tensor:
+def neighbors(own: Tensor, near: list[Tensor], ring: list[Tensor], temperature: float, join) -> Tensor:
     """methods.md 2.8, `neighbor_views`: log-sum-exp of own positive and ring, less own and near positives joined."""
     below = log_sum_exp([own / temperature, *[s / temperature for s in ring]])
     return below - join([own / temperature, *[s / temperature for s in near]])
@@ -141,7 +141,7 @@ def nce(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int,
     return losses
 
 
-def nce_normaliser(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int) -> float:
+def nce_normalizer(a: list[Tensor], b: list[list[Tensor]], temperature: float, images: int) -> float:
     """Z = n · mean of e^(s/τ) over the K + 1 columns of a batch."""
     columns = [float(s.detach()) for s in [*a, *(s for row in b for s in row)]]
     return images * sum(math.exp(s / temperature) for s in columns) / len(columns)

@@ -4,7 +4,7 @@ import math
 
 
 def measures(truths: list[list[list[int]]], guesses: list[list[list[int]]], classes: int) -> dict[str, object]:
-    """IoU of each class (not a number where neither truth nor guess has it), and the three means, in per cent."""
+    """IoU of each class (not a number where neither truth nor guess has it), and the three means, in percent."""
     both = [0] * classes
     either = [0] * classes
     own = [0] * classes

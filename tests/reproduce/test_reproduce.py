@@ -28,7 +28,7 @@ def pixels(images: int, *shape: int, seed: int = 0) -> "np.ndarray":
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Tiny labelled sets on disk, by the names of their flags."""
+    """Tiny labeled sets on disk, by the names of their flags."""
     folder = tmp_path_factory.mktemp("sets")
     for name, *shape in (("digits", 28, 28), ("backgrounds", 64, 64, 3)):
         train, test = (pixels(16, *shape, seed=seed) for seed in (0, 1))
@@ -110,7 +110,7 @@ def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     ("changes", "problem"),
     [
         ({"digits": "BACKGROUNDS"}, "64 by 64 pixels: digits are 28 by 28"),
-        ({"test_digits": "UNLABELLED"}, "test digits have no labels"),
+        ({"test_digits": "UNLABELED"}, "test digits have no labels"),
         ({"backgrounds": "nowhere.npz"}, "does not exist"),
         ({"--background-classes": "3"}, "of 2 classes, and 3 are needed"),
         ({"--digit-classes": "1"}, "fewer than 2 classes"),
@@ -128,7 +128,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     np.savez(tmp_path / "bare.npz", images=pixels(16, 28, 28))
-    stand_ins = {"BACKGROUNDS": places["backgrounds"], "UNLABELLED": str(tmp_path / "bare.npz")}
+    stand_ins = {"BACKGROUNDS": places["backgrounds"], "UNLABELED": str(tmp_path / "bare.npz")}
     sets = {name: stand_ins.get(changes.get(name, place), changes.get(name, place)) for name, place in places.items()}
     more = [word for flag, value in changes.items() if flag.startswith("--") for word in (flag, value)]
     assert main([*words(sets, tmp_path / "out"), *more]) == 2

@@ -23,7 +23,7 @@ from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.progress import QuietTeller
 from vantage.studies.analyse import HeldOutInformation, learned
-from vantage.studies.sweep import ColourSpaces, CropBound, PatchDistance, Study, Sweep, Swept, study
+from vantage.studies.sweep import ColorSpaces, CropBound, PatchDistance, Study, Sweep, Swept, study
 from vantage.studies.sweep.overall import Within
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
 from vantage.training import loop
@@ -61,7 +61,7 @@ def asked(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int
 
 
 def made(what: Study, folder: Path, test: Source = TEST) -> Swept:
-    """The study made on the CPU, without a cache of its neighbours."""
+    """The study made on the CPU, without a cache of its neighbors."""
     work = Work("cpu", workers=1, cache=folder.parent / "cache")
     return study(what, open_source(what.base.data.place), test, folder, work)
 
@@ -219,7 +219,7 @@ def test_an_interrupted_training_goes_on(place: str, whole: tuple[Swept, Path], 
 
 
 def test_spaces_have_baselines_of_their_own(place: str, tmp_path: Path) -> None:
-    what = asked(place, ColourSpaces(("Lab", "RGB")), "cmc_softmax")
+    what = asked(place, ColorSpaces(("Lab", "RGB")), "cmc_softmax")
     found = made(replace(what, seeds=(0,), protocols=(KNN(k=3),)), tmp_path / "sweep")
     assert [(row.encoder, row.label) for row in found.baselines] == [
         (RAW, "Lab"), (RANDOM, "Lab"), (RAW, "RGB"), (RANDOM, "RGB"),
@@ -258,9 +258,9 @@ def test_what_does_not_fit_is_told_before_anything_is_trained(place: str, tmp_pa
         made(asked(place, PatchDistance((2, 12), patch=8), "simclr"), folder)
     with pytest.raises(UserError, match="the test images are the training images"):
         made(asked(place), folder, open_source(place))
-    unlabelled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
+    unlabeled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
     with pytest.raises(UserError, match="needs labels"):
-        made(asked(place), folder, unlabelled)
+        made(asked(place), folder, unlabeled)
     with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
         made(replace(asked(place), information=HeldOutInformation(negatives=30)), folder)
     with pytest.raises(UserError, match="give at least one, and each once"):

@@ -22,7 +22,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file of 48 labelled images of 16 pixels."""
+    """A file of 48 labeled images of 16 pixels."""
     return write_images(tmp_path_factory.mktemp("images") / "images.npz")
 
 
@@ -47,7 +47,7 @@ def test_a_fifth_is_held_out_and_never_trained_on(
     assert run["views"]["views"][0]["operations"][0]["hue"] == pytest.approx(0.1)
     kept = json.loads((out / "sweep.json").read_text())
     assert (kept["train"]["images"], kept["test"]["images"]) == (39, 9)
-    assert "strength x of colour jitter" in told.out and "0.5" in told.out and "raw pixels" in told.out
+    assert "strength x of color jitter" in told.out and "0.5" in told.out and "raw pixels" in told.out
     assert {path.name for path in out.iterdir()} == {
         "sweep.json", "runs", "jitter.md", "jitter.csv", "jitter.png", "jitter.svg",
     }  # fmt: skip
@@ -89,7 +89,7 @@ def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
         (("crop", "--data", "DATA", "--out", "o", "--recipe", "mocov2"), "no recipe 'mocov2'; did you mean moco_v2?"),
         (("crop.scal=0.1", "--data", "DATA", "--out", "o"), "no field 'crop.scal'; did you mean"),
         (("crop.scale=", "--data", "DATA", "--out", "o"), "names no field and values"),
-        (("colour", "--data", "DATA", "--out", "o", "--recipe", "simclr"), "are not channels of a colour space"),
+        (("color", "--data", "DATA", "--out", "o", "--recipe", "simclr"), "are not channels of a color space"),
         (("distance", "--data", "DATA", "--out", "o", "--values", "2", "--patch", "16"), "the value 2 does not fit"),
         (("jitter", "--data", "nowhere", "--out", "o"), "nowhere"),
         (("jitter", "--data", "DATA", "--out", "o", "--images", "99"), "99 training images were asked for, but"),
@@ -113,7 +113,7 @@ def test_mistakes_are_told(
 
 def test_help_names_sweeps_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(("analyse", "views", "--help")) == 0
-    assert "crop, jitter, distance, blur, colour, ladder, operations" in capsys.readouterr().out
+    assert "crop, jitter, distance, blur, color, ladder, operations" in capsys.readouterr().out
     assert main(("analyse", "views", "distance", "--help")) == 0
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for word in ("--patch", "--values", "--information.negatives", "--seeds", "--widths", "in pixels"):

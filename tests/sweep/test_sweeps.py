@@ -12,7 +12,7 @@ from vantage.errors import UserError
 from vantage.studies.sweep import (
     SPACES,
     BlurWidth,
-    ColourSpaces,
+    ColorSpaces,
     CropBound,
     Field,
     JitterStrength,
@@ -23,11 +23,11 @@ from vantage.studies.sweep import (
     field_of,
 )
 from vantage.training.run import Run, differences
-from vantage.views import Channels, ColourJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
-from vantage.views.operations.color import Normalise
+from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
+from vantage.views.operations.color import Normalize
 
 SWEEPS: tuple[Sweep, ...] = (
-    CropBound(), JitterStrength(), PatchDistance(), BlurWidth(), ColourSpaces(), Ladder(), Operations(),
+    CropBound(), JitterStrength(), PatchDistance(), BlurWidth(), ColorSpaces(), Ladder(), Operations(),
 )  # fmt: skip
 
 
@@ -73,8 +73,8 @@ def test_the_crop_of_a_jigsaw_stays() -> None:
 def test_jitter_scales_all_four_numbers_and_keeps_how_often(x: float) -> None:
     base = vantage.moco_v2(64)
     (point,) = JitterStrength((x,)).points(base)
-    found = [part for part in parts_of(point.run.views) if isinstance(part, ColourJitter)]
-    assert found == [ColourJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, 0.8)] * 2
+    found = [part for part in parts_of(point.run.views) if isinstance(part, ColorJitter)]
+    assert found == [ColorJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, 0.8)] * 2
     names = ("brightness", "contrast", "saturation", "hue")
     changed = {f"views.views.{view}.operations.0.{name}" for view in (0, 1) for name in names}
     assert paths(base, point.run) == changed
@@ -85,10 +85,10 @@ def test_jitter_of_simclr_is_its_own_strength() -> None:
     assert point.run == vantage.simclr(64)
 
 
-def test_distances_make_patches_with_the_normalisation_of_the_run() -> None:
+def test_distances_make_patches_with_the_normalization_of_the_run() -> None:
     base = vantage.simclr(64)
     points = PatchDistance((0, 24), patch=20).points(base)
-    last = [part for part in parts_of(base.views) if isinstance(part, Normalise)][-1]
+    last = [part for part in parts_of(base.views) if isinstance(part, Normalize)][-1]
     assert [point.run.views for point in points] == [Patches(20, 0, (last,)), Patches(20, 24, (last,))]
     assert "20 px" in PatchDistance(patch=20).axis
 
@@ -100,17 +100,17 @@ def test_blur_changes_its_width_alone() -> None:
     assert one.run.views.view.crop == vantage.simclr(64).views.views[0].crop  # pyright: ignore
 
 
-def test_colour_spaces_come_with_their_statistics() -> None:
+def test_color_spaces_come_with_their_statistics() -> None:
     base = vantage.cmc_softmax(64)
     names = tuple(type(space).__name__ for space in SPACES)
-    for point, space in zip(ColourSpaces(names).points(base), SPACES, strict=True):
+    for point, space in zip(ColorSpaces(names).points(base), SPACES, strict=True):
         assert isinstance(point.run.views, Channels) and isinstance(point.run.encoders, PerView)
-        convert, normalise = point.run.views.view.operations[-2:]
+        convert, normalize = point.run.views.view.operations[-2:]
         assert convert.space == space  # pyright: ignore[reportAttributeAccessIssue]
-        assert normalise == space.statistics.normalise()
+        assert normalize == space.statistics.normalize()
         assert point.run.views.channels == ((0,), (1, 2))
         assert (point.label, point.number) == (type(space).__name__, None)
-    assert ColourSpaces(("Lab",)).points(base)[0].run == base
+    assert ColorSpaces(("Lab",)).points(base)[0].run == base
 
 
 @pytest.mark.parametrize("sweep", [Ladder(), Operations()])
@@ -119,8 +119,8 @@ def test_steps_are_cumulative(sweep: Sweep) -> None:
     lists = [[view.operations for view in point.run.views.views] for point in points]  # pyright: ignore
     for number, (first, second) in enumerate(lists):
         assert first == second
-        assert len(first) == number + 1  # so many operations, then the normalisation
-        assert isinstance(first[-1], Normalise)
+        assert len(first) == number + 1  # so many operations, then the normalization
+        assert isinstance(first[-1], Normalize)
         if number:
             assert first[: number - 1] == lists[number - 1][0][:-1]
     assert [point.number for point in points] == list(range(len(points)))
@@ -130,7 +130,7 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
     base = vantage.moco_v2(64)
     assert Ladder().points(base)[-1].run.views == vantage.views.infomin(64)
     assert [point.label for point in Ladder().points(base)] == [
-        "0 crop", "1 + Flip", "2 + ColourJitter", "3 + GaussianBlur", "4 + RandAugment", "5 + Grayscale",
+        "0 crop", "1 + Flip", "2 + ColorJitter", "3 + GaussianBlur", "4 + RandAugment", "5 + Grayscale",
     ]  # fmt: skip
     assert Operations().points(base)[-1].run == base
     assert [point.label for point in Operations((2, 0)).points(base)] == ["2 + Grayscale", "0 crop"]
@@ -165,11 +165,11 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: CropBound(()).points(vantage.moco_v2(64)), "give at least one"),
     (lambda: CropBound((0.1, 0.1)).points(vantage.moco_v2(64)), "each once"),
     (lambda: JitterStrength((3.0,)).points(vantage.moco_v2(64)), "jitter cannot be 3: give strengths from 0 to 2.5"),
-    (lambda: JitterStrength().points(vantage.cmc(64)), "views of cmc hold no ColourJitter"),
+    (lambda: JitterStrength().points(vantage.cmc(64)), "views of cmc hold no ColorJitter"),
     (lambda: BlurWidth((0.0,)).points(vantage.simclr(64)), "blur cannot be 0"),
-    (lambda: ColourSpaces(("Lba",)).points(vantage.cmc(64)), "no colour space 'Lba'; did you mean Lab?"),
-    (lambda: ColourSpaces().points(vantage.moco_v2(64)), "are not channels of a colour space: take a recipe such as"),
-    (lambda: ColourSpaces(("Lab", "Lab")).points(vantage.cmc(64)), "each once"),
+    (lambda: ColorSpaces(("Lba",)).points(vantage.cmc(64)), "no color space 'Lba'; did you mean Lab?"),
+    (lambda: ColorSpaces().points(vantage.moco_v2(64)), "are not channels of a color space: take a recipe such as"),
+    (lambda: ColorSpaces(("Lab", "Lab")).points(vantage.cmc(64)), "each once"),
     (lambda: Ladder((6,)).points(vantage.moco_v2(64)), r"steps from 0 to 5, but \(6,\)"),
     (lambda: Ladder().points(vantage.cmc(64)), "whose place the ladder's could take"),
     (lambda: Operations().points(PatchDistance((4,)).points(vantage.simclr(64))[0].run), "one after the other"),
@@ -193,4 +193,4 @@ def test_a_sweep_of_a_sweep() -> None:
     (weak,) = JitterStrength((0.125,)).points(vantage.moco_v2(64))
     for point in CropBound((0.1, 0.9)).points(weak.run):
         assert replace(point.run, views=weak.run.views) == weak.run
-        assert ColourJitter(0.1, 0.1, 0.1, 0.025, 0.8) in parts_of(point.run.views)
+        assert ColorJitter(0.1, 0.1, 0.1, 0.025, 0.8) in parts_of(point.run.views)

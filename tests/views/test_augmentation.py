@@ -9,7 +9,7 @@ from vantage.errors import UserError
 from vantage.views import (
     IMAGENET,
     Augmentation,
-    ColourJitter,
+    ColorJitter,
     Flip,
     GaussianBlur,
     Grayscale,
@@ -30,11 +30,11 @@ from vantage.views.operations.operation import rows
 OPERATIONS = [
     RandomResizedCrop(16),
     Flip(),
-    ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8),
+    ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8),
     Grayscale(0.4),
     GaussianBlur(),
     Lighting(),
-    IMAGENET.normalise(),
+    IMAGENET.normalize(),
 ]
 RECIPES = [npid, pycontrast_a, moco_v2, interclr, simclr]
 
@@ -130,8 +130,8 @@ def test_views_made_under_autocast_keep_their_precision() -> None:
         assert torch.equal(torch.stack(views.batch(images, generator(1))), expected)
 
 
-def test_crop_then_finish_is_the_batch_route_to_a_grey_level() -> None:
-    view = Augmentation(RandomResizedCrop(24), (Flip(), IMAGENET.normalise()))
+def test_crop_then_finish_is_the_batch_route_to_a_gray_level() -> None:
+    view = Augmentation(RandomResizedCrop(24), (Flip(), IMAGENET.normalize()))
     images = pictures(6, 50, 40)
     source, crop = generator(3), view.crop
     drawn = crop.draw(6, source)

@@ -17,7 +17,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 @pytest.mark.parametrize("views", [cmc(32), pycontrast_c(32), cmc(64, YDbDr())], ids=["cmc", "C", "YDbDr"])
-def test_lightness_and_colour_of_one_crop(views: Channels):
+def test_lightness_and_color_of_one_crop(views: Channels):
     """Both views are channels of the very same image: together they are its view."""
     made = views.batch(images(), seeded(1))
     size = views.view.crop.size

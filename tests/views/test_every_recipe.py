@@ -18,7 +18,7 @@ from vantage.views import (
     Channels,
     Frequencies,
     InSpace,
-    Normalise,
+    Normalize,
     Patches,
     WithJigsaw,
     cmc,
@@ -51,9 +51,9 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def some_images(count: int, height: int, width: int, grey: bool, seed: int) -> Tensor:
+def some_images(count: int, height: int, width: int, gray: bool, seed: int) -> Tensor:
     images = torch.randint(
-        0, 256, (count, 1 if grey else 3, height, width), dtype=torch.uint8, generator=generator(seed)
+        0, 256, (count, 1 if gray else 3, height, width), dtype=torch.uint8, generator=generator(seed)
     )
     return images.expand(-1, 3, -1, -1).contiguous()
 
@@ -76,28 +76,28 @@ def shapes(maker: Any, count: int) -> list[tuple[int, ...]]:
 
 
 def span(maker: Any) -> float:
-    """How far from 0 a normalised pixel can be, seen on a grid of all colours; hues between its points reach higher."""
-    normalise = next(part for part in parts_of(maker) if isinstance(part, Normalise))
-    mean, std = (torch.tensor(part) for part in (normalise.mean, normalise.std))
-    colours = torch.cartesian_prod(*[torch.linspace(0, 1, 17)] * 3).T.reshape(1, 3, 17, -1)
+    """How far from 0 a normalized pixel can be, seen on a grid of all colors; hues between its points reach higher."""
+    normalize = next(part for part in parts_of(maker) if isinstance(part, Normalize))
+    mean, std = (torch.tensor(part) for part in (normalize.mean, normalize.std))
+    colors = torch.cartesian_prod(*[torch.linspace(0, 1, 17)] * 3).T.reshape(1, 3, 17, -1)
     for part in parts_of(maker):
         if isinstance(part, InSpace):
-            colours = part.space.convert(colours)
-    return float(((colours[0].flatten(1) - mean[:, None]) / std[:, None]).abs().max()) * 1.05
+            colors = part.space.convert(colors)
+    return float(((colors[0].flatten(1) - mean[:, None]) / std[:, None]).abs().max()) * 1.05
 
 
 @pytest.mark.parametrize("name", MAKERS)
 @settings(max_examples=6)
 @given(
     side=st.integers(1, 60), other=st.integers(1, 60), size=st.sampled_from([4, 9, 32, 40]), count=st.integers(1, 5),
-    grey=st.booleans(), seed=st.integers(0, 2**31),
+    gray=st.booleans(), seed=st.integers(0, 2**31),
 )  # fmt: skip
 def test_views_keep_shape_type_and_range_and_each_image_is_by_itself(
-    name: str, side: int, other: int, size: int, count: int, grey: bool, seed: int
+    name: str, side: int, other: int, size: int, count: int, gray: bool, seed: int
 ) -> None:
     maker = MAKERS[name](size)
     least = size + 3 if name == "patches" else 1
-    images = some_images(count, max(side, least), max(other, least), grey, seed)
+    images = some_images(count, max(side, least), max(other, least), gray, seed)
     made = maker.batch(images, generator(seed))
     assert [tuple(view.shape) for view in made] == shapes(maker, count) and len(made) == maker.count
     for view in made:
@@ -105,7 +105,7 @@ def test_views_keep_shape_type_and_range_and_each_image_is_by_itself(
         # High frequencies are differences of two pixels, so they may be twice as far from 0.
         assert view.abs().max() <= span(maker) * (2 if name == "frequencies" else 1) + 1e-3
     place = seed % count
-    others = some_images(count, *images.shape[2:], not grey, seed + 1)
+    others = some_images(count, *images.shape[2:], not gray, seed + 1)
     others[place] = images[place]
     for view, beside_others in zip(made, maker.batch(others, generator(seed)), strict=True):
         torch.testing.assert_close(beside_others[place], view[place], atol=2e-5, rtol=1e-5)
@@ -113,10 +113,10 @@ def test_views_keep_shape_type_and_range_and_each_image_is_by_itself(
 
 @pytest.mark.parametrize("name", MAKERS)
 @settings(max_examples=4)
-@given(side=st.integers(1, 60), other=st.integers(1, 60), grey=st.booleans(), seed=st.integers(0, 2**31))
-def test_crops_of_files_become_the_same_kind_of_views(name: str, side: int, other: int, grey: bool, seed: int) -> None:
+@given(side=st.integers(1, 60), other=st.integers(1, 60), gray=st.booleans(), seed=st.integers(0, 2**31))
+def test_crops_of_files_become_the_same_kind_of_views(name: str, side: int, other: int, gray: bool, seed: int) -> None:
     maker, least = MAKERS[name](9), 12 if name == "patches" else 1
-    files = [some_images(1, max(a, least), max(b, least), grey, seed)[0] for a, b in ((side, other), (other, side))]
+    files = [some_images(1, max(a, least), max(b, least), gray, seed)[0] for a, b in ((side, other), (other, side))]
     crops = [maker.crop(file, generator(seed + number)) for number, file in enumerate(files)]
     assert all(part.dtype == torch.uint8 for some in crops for part in some)
     joined = tuple(torch.stack(part) for part in zip(*crops, strict=True))
@@ -144,5 +144,5 @@ def test_gpu_and_cpu_make_the_same_views_of_every_kind(name: str, size: int) -> 
     maker, images = MAKERS[name](size), some_images(24, 110, 120, False, 5)
     cpu, gpu = maker.batch(images, generator(1)), maker.batch(images.cuda(), generator(1))
     for ours, theirs in zip(cpu, gpu, strict=True):
-        # Where pixels are rounded to grey levels (RandAugment), or a hue jumps from 0 to 1, rounding may tip a few.
+        # Where pixels are rounded to gray levels (RandAugment), or a hue jumps from 0 to 1, rounding may tip a few.
         assert ((ours - theirs.cpu()).abs() > 1e-3).double().mean() < 0.002

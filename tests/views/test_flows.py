@@ -1,4 +1,4 @@
-"""Flows over colours: exact inverses, volumes, and what they can do to the information between channels."""
+"""Flows over colors: exact inverses, volumes, and what they can do to the information between channels."""
 
 import math
 

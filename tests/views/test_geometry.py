@@ -36,13 +36,13 @@ def test_crops_equal_torchvision_for_any_sizes(height: int, width: int, size: in
 
 
 @given(height=SIDES, width=SIDES, size=SIDES, seed=st.integers(0, 99))
-def test_worker_and_batch_crops_agree_within_a_grey_level(height: int, width: int, size: int, seed: int) -> None:
+def test_worker_and_batch_crops_agree_within_a_gray_level(height: int, width: int, size: int, seed: int) -> None:
     image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator(seed))
     crop = RandomResizedCrop(size)
     one = crop.crop_one(image, generator(seed))
     batch = crop.apply(image[None] * (1 / 255), crop.draw(1, generator(seed)))[0]
     assert one.dtype == torch.uint8 and one.shape == (3, size, size)
-    # Whole grey levels after each of the two axes: half a level twice, and torchvision's fixed-point weights.
+    # Whole gray levels after each of the two axes: half a level twice, and torchvision's fixed-point weights.
     assert (one - batch * 255).abs().max() <= 1.05
 
 

@@ -15,7 +15,7 @@ from vantage.recipes import pirl as pirl_recipe
 from vantage.views import (
     CIFAR10,
     IMAGENET,
-    ColourJitter,
+    ColorJitter,
     Flip,
     Grayscale,
     Jigsaw,
@@ -103,20 +103,20 @@ def test_a_view_is_the_cut_of_what_was_done_before():
     torch.testing.assert_close(jigsaw.batch(images, generator(4)), expected, atol=1e-5, rtol=0)
 
 
-def test_patches_are_coloured_one_by_one_where_that_is_asked_for():
+def test_patches_are_colored_one_by_one_where_that_is_asked_for():
     images = torch.full((2, 3, 40, 40), 120, dtype=torch.uint8)
-    plain, coloured = (make(32).batch(images, generator()) for make in (pycontrast_jigsaw, vissl_jigsaw))
+    plain, colored = (make(32).batch(images, generator()) for make in (pycontrast_jigsaw, vissl_jigsaw))
     assert plain.flatten(2).std(1).max() < 1e-4
-    colours = coloured.mean((3, 4)).flatten(0, 1)
-    assert len({tuple(colour.tolist()) for colour in colours}) == 18
+    colors = colored.mean((3, 4)).flatten(0, 1)
+    assert len({tuple(color.tolist()) for color in colors}) == 18
 
 
 def test_the_two_published_kinds():
-    last = CIFAR10.normalise()
-    plain, coloured = pycontrast_jigsaw(224, CIFAR10), vissl_jigsaw(224, CIFAR10)
+    last = CIFAR10.normalize()
+    plain, colored = pycontrast_jigsaw(224, CIFAR10), vissl_jigsaw(224, CIFAR10)
     assert plain == Jigsaw(RandomResizedCrop(255, (0.6, 1.0)), (Flip(0.5),), (last,), 3, 64)
-    operations = (ColourJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), Flip(0.5), last)
-    assert coloured == Jigsaw(plain.crop, (), operations, 3, 64)
+    operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), Flip(0.5), last)
+    assert colored == Jigsaw(plain.crop, (), operations, 3, 64)
 
 
 @pytest.mark.parametrize(("size", "cell", "patch"), [(224, 85, 64), (64, 24, 18), (32, 12, 9), (16, 6, 5), (1, 1, 1)])
@@ -154,7 +154,7 @@ def test_an_image_does_not_change_the_patches_of_others():
     assert torch.equal(got[keep], other[keep]) and not torch.equal(got[2], other[2])
 
 
-def test_crop_then_finish_is_the_batch_route_to_a_grey_level():
+def test_crop_then_finish_is_the_batch_route_to_a_gray_level():
     jigsaw, images = pycontrast_jigsaw(32), pictures(6, 50, 40)
     source = generator(3)
     boxes = torch.stack(jigsaw.crop.boxes(jigsaw.crop.draw(6, source), 50, 40), 1).tolist()

@@ -1,4 +1,4 @@
-"""Learned views as a colour space: read from a file that is what its digest says, kept beside every run."""
+"""Learned views as a color space: read from a file that is what its digest says, kept beside every run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from vantage.frozen.encoder import evaluation_view, random_encoder
 from vantage.recipes import cmc, moco_v2
 from vantage.training import settings
 from vantage.training.run import Run, refuse_conflicts
-from vantage.views import Flow, InSpace, Learned, Normalise, RealNVP, Statistics, YDbDr, in_space, learned_views
+from vantage.views import Flow, InSpace, Learned, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_views
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, write_learned
 
@@ -54,9 +54,9 @@ def operations(run: Run) -> tuple[object, ...]:
     return run.views.view.operations  # pyright: ignore
 
 
-def test_its_channels_are_those_of_the_flow_on_the_normalised_space(learned: Learned) -> None:
-    normalised = YDbDr().statistics.normalise().apply(YDbDr().convert(images()), torch.empty(3, 0))
-    assert_close(learned.convert(images()), network(Flow(RealNVP(4, 2), 3))(normalised)[0].detach(), rtol=0, atol=0)
+def test_its_channels_are_those_of_the_flow_on_the_normalized_space(learned: Learned) -> None:
+    normalized = YDbDr().statistics.normalize().apply(YDbDr().convert(images()), torch.empty(3, 0))
+    assert_close(learned.convert(images()), network(Flow(RealNVP(4, 2), 3))(normalized)[0].detach(), rtol=0, atol=0)
     assert learned.statistics == STATISTICS
     assert not learned.convert(images().requires_grad_()).requires_grad
     assert learned.convert(images().double()).dtype == torch.float64
@@ -91,12 +91,12 @@ def test_what_holds_no_learned_views_is_refused(tmp_path: Path) -> None:
 
 def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: Learned) -> None:
     found = operations(run_on(learned))
-    assert [part for part in found if isinstance(part, InSpace | Normalise)] == [
+    assert [part for part in found if isinstance(part, InSpace | Normalize)] == [
         InSpace(learned),
-        STATISTICS.normalise(),
+        STATISTICS.normalize(),
     ]
     assert len(found) == len(operations(cmc(32)))
-    with pytest.raises(UserError, match="no colour space"):
+    with pytest.raises(UserError, match="no color space"):
         in_space(moco_v2(32).views, learned)
 
 
@@ -133,7 +133,7 @@ def test_evaluations_see_the_same_channels(learned: Learned) -> None:
     view = evaluation_view(run)
     assert (view.space, view.statistics, view.channels) == (learned, STATISTICS, (0, 1, 2))
     pixels = (torch.rand(2, 3, 32, 32) * 255).byte()
-    expected = STATISTICS.normalise().apply(learned.convert(pixels / 255), torch.empty(2, 0))
+    expected = STATISTICS.normalize().apply(learned.convert(pixels / 255), torch.empty(2, 0))
     assert_close(view.batch(pixels), expected, rtol=0, atol=1e-5)
     assert random_encoder(run).backbone(view.batch(pixels)).shape == (2, 8)
 
@@ -156,9 +156,9 @@ def test_learning_showing_and_training_on_the_command_line(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "learned"
-    words = f"views learn semi-supervised --data {place} --out {out} --epochs 1 --batch 16 --labelled-batch 8 --size 8"
+    words = f"views learn semi-supervised --data {place} --out {out} --epochs 1 --batch 16 --labeled-batch 8 --size 8"
     words += " --network convolutions --coupling real-nvp --flow.couplings 3 --flow.coupling.hidden 4 --turns together"
-    words += " --terms.0.critics.0.backbone.widths 4 8 --rates.generator 1e-3 --device cpu --colours YDbDr"
+    words += " --terms.0.critics.0.backbone.widths 4 8 --rates.generator 1e-3 --device cpu --colors YDbDr"
     assert main(words.split()) == 0
     told = capsys.readouterr()
     assert told.out.strip() == str(out / LAST) and "vantage pretrain cmc --learned" in told.err

@@ -79,19 +79,19 @@ def test_images_are_spread_over_the_set_and_counted() -> None:
     assert measured_statistics(source, images=0) == measured_statistics(source, images=99)
 
 
-def test_what_cannot_be_normalised_is_refused() -> None:
-    grey = Images([torch.arange(16, dtype=torch.uint8).view(1, 4, 4).expand(3, -1, -1)])
+def test_what_cannot_be_normalized_is_refused() -> None:
+    gray = Images([torch.arange(16, dtype=torch.uint8).view(1, 4, 4).expand(3, -1, -1)])
     with pytest.raises(UserError, match="channel 0 of HSV is .* in every pixel of 1 images"):
-        measured_statistics(grey, HSV())
+        measured_statistics(gray, HSV())
     with pytest.raises(UserError, match="a set of images"):
         measured_statistics(Images([]))
 
 
-def test_normalising_with_them_standardises(tmp_path: Path) -> None:
+def test_normalizing_with_them_standardizes(tmp_path: Path) -> None:
     source = pictures((8, 8), (8, 8))
-    normalise = measured_statistics(source, YDbDr()).normalise()
+    normalize = measured_statistics(source, YDbDr()).normalize()
     images = YDbDr().convert(torch.stack(source.images) / 255)
-    made = normalise.apply(images, normalise.draw(2, torch.Generator()))
+    made = normalize.apply(images, normalize.draw(2, torch.Generator()))
     assert made.mean((0, 2, 3)).abs().max() < 1e-5 and (made.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
 
 
@@ -103,10 +103,10 @@ def test_the_command_tells_what_to_give(tmp_path: Path, monkeypatch: pytest.Monk
     assert main(["views", "statistics", "cmc", "--data", place]) == 0
     told = capsys.readouterr().out
     words = " ".join(f"{value:.4f}" for value in expected.mean)
-    assert "colour space: Lab" in told and f"--views.view.operations.2.mean {words}" in told
+    assert "color space: Lab" in told and f"--views.view.operations.2.mean {words}" in told
     assert "space.statistics" not in told
     assert main(["views", "statistics", "--data", place, "--space", "HSV", "--images", "2"]) == 0
-    assert "colour space: HSV" in capsys.readouterr().out
+    assert "color space: HSV" in capsys.readouterr().out
 
 
 def test_a_space_that_the_recipe_does_not_have_is_refused(tmp_path: Path, capsys) -> None:

@@ -131,8 +131,8 @@ def test_two_changes_follow_each_other():
     assert torch.equal(found[3], images[3])
 
 
-def test_channels_of_a_colour_space_keep_their_colours():
-    """CMC's list only moves pixels: an image of one colour, the fill's, comes out as it was."""
+def test_channels_of_a_color_space_keep_their_colors():
+    """CMC's list only moves pixels: an image of one color, the fill's, comes out as it was."""
     even = (torch.tensor((124.0, 116.0, 104.0)) / 255)[None, :, None, None].expand(50, 3, 8, 8)
     augment = RandAugment(SHAPE_CHANGES, probability=1.0)
     drawn = augment.draw(50, torch.Generator().manual_seed(0))

@@ -12,7 +12,7 @@ from vantage.errors import UserError
 from vantage.views import (
     CIFAR10,
     IMAGENET,
-    ColourJitter,
+    ColorJitter,
     Evaluation,
     Flip,
     GaussianBlur,
@@ -30,7 +30,7 @@ from vantage.views import (
     simclr,
 )
 
-LAST = IMAGENET.normalise()
+LAST = IMAGENET.normalize()
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -40,20 +40,20 @@ def generator(seed: int = 0) -> torch.Generator:
 @pytest.mark.parametrize(
     ("views", "least", "operations"),
     [
-        (npid(), 0.2, (Grayscale(0.2), ColourJitter(0.4, 0.4, 0.4, 0.4), Flip(), LAST)),
-        (pycontrast_a(), 0.2, (Flip(), ColourJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
-        (pycontrast_a(smallest_area=0.08), 0.08, (Flip(), ColourJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
+        (npid(), 0.2, (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), Flip(), LAST)),
+        (pycontrast_a(), 0.2, (Flip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
+        (pycontrast_a(smallest_area=0.08), 0.08, (Flip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
         (moco_v2(), 0.2,
-         (ColourJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), Flip(), LAST)),
+         (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), Flip(), LAST)),
         (interclr(count=2), 0.2,
-         (Flip(), ColourJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+         (Flip(), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (simclr(), 0.08,
-         (Flip(), ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+         (Flip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (infomin(), 0.2,
-         (Flip(), ColourJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(), Grayscale(0.2),
+         (Flip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(), Grayscale(0.2),
           LAST)),
         (simclr(strength=0.5), 0.08,
-         (Flip(), ColourJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+         (Flip(), ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
     ],
 )  # fmt: skip
 def test_recipes_at_224_are_the_papers(views: Views, least: float, operations: tuple) -> None:
@@ -66,7 +66,7 @@ def test_small_images_have_no_blur_then_a_narrow_one_and_larger_crops() -> None:
     for recipe in (moco_v2, simclr):
         tiny, small = recipe(32, 1, CIFAR10).views[0], recipe(64, 1).views[0]
         assert not any(isinstance(operation, GaussianBlur) for operation in tiny.operations)
-        assert tiny.operations[-1] == CIFAR10.normalise()
+        assert tiny.operations[-1] == CIFAR10.normalize()
         (blur,) = [operation for operation in small.operations if isinstance(operation, GaussianBlur)]
         assert blur.sigma == pytest.approx((0.1 * 64 / 224, 2 * 64 / 224)) and blur.radius == 2
         assert tiny.crop.scale == small.crop.scale == (0.2, 1.0)
@@ -93,13 +93,13 @@ def test_wrong_settings_are_refused() -> None:
 
 def test_linear_training_crops_and_flips_only() -> None:
     view = linear_training(64, (0.2, 1.0), CIFAR10)
-    assert view.crop == RandomResizedCrop(64, (0.2, 1.0)) and view.operations == (Flip(), CIFAR10.normalise())
+    assert view.crop == RandomResizedCrop(64, (0.2, 1.0)) and view.operations == (Flip(), CIFAR10.normalize())
     images = torch.randint(0, 256, (3, 3, 80, 70), dtype=torch.uint8)
     assert view.batch(images, generator()).shape == (3, 3, 64, 64)
 
 
 @given(height=st.integers(1, 90), width=st.integers(1, 90), size=st.integers(1, 40), more=st.integers(0, 20))
-def test_evaluation_is_torchvisions_resize_and_centre(height: int, width: int, size: int, more: int) -> None:
+def test_evaluation_is_torchvisions_resize_and_center(height: int, width: int, size: int, more: int) -> None:
     image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator(height * 91 + width))
     view = Evaluation(size, size + more, IMAGENET)
     resized = functional.resize(image, [size + more], antialias=True)

@@ -34,7 +34,7 @@ def made(maker, seed: int = 1) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("recipe", vantage.RECIPES, ids=lambda recipe: recipe.__name__)
 def test_every_recipe_can_be_looked_at(recipe):
-    """An image and every view of it, as colours."""
+    """An image and every view of it, as colors."""
     views = recipe(32).views
     shown = columns(views, made(views))
     assert len(shown) >= views.count and len({column.words for column in shown}) == len(shown)
@@ -44,7 +44,7 @@ def test_every_recipe_can_be_looked_at(recipe):
     assert whole.size == (4 + 68 * (1 + len(shown)), 18 + 4 + 68 * 3)
 
 
-def test_normalisation_is_undone():
+def test_normalization_is_undone():
     """What is shown is the crop itself where nothing else is done to it."""
     views = Patches(8, 4)
     crops = tuple(torch.stack(part) for part in zip(*(views.crop(i, seeded(1)) for i in images()), strict=True))
@@ -60,9 +60,9 @@ def test_frequencies_jigsaws_and_channels_have_pictures_of_their_own():
     patches = made(pirl(32))[-1]
     mean, std = (torch.tensor(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     assert_close(jigsaw.images[:, :, 10:19, 20:29], (patches[:, 5] * std + mean).clamp(0, 1), rtol=0, atol=1e-6)
-    grey = columns(cmc(32), made(cmc(32)))
-    assert [column.words for column in grey] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
-    assert all(torch.equal(column.images[:, 0], column.images[:, 2]) for column in grey)
+    gray = columns(cmc(32), made(cmc(32)))
+    assert [column.words for column in gray] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
+    assert all(torch.equal(column.images[:, 0], column.images[:, 2]) for column in gray)
 
 
 @dataclass(frozen=True)

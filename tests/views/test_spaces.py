@@ -1,4 +1,4 @@
-"""Colour spaces against scikit-image, and what they make of grey."""
+"""Color spaces against scikit-image, and what they make of gray."""
 
 import numpy as np
 import pytest
@@ -40,21 +40,21 @@ def test_it_is_scikit_images(space, theirs, tolerance: float):
 
 
 @pytest.mark.parametrize("space", [Lab(), YCbCr(), YDbDr(), YIQ(), YUV()], ids=lambda space: type(space).__name__)
-def test_29_grey_has_no_colour(space):
-    grey = torch.linspace(0, 1, 64, dtype=torch.float64).reshape(1, 1, 8, 8).expand(2, 3, 8, 8)
-    made = space.convert(grey)
+def test_29_gray_has_no_color(space):
+    gray = torch.linspace(0, 1, 64, dtype=torch.float64).reshape(1, 1, 8, 8).expand(2, 3, 8, 8)
+    made = space.convert(gray)
     middle = 128.0 if isinstance(space, YCbCr) else 0.0
     assert (made[:, 1:] - middle).abs().max() < 0.02
-    assert (made[:, 0].flatten(1).diff(dim=1) > 0).all(), "lightness rises with grey"
+    assert (made[:, 0].flatten(1).diff(dim=1) > 0).all(), "lightness rises with gray"
 
 
-def test_a_grey_has_no_hue_and_no_saturation():
+def test_a_gray_has_no_hue_and_no_saturation():
     made = HSV().convert(torch.full((1, 3, 2, 2), 0.3))
     assert_close(made[0, :, 0, 0], torch.tensor([0.0, 0.0, 0.3]))
     assert torch.equal(HSV().convert(torch.zeros(1, 3, 2, 2)), torch.zeros(1, 3, 2, 2))
 
 
-def test_29_colours_come_back():
+def test_29_colors_come_back():
     """There by ours and back by scikit-image, but for rounding."""
     images = pixels(2).double()
     back = {YIQ(): color.yiq2rgb, YUV(): color.yuv2rgb, YDbDr(): color.ydbdr2rgb, HSV(): color.hsv2rgb}
@@ -63,12 +63,12 @@ def test_29_colours_come_back():
         assert_close(torch.from_numpy(again).movedim(-1, 1), images, rtol=0, atol=1e-6)
 
 
-def test_its_channels_are_normalised_by_its_own_statistics():
+def test_its_channels_are_normalized_by_its_own_statistics():
     """CMC's constants bring each channel of Lab to [-1.1, 1.1]."""
     images = pixels()
     made = InSpace(Lab()).apply(images, torch.empty(3, 0))
     assert torch.equal(made, Lab().convert(images))
-    even = Lab().statistics.normalise().apply(made, torch.empty(3, 0))
+    even = Lab().statistics.normalize().apply(made, torch.empty(3, 0))
     assert even.abs().max() < 1.2 and even[:, 0].min() >= -1.001
     assert torch.equal(RGB().convert(images), images)
 

@@ -62,7 +62,7 @@ class Evaluation(Images):
     """What `evaluate` is told beside the protocol's own fields."""
 
     test: str = ""
-    """Labelled test images, named as --data is; without, a fifth of each class of the data is held out."""
+    """Labeled test images, named as --data is; without, a fifth of each class of the data is held out."""
 
     baselines: bool = False
     """Whether raw pixels and a random encoder are judged as well."""
@@ -115,7 +115,7 @@ def embed(words: list[str], voice: Voice) -> int:
 
 
 def evaluate(words: list[str], voice: Voice) -> int:
-    """Judge a run by labelled images: vantage evaluate knn RUN --data PATH.
+    """Judge a run by labeled images: vantage evaluate knn RUN --data PATH.
 
     Without --test a fifth of each class is held out for testing.
     """
@@ -165,7 +165,7 @@ def evaluate(words: list[str], voice: Voice) -> int:
 
 
 _OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_transfer, **DETECTING}
-"""Protocols whose images are not one labelled set, by name."""
+"""Protocols whose images are not one labeled set, by name."""
 
 
 def _tell_protocols(voice: Voice) -> None:

@@ -26,7 +26,7 @@ class Options:
     """Folders of the runs; those that differ in their seed only become one row."""
 
     data: str = ""
-    """Images. Labelled ones: folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part.
+    """Images. Labeled ones: folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part.
     For detectors a COCO file, or a folder of PASCAL VOC with its split; for segmentation IMAGES#MASKS. Protocols of
     different images: --NAME.data, such as --detection.data, and --NAME.test name those of one."""
 

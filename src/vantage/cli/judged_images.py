@@ -103,11 +103,11 @@ class Images:
             train = self._masked(data, class_names(classes, f"--{protocol.name}.classes"))
             return masked_task(protocol, train, self._masked(test, train.classes) if test else None)
         if (key := ("both", data, test)) not in self._known:
-            self._known[key] = parted(self._labelled(data), self._labelled(test) if test else None)
+            self._known[key] = parted(self._labeled(data), self._labeled(test) if test else None)
         return Task(protocol, *self._known[key])
 
-    def _labelled(self, place: str) -> Any:
-        if (key := ("labelled", place)) not in self._known:
+    def _labeled(self, place: str) -> Any:
+        if (key := ("labeled", place)) not in self._known:
             self._known[key] = opened(place, self.asked, self.voice)
         return self._known[key]
 

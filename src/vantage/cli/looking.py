@@ -63,7 +63,7 @@ def views(words: list[str], voice: Voice) -> int:
     """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
 
     Every field of the views may be given, to see what it does. Views are learned by: vantage views learn METHOD --data
-    PATH --out FOLDER. What to normalise with is measured by: vantage views statistics [RECIPE] --data PATH.
+    PATH --out FOLDER. What to normalize with is measured by: vantage views statistics [RECIPE] --data PATH.
     """
     if words[:1] == ["learn"]:
         return learn_views(words[1:], voice)

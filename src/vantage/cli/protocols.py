@@ -34,7 +34,7 @@ def spoken(kind: object) -> str:
 
 
 def protocols() -> dict[str, type]:
-    """Every protocol of one labelled set by the name it has on the command line; linear is short for linear-moco."""
+    """Every protocol of one labeled set by the name it has on the command line; linear is short for linear-moco."""
     from vantage.evaluate import PROTOCOLS, LinearMoCo
 
     return {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
@@ -50,7 +50,7 @@ def any_protocols() -> dict[str, type]:
 
 def protocol_named(word: str, known: Mapping[str, type] | None = None) -> Any:
     """The protocol of this name with its defaults, or that of the file FILE.json which `vantage evaluate` wrote, with
-    the settings that the result has; one of those known, which are those of one labelled set unless told."""
+    the settings that the result has; one of those known, which are those of one labeled set unless told."""
     known = known or protocols()
     if word.endswith(".json"):
         return _of_result(Path(word), known)
@@ -116,7 +116,7 @@ def _of_result(file: Path, known: Mapping[str, type]) -> Any:
         raise UserError(f"{file} is not a result of vantage evaluate: it tells no protocol with settings") from problem
     if name not in known:
         near = did_you_mean(str(name), known, f" (protocols: {', '.join(known)})")
-        kind = ", which does not judge by one labelled set" if name in any_protocols() else ""
+        kind = ", which does not judge by one labeled set" if name in any_protocols() else ""
         raise UserError(f"{file} is a result of {name!r}{kind}{near}")
     kind: Any = known[name]
     if version != kind.version:

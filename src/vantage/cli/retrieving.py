@@ -1,4 +1,4 @@
-"""`vantage evaluate retrieval`: nearest neighbours as numbers and as a picture."""
+"""`vantage evaluate retrieval`: nearest neighbors as numbers and as a picture."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +21,13 @@ class Options(Images):
     """Images to look up, named as --data is; without, a fifth of the data (of each class, where it has labels)."""
 
     k: int = 10
-    """Neighbours of each image: counted, and shown."""
+    """Neighbors of each image: counted, and shown."""
 
     out: str = ""
     """Picture to write, ending with .png; an older one is replaced. Without, RUN/evaluations/retrieval.png."""
 
     rows: int = 8
-    """Images shown with their neighbours, spread evenly over those looked up."""
+    """Images shown with their neighbors, spread evenly over those looked up."""
 
     side: int = 96
     """Width of an image in the picture, in pixels."""
@@ -37,9 +37,9 @@ class Options(Images):
 
 
 def retrieval(words: list[str], voice: Voice) -> int:
-    """Look images up among others: their nearest neighbours as a picture, and precision at k where there are labels.
+    """Look images up among others: their nearest neighbors as a picture, and precision at k where there are labels.
 
-    Precision at k is the share of an image's k nearest neighbours, by the cosine of their features, that are of its
+    Precision at k is the share of an image's k nearest neighbors, by the cosine of their features, that are of its
     class; the mean over all images looked up. It is kept in RUN/evaluations. Images without labels have a picture only.
     """
     asked = parse(
@@ -47,9 +47,9 @@ def retrieval(words: list[str], voice: Voice) -> int:
     ).values
     from vantage.data.sources.source import labels_of
     from vantage.evaluate import Retrieval, evaluate
-    from vantage.evaluate.labelled import Renumbered, with_labels
+    from vantage.evaluate.labeled import Renumbered, with_labels
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
-    from vantage.evaluate.protocols.neighbors.retrieval import neighbours, queries
+    from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
     from vantage.frozen.encoder import load
     from vantage.storage.files import result_file
 
@@ -62,7 +62,7 @@ def retrieval(words: list[str], voice: Voice) -> int:
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
         (train, _), (test, _) = with_labels(train), with_labels(test)  # as the protocol has it
     rows = rows_of(test, asked["rows"])
-    found = neighbours(trained, train, test, asked["k"], work)
+    found = neighbors(trained, train, test, asked["k"], work)
     if found.right is not None:
         result = evaluate(run, protocol, data, given, baselines=asked["baselines"], network=asked["network"], work=work)
         tell(result, voice, asked["run"], test_images="images looked up")

@@ -27,7 +27,7 @@ def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
 
 
 def short(value: Any) -> str:
-    """A part in one line, without the fields that are as they are by default; equal neighbours are counted."""
+    """A part in one line, without the fields that are as they are by default; equal neighbors are counted."""
     if is_dataclass(value) and not isinstance(value, type):
         told = [(f, getattr(value, f.name)) for f in fields(value)]
         inside = [

@@ -33,14 +33,14 @@ class Options:
     """What `analyse views` is told beside the fields of the sweep, of I_NCE and of the runs."""
 
     data: str
-    """Labelled images, which are trained on without their labels: folder, list file, .npz/.npy, .parquet, .tar, or
+    """Labeled images, which are trained on without their labels: folder, list file, .npz/.npy, .parquet, .tar, or
     torchvision:NAME; `#train` picks a part of it."""
 
     out: str
     """Folder for rows, tables, pictures and runs; one that holds the same sweep is gone on with."""
 
     test: str = ""
-    """Labelled images that I_NCE and accuracies are measured on; without, a fifth of each class of the data, which is
+    """Labeled images that I_NCE and accuracies are measured on; without, a fifth of each class of the data, which is
     not trained on."""
 
     recipe: str = ""
@@ -203,7 +203,7 @@ def _small(run: "Run", widths: tuple[int, ...]) -> "Run":
 def _sweeps() -> "dict[str, Callable[[], Sweep]]":
     from vantage.studies import sweep
 
-    kinds = (sweep.CropBound, sweep.JitterStrength, sweep.PatchDistance, sweep.BlurWidth, sweep.ColourSpaces)
+    kinds = (sweep.CropBound, sweep.JitterStrength, sweep.PatchDistance, sweep.BlurWidth, sweep.ColorSpaces)
     return {kind.name: kind for kind in (*kinds, sweep.Ladder, sweep.Operations)}
 
 

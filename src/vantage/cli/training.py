@@ -44,7 +44,7 @@ class Options:
 
     learned: str = ""
     """Folder that `vantage views learn` wrote, or a file in it, for recipes that contrast channels, such as cmc: their
-    colours are then the learned ones."""
+    colors are then the learned ones."""
 
 
 def pretrain(words: list[str], voice: Voice) -> int:
@@ -210,6 +210,6 @@ def _ended(outcome: "Outcome", voice: Voice) -> int:
         voice.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
         return _INTERRUPTED
     voice.note(
-        f"finished after {outcome.step:,} steps; next: vantage evaluate knn {outcome.folder} --data LABELLED_IMAGES"
+        f"finished after {outcome.step:,} steps; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
     )
     return 0

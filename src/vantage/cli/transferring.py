@@ -1,4 +1,4 @@
-"""`vantage evaluate transfer`: one run on many labelled sets, in one table."""
+"""`vantage evaluate transfer`: one run on many labeled sets, in one table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class Transferring:
     """Whether sets of the suite that torchvision knows are downloaded (up to some gigabytes)."""
 
     mean: tuple[float, ...] = ()
-    """Mean of red, green and blue, from 0 to 1, that all images are normalised by; without, each set's own."""
+    """Mean of red, green and blue, from 0 to 1, that all images are normalized by; without, each set's own."""
 
     std: tuple[float, ...] = ()
     """Standard deviation of red, green and blue; given together with --mean."""
@@ -72,7 +72,7 @@ class Transferring:
 
 
 def evaluate_transfer(words: list[str], voice: Voice) -> int:
-    """Judge a run on many labelled sets, each with its own mean and deviation, in one table."""
+    """Judge a run on many labeled sets, each with its own mean and deviation, in one table."""
     from vantage.cli.images import work_of
 
     judge = protocol_named(first_said("--by", words, Transferring.by))

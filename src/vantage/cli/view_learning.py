@@ -1,4 +1,4 @@
-"""The verb `views learn`, and learned views as the colours of a recipe."""
+"""The verb `views learn`, and learned views as the colors of a recipe."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -38,8 +38,8 @@ class Options:
     coupling: Literal["volume-preserving", "two-sided", "real-nvp"] = "volume-preserving"
     """Steps of the flow: InfoMin's VP, VP with both sides changed, or NVP."""
 
-    colours: Literal["RGB", "YDbDr", "Lab", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = "RGB"
-    """Colour space whose channels go into the flow; the paper takes RGB and YDbDr."""
+    colors: Literal["RGB", "YDbDr", "Lab", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = "RGB"
+    """Color space whose channels go into the flow; the paper takes RGB and YDbDr."""
 
     network: Literal["resnet", "convolutions"] = "resnet"
     """Backbone of critics and classifiers: that of cmc, or four convolutions, which a CPU can train."""
@@ -54,7 +54,7 @@ class Options:
 def learn_views(words: list[str], voice: Voice) -> int:
     """Learn views as InfoMin does: vantage views learn METHOD --data PATH --out FOLDER.
 
-    A flow over the colours of each pixel learns channels that share little (unsupervised), that each tell the label
+    A flow over the colors of each pixel learns channels that share little (unsupervised), that each tell the label
     (supervised), or both (semi_supervised). Train on them with: vantage pretrain cmc --learned FOLDER. The same command
     again goes on where it was interrupted.
     """
@@ -112,7 +112,7 @@ def _read_early(
 
 def _variants(preset: "Callable[..., ViewLearning]") -> "list[ViewLearning]":
     """Learnings that have every field which some choice of the options brings."""
-    shared = {"colours": "RGB"}
+    shared = {"colors": "RGB"}
     some = [
         {"coupling": "real-nvp", "network": "resnet", "turns": "alternately", "scale": "by-statistics"},
         {"coupling": "two-sided", "network": "convolutions", "turns": "together", "scale": "unchanged"},
@@ -132,7 +132,7 @@ def _chosen(preset: "Callable[..., ViewLearning]", chosen: "dict[str, Any] | Any
     return replace(
         learning,
         flow=views.Flow(couplings[chosen["coupling"]]()),
-        space=getattr(views, chosen["colours"])(),
+        space=getattr(views, chosen["colors"])(),
         updates=Alternately() if chosen["turns"] == "alternately" else Together(),
         scaling=Unchanged() if chosen["scale"] == "unchanged" else ByStatistics(),
     )
@@ -158,22 +158,22 @@ def _check_folder(out: Path) -> None:
     check_folder(out)
 
 
-def _ended(learnt: Any, voice: Voice) -> int:
-    if not learnt.finished:
-        voice.note(f"stopped at step {learnt.step:,}; the same command again goes on")
+def _ended(learned: Any, voice: Voice) -> int:
+    if not learned.finished:
+        voice.note(f"stopped at step {learned.step:,}; the same command again goes on")
         return _INTERRUPTED
     voice.note(
-        f"learned in {learnt.step:,} steps; the best state is in {learnt.folder / 'best.safetensors'}. Next:"
-        f" vantage pretrain cmc --learned {learnt.folder} --data IMAGES --out RUN"
+        f"learned in {learned.step:,} steps; the best state is in {learned.folder / 'best.safetensors'}. Next:"
+        f" vantage pretrain cmc --learned {learned.folder} --data IMAGES --out RUN"
     )
-    voice.result(learnt.last.file)
+    voice.result(learned.last.file)
     return 0
 
 
 def in_learned_views(recipe: "Callable[[int], Run]", words: Sequence[str]) -> "Callable[[int], Run]":
     """The recipe on the learned views that the words name by --learned; the recipe itself where they name none.
 
-    Raises `UserError` where these are not to be found, or the recipe's views are in no colour space.
+    Raises `UserError` where these are not to be found, or the recipe's views are in no color space.
     """
     place = ""
     for word, after in zip(words, [*words, ""][1:], strict=True):

@@ -1,4 +1,4 @@
-"""The verb `views statistics`: what the channels of one's own images are normalised with."""
+"""The verb `views statistics`: what the channels of one's own images are normalized with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
-    from vantage.views import ColourSpace, Statistics
+    from vantage.views import ColorSpace, Statistics
 
 __all__ = ["view_statistics"]
 
@@ -27,7 +27,7 @@ class Options:
     """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
 
     space: Literal["", "RGB", "Lab", "YDbDr", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = ""
-    """Colour space to measure in; without, that of the recipe, or RGB."""
+    """Color space to measure in; without, that of the recipe, or RGB."""
 
     images: int = 5_000
     """Images that are read, spread evenly over the set; 0: all."""
@@ -42,7 +42,7 @@ class Options:
 def view_statistics(words: list[str], voice: Voice) -> int:
     """Mean and standard deviation of the channels of a data set: vantage views statistics [RECIPE] --data PATH.
 
-    With a recipe, they are measured in its colour space, and the words that give them to pretrain are told.
+    With a recipe, they are measured in its color space, and the words that give them to pretrain are told.
     """
     named = bool(words) and not words[0].startswith("-")
     recipe = find_recipe(words[0], voice) if named else None
@@ -61,15 +61,15 @@ def view_statistics(words: list[str], voice: Voice) -> int:
     finally:
         progress.stop()
     mean, std = _numbers(found.mean), _numbers(found.std)
-    voice.results("", [("colour space", type(space).__name__), ("mean", mean), ("std", std)])
+    voice.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
     if run is not None:
         voice.note(f"give {run.recipe} to pretrain with:")
         voice.result(" ".join(_flags(run, found)))
     return 0
 
 
-def _space(name: str, run: "Run | None") -> "ColourSpace":
-    """The colour space asked for, or that of the recipe's views; other than the recipe's it is refused."""
+def _space(name: str, run: "Run | None") -> "ColorSpace":
+    """The color space asked for, or that of the recipe's views; other than the recipe's it is refused."""
     from vantage import views
     from vantage.composition.fitting import parts_of
 
@@ -77,12 +77,12 @@ def _space(name: str, run: "Run | None") -> "ColourSpace":
     if name and run is not None and type(own[0] if own else views.RGB()).__name__ != name:
         used = type(own[0]).__name__ if own else "RGB"
         raise UserError(f"--space {name}, but the views of {run.recipe} are in {used}: leave one of the two out")
-    chosen: ColourSpace = getattr(views, name)() if name else own[0] if own else views.RGB()
+    chosen: ColorSpace = getattr(views, name)() if name else own[0] if own else views.RGB()
     return chosen
 
 
 def _flags(run: "Run", found: "Statistics") -> list[str]:
-    """What gives the statistics to every normalisation of the recipe's views."""
+    """What gives the statistics to every normalization of the recipe's views."""
     words = []
     for leaf in leaves(run):
         part, _, field = leaf.path.rpartition(".")

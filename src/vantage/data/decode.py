@@ -2,9 +2,9 @@
 
 JPEG, PNG, WebP, BMP, TIFF and GIF; of a file with several frames, the first. What is not 8-bit RGB becomes so:
 
-* grey is repeated in the three channels, a palette is looked up, CMYK and YCbCr are converted as Pillow does,
-  without colour profiles;
-* what is transparent is laid on white, since the colour stored under a transparent pixel is arbitrary;
+* gray is repeated in the three channels, a palette is looked up, CMYK and YCbCr are converted as Pillow does,
+  without color profiles;
+* what is transparent is laid on white, since the color stored under a transparent pixel is arbitrary;
 * of 16-bit values the high byte is kept (0..65535 becomes 0..255 by `value // 256`);
 * floating-point and wider integer pixels, which have no agreed range, are refused;
 * the EXIF orientation is applied, so that a photograph stands upright.
@@ -91,12 +91,12 @@ def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
     wide = picture.mode == "F" or (picture.mode == "I" and picture.format != "PNG")  # where older Pillow means 16 bits
     picture = ImageOps.exif_transpose(picture)
     if picture.mode == "F" or picture.mode.startswith("I"):
-        grey = np.asarray(picture)
+        gray = np.asarray(picture)
         if wide:
-            raise UnreadableImage(name, f"its pixels ({grey.dtype}) have no agreed range: save it with 8 or 16 bits")
-        clear, picture = picture.info.get("transparency"), Image.fromarray((grey >> 8).astype(np.uint8))
+            raise UnreadableImage(name, f"its pixels ({gray.dtype}) have no agreed range: save it with 8 or 16 bits")
+        clear, picture = picture.info.get("transparency"), Image.fromarray((gray >> 8).astype(np.uint8))
         if isinstance(clear, int):  # one shade of all 16 bits, which more than one shade of 8 bits may become
-            picture = Image.merge("LA", (picture, Image.fromarray(np.where(grey == clear, 0, 255).astype(np.uint8))))
+            picture = Image.merge("LA", (picture, Image.fromarray(np.where(gray == clear, 0, 255).astype(np.uint8))))
     if picture.mode in ("RGBA", "LA", "La", "PA", "RGBa") or "transparency" in picture.info:
         over = picture.convert("RGBA")
         picture = Image.alpha_composite(Image.new("RGBA", over.size, (255, 255, 255, 255)), over)

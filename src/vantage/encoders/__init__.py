@@ -3,8 +3,8 @@
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalisedMLP
-from vantage.encoders.normalization import BatchNorm, Normalisation, SplitBatchNorm, SyncBatchNorm
+from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalizedMLP
+from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm, SyncBatchNorm
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
 __all__ = [
@@ -18,8 +18,8 @@ __all__ = [
     "JigsawHead",
     "Linear",
     "Momentum",
-    "Normalisation",
-    "NormalisedMLP",
+    "Normalization",
+    "NormalizedMLP",
     "PerView",
     "ResNet",
     "Role",

@@ -21,7 +21,7 @@ class Backbone(Protocol):
     """A frozen choice of network from images to pooled features."""
 
     def build(self) -> nn.Module:
-        """A freshly initialised module: images (b, c, h, w) to features (b, d), with `.width` = d."""
+        """A freshly initialized module: images (b, c, h, w) to features (b, d), with `.width` = d."""
         ...
 
 
@@ -51,7 +51,7 @@ class ResNet:
     zero_init_residual: bool = False
     """Start each block as the identity: the scale of its last BatchNorm begins at 0 (SimCLR does)."""
     in_channels: int = 3
-    """Channels of the images (CMC: 1 for luminance, 2 for colour)."""
+    """Channels of the images (CMC: 1 for luminance, 2 for color)."""
 
     def __post_init__(self) -> None:
         if self.depth not in LAYERS:
@@ -90,7 +90,7 @@ class ResNetFeatures(resnet.ResNet):
     width: int
 
     def __init__(self, choice: ResNet) -> None:
-        """The network of `choice`, freshly initialised as torchvision does."""
+        """The network of `choice`, freshly initialized as torchvision does."""
         super().__init__(
             resnet.BasicBlock if choice.depth < 50 else resnet.Bottleneck,
             list(LAYERS[choice.depth]),
@@ -116,7 +116,7 @@ def _stem(channels: int, size: int, stride: int) -> nn.Conv2d:
 
 @dataclass(frozen=True)
 class Timm:
-    """Any model of timm by name, freshly initialised, without the classifier; needs the extra `timm`.
+    """Any model of timm by name, freshly initialized, without the classifier; needs the extra `timm`.
 
     Raises `UserError` at `build` where timm is not installed, the name is unknown, or the model refuses the settings.
     """

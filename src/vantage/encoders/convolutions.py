@@ -32,7 +32,7 @@ class Convolutions:
             )
 
     def build(self) -> "ConvolutionFeatures":
-        """The freshly initialised network."""
+        """The freshly initialized network."""
         return ConvolutionFeatures(self.widths, self.in_channels)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.heads import Head, JigsawHead
-from vantage.encoders.normalization import BatchNorm, Normalisation
+from vantage.encoders.normalization import BatchNorm, Normalization
 from vantage.errors import UserError
 
 
@@ -24,7 +24,7 @@ class Encoder:
     """From images to features; what is kept after training."""
     head: Head
     """From features to the vectors that are compared; thrown away after training."""
-    normalisation: Normalisation = BatchNorm()
+    normalization: Normalization = BatchNorm()
     """Which images share the statistics of BatchNorm, in the backbone and in the head."""
     jigsaw: JigsawHead | None = None
     """The head for views that are patches; none where every view is a whole image. Thrown away after training."""
@@ -37,12 +37,12 @@ class Encoder:
             )
 
     def build(self) -> "EncoderNetwork":
-        """A freshly initialised network; raises `UserError` where the backbone cannot be built."""
+        """A freshly initialized network; raises `UserError` where the backbone cannot be built."""
         backbone = self.backbone.build()
         width = width_of(backbone)
-        head = self.normalisation.convert(self.head.build(width))
-        jigsaw = None if self.jigsaw is None else self.normalisation.convert(self.jigsaw.build(width))
-        return EncoderNetwork(self.normalisation.convert(backbone), head, self.head.width, jigsaw)
+        head = self.normalization.convert(self.head.build(width))
+        jigsaw = None if self.jigsaw is None else self.normalization.convert(self.jigsaw.build(width))
+        return EncoderNetwork(self.normalization.convert(backbone), head, self.head.width, jigsaw)
 
 
 class EncoderNetwork(nn.Module):

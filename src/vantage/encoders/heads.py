@@ -3,7 +3,7 @@
 b: images   n: patches of a jigsaw   f: width of the features   d: width of the vectors
 
 A head is a frozen choice; `build(features)` gives a module from (b, f) to (b, d). What it gives is not yet of unit
-length: `Encoder` normalises. After training the head is thrown away.
+length: `Encoder` normalizes. After training the head is thrown away.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,7 @@ class Head(Protocol):
         ...
 
     def build(self, features: int) -> nn.Module:
-        """A freshly initialised module from (b, `features`) to (b, d)."""
+        """A freshly initialized module from (b, `features`) to (b, d)."""
         ...
 
 
@@ -72,11 +72,11 @@ class MLP:
 
 
 @dataclass(frozen=True)
-class NormalisedMLP:
+class NormalizedMLP:
     """Linear, BatchNorm, ReLU, linear, BatchNorm: SimCLR (arXiv 2002.05709), in the form mmselfsup trains.
 
     Neither linear layer has a bias, since the BatchNorm after it would take the bias away again; both BatchNorms have a
-    scale and a shift. Their statistics follow the encoder's choice of normalisation.
+    scale and a shift. Their statistics follow the encoder's choice of normalization.
     """
 
     hidden: int = 2048
@@ -122,7 +122,7 @@ class JigsawHead:
         _positive(self, "patches", self.patches)
 
     def build(self, features: int) -> "JigsawNetwork":
-        """A freshly initialised module from (b, n, `features`) to (b, d)."""
+        """A freshly initialized module from (b, n, `features`) to (b, d)."""
         joined = nn.Linear(self.patch.width * self.patches, self.width)
         return JigsawNetwork(self.patch.build(features), joined, self.patches)
 

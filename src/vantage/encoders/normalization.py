@@ -2,8 +2,8 @@
 
 b: images   c: channels   g: groups   ...: height and width, or a length, or nothing
 
-BatchNorm tells every image something of the others in its batch. When a query and its key are normalised together, the
-network can find the key by that instead of by what is in the picture, and the loss falls while nothing is learnt (MoCo,
+BatchNorm tells every image something of the others in its batch. When a query and its key are normalized together,
+the network can find the key by that instead of by what is in the picture, and the loss falls while nothing is learned (MoCo,
 arXiv 1911.05722, §3.3). Each choice here is applied to a built network by `convert`; parameters, buffers and their
 names stay the same, so checkpoints and exports do not know which choice was made.
 """
@@ -22,7 +22,7 @@ from vantage.errors import UserError
 
 
 @runtime_checkable
-class Normalisation(Protocol):
+class Normalization(Protocol):
     """A frozen choice of which images share the statistics of BatchNorm."""
 
     def convert(self, module: nn.Module) -> nn.Module:
@@ -68,7 +68,7 @@ class SplitBatchNorm:
         if refused:
             raise UserError(_refusal("split", refused))
         for layer in layers:
-            # Only the behaviour changes: parameters, buffers, hooks and whoever else holds the layer stay as they are.
+            # Only the behavior changes: parameters, buffers, hooks and whoever else holds the layer stay as they are.
             layer.__class__ = SPLIT_KINDS.get(type(layer), SplitBatchNormAct2d)
             setattr(layer, "groups", self.groups)  # noqa: B010
         return module
@@ -82,7 +82,7 @@ class SyncBatchNorm:
     """
 
     def convert(self, module: nn.Module) -> nn.Module:
-        """`module` with torch's (for timm's fused layers, timm's) synchronised BatchNorm."""
+        """`module` with torch's (for timm's fused layers, timm's) synchronized BatchNorm."""
         kinds = {type(layer) for layer in module.modules() if isinstance(layer, _BatchNorm)}
         foreign = kinds - TORCH_KINDS
         if not foreign:
@@ -92,7 +92,7 @@ class SyncBatchNorm:
             from timm.layers.norm_act import convert_sync_batchnorm
 
             return convert_sync_batchnorm(module)
-        raise UserError(_refusal("synchronised", foreign))
+        raise UserError(_refusal("synchronized", foreign))
 
 
 TORCH_KINDS: frozenset[type[nn.Module]] = frozenset({nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm})
@@ -108,7 +108,7 @@ class GroupedStatistics(_BatchNorm):
     groups: int = 1
 
     def forward(self, input: Float[Tensor, "b c *s"]) -> Float[Tensor, "b c *s"]:
-        """Normalise; raises `UserError` in training for a batch that the groups do not divide."""
+        """Normalize; raises `UserError` in training for a batch that the groups do not divide."""
         if not self.training:
             return super().forward(input)
         self._check_input_dim(input)
@@ -134,7 +134,7 @@ class SplitBatchNormAct2d(GroupedStatistics, nn.BatchNorm2d):
     act: nn.Module
 
     def forward(self, input: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
-        """Normalise, drop, activate."""
+        """Normalize, drop, activate."""
         return self.act(self.drop(super().forward(input)))
 
 
@@ -147,7 +147,7 @@ SPLIT_KINDS: dict[type[nn.Module], type[GroupedStatistics]] = {
 
 
 def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
-    """Normalise each of `groups` consecutive parts of the batch by its own mean and variance.
+    """Normalize each of `groups` consecutive parts of the batch by its own mean and variance.
 
     Running statistics move once, by the average over the parts. Raises `UserError` for a batch that does not divide.
     """

@@ -61,7 +61,7 @@ class Role(Protocol):
     """The frozen choice of who answers."""
 
     def build(self) -> RoleNetworks:
-        """The networks, initialised from torch's default generator."""
+        """The networks, initialized from torch's default generator."""
         ...
 
 

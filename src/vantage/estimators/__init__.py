@@ -6,7 +6,7 @@ from vantage.estimators.info_nce import ArcNCE, InfoNCE
 from vantage.estimators.jcl import JCL
 from vantage.estimators.local_aggregation import LocalAggregation, MeanAggregation, PooledNCE
 from vantage.estimators.nce import NCE, NCEState
-from vantage.estimators.neighbors import MeanNeighbours, SoftNeighbours
+from vantage.estimators.neighbors import MeanNeighbors, SoftNeighbors
 
 __all__ = [
     "JCL",
@@ -16,11 +16,11 @@ __all__ = [
     "InfoNCE",
     "LocalAggregation",
     "MeanAggregation",
-    "MeanNeighbours",
+    "MeanNeighbors",
     "NCE",
     "NCEState",
     "PooledNCE",
-    "SoftNeighbours",
+    "SoftNeighbors",
     "TableChoice",
     "TableEstimator",
 ]

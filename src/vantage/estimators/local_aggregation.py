@@ -1,4 +1,4 @@
-"""Drawing a whole neighbourhood near.
+"""Drawing a whole neighborhood near.
 
 b: queries   p: positives of each query
 """

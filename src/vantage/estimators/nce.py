@@ -18,7 +18,7 @@ __all__ = ["NCE", "NCEState"]
 
 @dataclass(frozen=True)
 class NCE:
-    """Noise-contrastive estimation with a normaliser frozen after the first batch.
+    """Noise-contrastive estimation with a normalizer frozen after the first batch.
 
     Wu et al., arXiv 1805.01978, Eqs. 5–8, in the form of its release: P = exp(s/τ)/Z with Z = n·mean exp(s/τ) over
     the columns of the first batch; h = P/(P + K/n + 1e−7) for K negatives; loss −log h(positive) − Σ log(1 −
@@ -37,31 +37,31 @@ class NCE:
 
 
 class NCEState(TableEstimator):
-    """`NCE` with its normaliser, log Z, as a saved buffer; nan until the first training batch."""
+    """`NCE` with its normalizer, log Z, as a saved buffer; nan until the first training batch."""
 
-    log_normaliser: Tensor
+    log_normalizer: Tensor
 
     def __init__(self, temperature: float, images: int) -> None:
         super().__init__()
         self.temperature, self.images = temperature, images
-        self.register_buffer("log_normaliser", torch.tensor(torch.nan, dtype=torch.float64))
+        self.register_buffer("log_normalizer", torch.tensor(torch.nan, dtype=torch.float64))
 
     def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query. The first call in training sets Z, over the batches of all processes."""
         near, far = positive.logits(self.temperature), negative.logits(self.temperature)
-        if self.training and torch.isnan(self.log_normaliser):
-            self._set_normaliser(near.detach(), far.detach())
-        log_z = self.log_normaliser.to(near.dtype)
+        if self.training and torch.isnan(self.log_normalizer):
+            self._set_normalizer(near.detach(), far.detach())
+        log_z = self.log_normalizer.to(near.dtype)
         log_noise = (negative.keep.sum(1, keepdim=True).to(near.dtype) / self.images + 1e-7).log()
         attract = torch.logaddexp(near - log_z, log_noise) - (near - log_z)
         repel = torch.logaddexp(far - log_z, log_noise) - log_noise
         attract = attract.masked_fill(~positive.keep, 0.0).sum(1)  # a dropped pair is −inf − −inf
         return (attract + repel.sum(1)) * positive.keep.any(1)
 
-    def _set_normaliser(self, near: Tensor, far: Tensor) -> None:
+    def _set_normalizer(self, near: Tensor, far: Tensor) -> None:
         both = torch.cat([near, far], 1).double()
         columns = processes.total(torch.isfinite(both).sum())
         # Shifted by the largest possible logit, not by the batch's own, so that processes may add their parts.
         shift = 1.0 / self.temperature
         mass = processes.total((both - shift).exp().sum())
-        self.log_normaliser.copy_(torch.log(self.images * mass / columns) + shift)
+        self.log_normalizer.copy_(torch.log(self.images * mass / columns) + shift)

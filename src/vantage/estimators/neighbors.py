@@ -1,4 +1,4 @@
-"""Drawing near neighbours in beside the own positive, which alone stands in the denominator.
+"""Drawing near neighbors in beside the own positive, which alone stands in the denominator.
 
 b: queries   p: positives of each query
 """
@@ -13,15 +13,15 @@ from torch.nn.functional import softplus
 from vantage.estimators.estimator import check_temperature, mean_of_kept
 from vantage.records import Scores
 
-__all__ = ["MeanNeighbours", "SoftNeighbours"]
+__all__ = ["MeanNeighbors", "SoftNeighbors"]
 
 
 @dataclass(frozen=True)
-class SoftNeighbours:
+class SoftNeighbors:
     """log( exp(a₀/τ) + Σ exp(b/τ) ) − log Σ exp(a/τ) over all positives a, of which a₀ is the first that counts.
 
-    `neighbor_views` of Ring's release (arXiv 2010.02037), joined by log-sum-exp. Neighbours are above the line only, so
-    it may be negative. With one positive it is InfoNCE. `Neighbours` puts the own positive first.
+    `neighbor_views` of Ring's release (arXiv 2010.02037), joined by log-sum-exp. Neighbors are above the line only, so
+    it may be negative. With one positive it is InfoNCE. `Neighbors` puts the own positive first.
     """
 
     temperature: float = 0.07
@@ -35,17 +35,17 @@ class SoftNeighbours:
         some = positive.keep.any(1)
         logits = torch.where(some[:, None], positive.logits(self.temperature).to(log_partition.dtype), 0.0)
         first = _first(logits, positive)
-        # The difference first: what is added to it is exactly 0 for a query without neighbours.
+        # The difference first: what is added to it is exactly 0 for a query without neighbors.
         loss = softplus(log_partition - first, threshold=40.0) + (first - torch.logsumexp(logits, 1))
         return torch.where(some, loss, 0.0)
 
 
 @dataclass(frozen=True)
-class MeanNeighbours:
+class MeanNeighbors:
     """log( exp(a₀/τ) + Σ exp(b/τ) ) − mean(a)/τ over all positives a, of which a₀ is the first that counts.
 
     `neighbor_views` of Ring's release (arXiv 2010.02037), joined by the mean of the logits. With one positive it is
-    InfoNCE. `Neighbours` puts the own positive first.
+    InfoNCE. `Neighbors` puts the own positive first.
     """
 
     temperature: float = 0.07

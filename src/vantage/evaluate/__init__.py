@@ -1,7 +1,7 @@
-"""How good a frozen encoder is: nearest neighbours and linear classifiers, by protocols that carry name and version."""
+"""How good a frozen encoder is: nearest neighbors and linear classifiers, by protocols that carry name and version."""
 
 from vantage.evaluate.judge import Result, evaluate, split
-from vantage.evaluate.labelled import held_out
+from vantage.evaluate.labeled import held_out
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen
 from vantage.evaluate.protocols.finetune.finetune import FineTune
@@ -10,9 +10,9 @@ from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.logistic import LinearCached, Logistic, fit_logistic
 from vantage.evaluate.protocols.linear.multi import LinearMulti, LinearPlaces
 from vantage.evaluate.protocols.linear.pooled import LinearCMC, LinearMoCo, LinearPyContrast
-from vantage.evaluate.protocols.neighbors.knn import KNN, NearestNeighbour
+from vantage.evaluate.protocols.neighbors.knn import KNN, NearestNeighbor
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
-from vantage.evaluate.protocols.neighbors.retrieval import Neighbours, Retrieval, neighbours
+from vantage.evaluate.protocols.neighbors.retrieval import Neighbors, Retrieval, neighbors
 from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
@@ -24,7 +24,7 @@ from vantage.measures.average_precision import average_precision
 
 PROTOCOLS = (
     KNN,
-    NearestNeighbour,
+    NearestNeighbor,
     Retrieval,
     LinearMoCo,
     LinearPyContrast,
@@ -63,8 +63,8 @@ __all__ = [
     "LowShot",
     "LowShotChosen",
     "MarkedFeatures",
-    "NearestNeighbour",
-    "Neighbours",
+    "NearestNeighbor",
+    "Neighbors",
     "Outcome",
     "Result",
     "Retrieval",
@@ -78,7 +78,7 @@ __all__ = [
     "fit_logistic",
     "held_out",
     "marked",
-    "neighbours",
+    "neighbors",
     "retrieval_picture",
     "split",
 ]

@@ -12,7 +12,7 @@ import torch
 
 from vantage.data.sources.source import Source, Subset, hash_of, marks_in
 from vantage.encoding import Work
-from vantage.evaluate.labelled import Renumbered, check_apart, held_out, with_labels
+from vantage.evaluate.labeled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
@@ -24,7 +24,7 @@ __all__ = [
     "file_name",
     "judged",
     "keep",
-    "labelled_task",
+    "labeled_task",
     "parted",
     "place_of",
     "result_of",
@@ -98,13 +98,13 @@ def evaluate(
     """
     work = work or Work()
     trained = load(run_folder, network, allow)
-    task = labelled_task(protocol, train, test)
+    task = labeled_task(protocol, train, test)
     encoders = with_baselines(trained, network) if baselines else [trained]
     return keep(judged(task, encoders, work), run_folder, out)
 
 
-def labelled_task(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
-    """A protocol of one labelled set, with its images as `parted` has them."""
+def labeled_task(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
+    """A protocol of one labeled set, with its images as `parted` has them."""
     return Task(protocol, *parted(train, test))
 
 
@@ -116,7 +116,7 @@ def parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
         return train, Renumbered(test, train.classes), "a set of its own"
     train, test = split(train)
     of = "the" if marks_in(train) is not None else "each class of the"
-    return train, test, f"a fifth of {of} same {len(train) + len(test)} labelled images, drawn with seed 0"
+    return train, test, f"a fifth of {of} same {len(train) + len(test)} labeled images, drawn with seed 0"
 
 
 def with_baselines(trained: Trained, network: int | None) -> list[Trained]:
@@ -144,7 +144,7 @@ def place_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
 
 
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
-    """Training and test images of one labelled source: `share` of each class is for testing, drawn with `seed`; of a
+    """Training and test images of one labeled source: `share` of each class is for testing, drawn with `seed`; of a
     source with several classes an image, `share` of all."""
     if marks_in(source) is None:
         source, label = with_labels(source)

@@ -1,4 +1,4 @@
-"""Each judgement of a comparison once: from the record that a run's folder holds, or made now and recorded."""
+"""Each judgment of a comparison once: from the record that a run's folder holds, or made now and recorded."""
 
 import json
 from collections.abc import Callable, Sequence

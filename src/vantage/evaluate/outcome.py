@@ -18,14 +18,14 @@ class Outcome:
     """What a protocol found out about one encoder."""
 
     measures: Mapping[str, float]
-    """What was measured on the test images, the one to be quoted first; in per cent, unless a name tells another unit
+    """What was measured on the test images, the one to be quoted first; in percent, unless a name tells another unit
     in brackets."""
 
     train_images: int
-    """Labelled training images used."""
+    """Labeled training images used."""
 
     test_images: int
-    """Labelled test images used."""
+    """Labeled test images used."""
 
     chosen: Mapping[str, float | int | str | list[float]]
     """What was chosen on images held out of the training set, and what it was chosen by."""

@@ -24,7 +24,7 @@ from vantage.views.channels import Channels
 from vantage.views.colors.spaces import RGB, InSpace
 from vantage.views.colors.statistics import Statistics
 from vantage.views.evaluation import Evaluation, Straight
-from vantage.views.operations.color import Normalise
+from vantage.views.operations.color import Normalize
 from vantage.views.operations.geometry import RandomResizedCrop
 from vantage.views.patches import Patches
 
@@ -72,7 +72,7 @@ def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = 
 
     Of a run with a network per view all are taken, their features joined, or the one that `network` counts; `allow`
     names modules of your own whose
-    parts the run uses. The view follows the run: the side is that of its random crops, pixels are normalised as in
+    parts the run uses. The view follows the run: the side is that of its random crops, pixels are normalized as in
     training; images up to 96 pixels are seen whole, larger ones through the middle of a resize 8/7 as large (224
     of 256). Another view: `dataclasses.replace(trained, view=...)`.
 
@@ -89,13 +89,13 @@ def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = 
 
 
 def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> Trained:
-    """The baseline of the same architecture and view, freshly initialised from `seed`: what training added is the
+    """The baseline of the same architecture and view, freshly initialized from `seed`: what training added is the
     difference."""
     return _frozen(run, _build(run.encoders, seed), network, "random encoder", None)
 
 
 def raw_pixels(run: Run, network: int | None = None) -> Trained:
-    """The baseline without an encoder: the pixels of the same view, normalised, averaged down to 32 x 32 where it is
+    """The baseline without an encoder: the pixels of the same view, normalized, averaged down to 32 x 32 where it is
     larger."""
     view = evaluation_view(run, network)
     return Trained(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
@@ -121,16 +121,16 @@ def _view_of(run: Run, network: int) -> Evaluation:
     maker = views[network] if isinstance(views, tuple) and network < len(views) else run.views
     parts = list(parts_of(maker))
     crops = [part for part in parts if isinstance(part, RandomResizedCrop | Patches)]
-    normalised = [part for part in parts if isinstance(part, Normalise)]
+    normalized = [part for part in parts if isinstance(part, Normalize)]
     spaces = [part.space for part in parts if isinstance(part, InSpace)]
-    if not crops or not normalised:
+    if not crops or not normalized:
         raise UserError(
-            "the run's views have no RandomResizedCrop (or Patches) and Normalise, so size and statistics of an"
+            "the run's views have no RandomResizedCrop (or Patches) and Normalize, so size and statistics of an"
             " evaluation cannot be taken from them: add these operations to the views"
         )
     size = crops[0].size
     resize = size if size <= _WHOLE else round(size * 8 / 7)
-    statistics = Statistics(normalised[-1].mean, normalised[-1].std)
+    statistics = Statistics(normalized[-1].mean, normalized[-1].std)
     return Evaluation(size, resize, statistics, spaces[-1] if spaces else RGB(), _channels(run, network))
 
 

@@ -17,7 +17,7 @@ _FIVE = 5
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of the test images, in per cent."""
+    """Shares of the test images, in percent."""
 
     top1: float
     """Images whose class is the first guess."""

@@ -47,7 +47,7 @@ class Confusion:
         return self.count.sum(1) > 0
 
     def measures(self) -> dict[str, float]:
-        """In per cent: the mean intersection over union of the classes that have pixels or were given some, the share
+        """In percent: the mean intersection over union of the classes that have pixels or were given some, the share
         of pixels that are right, and the mean recall of the classes that have pixels."""
         return {
             "mIoU": 100.0 * float(self.intersection_over_union().nanmean()),

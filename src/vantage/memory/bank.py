@@ -21,9 +21,9 @@ __all__ = ["Bank", "BankStore"]
 class Bank:
     """One unit vector per image, an exponential mean of its features over the epochs (IR, arXiv 1805.01978).
 
-    M ← normalise(momentum·M + (1 − momentum)·f). `momentum` weighs the *old* row everywhere in Vantage: 0.5 in IR,
+    M ← normalize(momentum·M + (1 − momentum)·f). `momentum` weighs the *old* row everywhere in Vantage: 0.5 in IR,
     CMC and PIRL, 0 in Ring's release, and 1 − ω where a release weighs the new feature by ω (InterCLR). Rows start
-    uniform in the cube, then normalised.
+    uniform in the cube, then normalized.
     """
 
     momentum: float = 0.5

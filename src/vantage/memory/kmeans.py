@@ -41,7 +41,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class InnerProduct:
-    """Inner product with centroids that are not normalised, as InterCLR's release has it: tight clusters, whose
+    """Inner product with centroids that are not normalized, as InterCLR's release has it: tight clusters, whose
     centroids are longer, attract more."""
 
     def __call__(self, vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"]) -> Float[Tensor, "m k"]:

@@ -36,7 +36,7 @@ class EachKey:
 
 @dataclass(frozen=True)
 class MeanKey:
-    """The mean of an image's keys, not normalised, so at most of length 1 (JCL, arXiv 2009.14776, and its code)."""
+    """The mean of an image's keys, not normalized, so at most of length 1 (JCL, arXiv 2009.14776, and its code)."""
 
     def __call__(self, keys: tuple[Keys, ...]) -> Keys:
         """One key for each image."""
@@ -45,7 +45,7 @@ class MeanKey:
 
 @dataclass(frozen=True)
 class UnitMeanKey:
-    """The mean of an image's keys, normalised."""
+    """The mean of an image's keys, normalized."""
 
     def __call__(self, keys: tuple[Keys, ...]) -> Keys:
         """One unit key for each image."""

@@ -101,7 +101,7 @@ def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
 
 
 def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
-    """A row at a time and a rank at a time, since only then NumPy takes its vectorised path, ten times faster; and the
+    """A row at a time and a rank at a time, since only then NumPy takes its vectorized path, ten times faster; and the
     row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
     high, low = np.full(rows, np.inf, table.dtype), np.full(rows, np.inf, table.dtype)

@@ -1,4 +1,4 @@
-"""Work on the CPU row by row: NumPy's vectorised paths want one row, and rows are shared by threads.
+"""Work on the CPU row by row: NumPy's vectorized paths want one row, and rows are shared by threads.
 
 b: rows   n: columns
 """

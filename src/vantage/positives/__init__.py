@@ -4,7 +4,7 @@ To add a kind, write one frozen dataclass here and add one instance to the contr
 """
 
 from vantage.positives.mates import ClusterMate, ClusterMates, NearMates, OtherMate
-from vantage.positives.neighbors import Neighbours
+from vantage.positives.neighbors import Neighbors
 from vantage.positives.positives import Positives
 from vantage.positives.views import FixedViews, OtherViews, Remembered
 
@@ -13,7 +13,7 @@ __all__ = [
     "ClusterMates",
     "FixedViews",
     "NearMates",
-    "Neighbours",
+    "Neighbors",
     "OtherMate",
     "OtherViews",
     "Positives",

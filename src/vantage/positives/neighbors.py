@@ -13,18 +13,18 @@ from vantage.positives.positives import Positives, paired
 from vantage.positives.views import Remembered
 from vantage.records import Keys, Scores
 
-__all__ = ["Neighbours"]
+__all__ = ["Neighbors"]
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """The query's own positive, then the keys that a ring drops as too similar: `neighbor_views` of Ring's release
     (arXiv 2010.02037), which its paper does not have.
 
-    With the same ring among the branch's rules no key is both positive and negative. `SoftNeighbours` and
-    `MeanNeighbours` join the positives in the release's two ways, of which its flag can only choose the first. The own
+    With the same ring among the branch's rules no key is both positive and negative. `SoftNeighbors` and
+    `MeanNeighbors` join the positives in the release's two ways, of which its flag can only choose the first. The own
     row of a bank is ranked like any other, as in the release: once trained it is the own positive and the nearest
-    neighbour.
+    neighbor.
     """
 
     own: Positives = Remembered()

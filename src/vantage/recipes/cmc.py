@@ -18,11 +18,11 @@ __all__ = ["cmc", "cmc_softmax"]
 
 
 def cmc(size: int = 224) -> Run:
-    """CMC (Tian et al., arXiv 1906.05849) on lightness and colour of Lab, in the form of its release; the row of that
+    """CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release; the row of that
     name in Table 1 of Ring (arXiv 2010.02037).
 
-    The sum, not the mean, of two contrasts: lightness against the bank of colours and colour against the bank of
-    lightness, by noise-contrastive estimation with a normaliser each, over the same 16,384 random rows, τ .07. Banks
+    The sum, not the mean, of two contrasts: lightness against the bank of colors and color against the bank of
+    lightness, by noise-contrastive estimation with a normalizer each, over the same 16,384 random rows, τ .07. Banks
     have momentum .5; there is an encoder of one and one of two channels, and evaluations join their features.
     PyContrast hands its two jigsaw features over in swapped order, so each meets its own bank; here every contrast is
     across.

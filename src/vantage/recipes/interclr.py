@@ -40,7 +40,7 @@ def interclr(size: int = 224) -> Run:
     ReclusteredBank(.5, clusters=10_000, clusterings=1, images_per_cluster=128); first clusters of the bank after one
     epoch: ClusteredBank(.5, first=1). λ = 1 for the first w epochs: weights ByEpoch(Linear(1.0, 0.75, 1), every=w)
     within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between. The margin that is best within an image alone:
-    InfoNCE(.1, margin=.35). Jitter of brightness and contrast too: ColourJitter(.4, .4, 1, .5).
+    InfoNCE(.1, margin=.35). Jitter of brightness and contrast too: ColorJitter(.4, .4, 1, .5).
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """

@@ -35,7 +35,7 @@ def moco_v1(size: int = 224) -> Run:
 
 
 def moco_v2(size: int = 224) -> Run:
-    """MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalisation, τ .2, blur, a cosine that moves by
+    """MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalization, τ .2, blur, a cosine that moves by
     epoch.
 
     Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as the MoCo authors' own

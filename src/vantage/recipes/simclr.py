@@ -1,7 +1,7 @@
 """SimCLR: two views of each image, each against the whole batch."""
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, NormalisedMLP, Shared
+from vantage.encoders import Encoder, NormalizedMLP, Shared
 from vantage.estimators import InfoNCE
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
@@ -21,12 +21,12 @@ def simclr(size: int = 224) -> Run:
     LARS at .3 · batch / 256 with 10 epochs of warm-up, τ .1. The paper's batch is 4,096; here it is 256 by default,
     since more does not fit one device, and the rate follows it.
 
-    Up to 96 pixels: ResNet-18, colour strength .5, no blur at 32 pixels, τ .5 (SimCLR, appendix B.9), rate .4 · batch
+    Up to 96 pixels: ResNet-18, color strength .5, no blur at 32 pixels, τ .5 (SimCLR, appendix B.9), rate .4 · batch
     / 256 and weight decay 1e-4 (what solo-learn found for CIFAR).
     """
     small = size <= SMALL
     hidden = 512 if small else 2048
-    encoder = Encoder(resnet(size, zero_init_residual=not small), NormalisedMLP(hidden, 128))
+    encoder = Encoder(resnet(size, zero_init_residual=not small), NormalizedMLP(hidden, 128))
     estimator = InfoNCE(0.5 if small else 0.1)
 
     def direction(query: int, key: int) -> Branch:

@@ -99,7 +99,7 @@ class FollowsAccuracy(Adaptive):
     """Moves at every validation, by the accuracy against the mean of the last five: higher is harder.
 
     Ring's adaptive annealing on the accuracy, of its code (arXiv 2010.02037): .05 a time, between 1 and .1. The
-    accuracy is that of kNN on a tenth of the labelled training images, which `Monitoring.knn_every` asks for; never
+    accuracy is that of kNN on a tenth of the labeled training images, which `Monitoring.knn_every` asks for; never
     of a test set, which the code takes.
     """
 

@@ -7,15 +7,15 @@ from vantage.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "colour", "needs_matplotlib", "panels", "titled"]
+__all__ = ["COLORS", "color", "needs_matplotlib", "panels", "titled"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Told apart by people who do not see all colours (Okabe & Ito)."""
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Told apart by people who do not see all colors (Okabe & Ito)."""
 
 
-def colour(number: int) -> str:
-    """The colour of the number-th thing in a picture."""
-    return COLOURS[number % len(COLOURS)]
+def color(number: int) -> str:
+    """The color of the number-th thing in a picture."""
+    return COLORS[number % len(COLORS)]
 
 
 def needs_matplotlib() -> None:

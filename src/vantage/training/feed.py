@@ -25,7 +25,7 @@ from vantage.data import (
     scan,
 )
 from vantage.errors import DataError, UnreadableImage, UserError
-from vantage.evaluate.labelled import held_out
+from vantage.evaluate.labeled import held_out
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 
@@ -73,7 +73,7 @@ def training_part(source: Source, data: Data) -> Source:
 
 
 def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
-    """Of the labelled images those that `evaluate` holds out, or a share of all where there are none."""
+    """Of the labeled images those that `evaluate` holds out, or a share of all where there are none."""
     known = label >= 0
     out = torch.zeros(len(label), dtype=torch.bool)
     if known.any():

@@ -147,7 +147,7 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
     every = session.run.monitoring.knn_every
     if every and (epoch + 1) % every == 0:
         row["knn"] = _validate(session, first=metrics is not None)
-        teller.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labelled training images")
+        teller.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
     if metrics is not None:
         metrics.write(row)
@@ -202,7 +202,7 @@ class _Watch:
         self.pending.append((step, loss))
 
     def check_weights(self, step: int) -> None:
-        """Raises `UserError` if a weight is not finite: normalised vectors can hide that from the loss."""
+        """Raises `UserError` if a weight is not finite: normalized vectors can hide that from the loss."""
         for name, weight in self.session.learner.networks.named_parameters():
             if not torch.isfinite(weight).all():
                 good = checkpoint.latest(self.folder)

@@ -64,8 +64,8 @@ class Monitor(nn.Module):
         """
         sums, batches, total, outer = (processes.total(getattr(self, n)) for n in ("sums", "batches", "total", "outer"))
         mean = dict(zip(self.NAMES, (sums / batches[0]).tolist(), strict=True))
-        centre = total / batches[1]
-        variance = (outer.diagonal() / batches[1] - centre.square()).clamp(min=0)
+        center = total / batches[1]
+        variance = (outer.diagonal() / batches[1] - center.square()).clamp(min=0)
         return {
             "loss": mean["loss"],
             "accuracy": mean["accuracy"],

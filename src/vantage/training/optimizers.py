@@ -38,10 +38,10 @@ class NoParameters:
 
 @dataclass(frozen=True)
 class BiasAndNorm:
-    """Spare biases and the scales and shifts of normalisation layers, as SimCLR and PIRL do.
+    """Spare biases and the scales and shifts of normalization layers, as SimCLR and PIRL do.
 
-    These are the parameters with at most one axis, whatever the layer is called; so a learnt scale per channel, as some
-    transformers have, is spared too.
+    These are the parameters with at most one axis, whatever the layer is called; so a learned scale per channel, as
+    some transformers have, is spared too.
     """
 
     def __call__(self, name: str, parameter: nn.Parameter) -> bool:

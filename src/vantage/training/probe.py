@@ -6,7 +6,7 @@ from vantage.data import Source
 from vantage.encoding import Work, embed, in_evaluation
 from vantage.errors import UserError
 from vantage.evaluate import KNN, held_out
-from vantage.evaluate.labelled import with_labels
+from vantage.evaluate.labeled import with_labels
 from vantage.frozen.encoder import Trained, backbone_of, evaluation_view
 from vantage.learner import Learner
 from vantage.measures import accuracy
@@ -31,7 +31,7 @@ def check_labels(run: Run, source: Source) -> None:
 
 
 def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device) -> float:
-    """kNN accuracy, in per cent, of a tenth of each class of the training images against the others.
+    """kNN accuracy, in percent, of a tenth of each class of the training images against the others.
 
     The trained networks are looked at in evaluation mode and left as they were. k is 20 and the temperature .07.
     These images were trained on (without their labels), so this compares epochs of a run; `vantage evaluate` compares

@@ -65,7 +65,7 @@ class Hardware:
     and said."""
 
     compile: bool = False
-    """Whether the networks go through torch.compile: minutes at the start, then some per cent faster."""
+    """Whether the networks go through torch.compile: minutes at the start, then some percent faster."""
 
     def __post_init__(self) -> None:
         _at_least(1, "hardware", devices=self.devices, nodes=self.nodes)
@@ -82,7 +82,7 @@ class Monitoring:
     """Longest time between checkpoints, in minutes; one is written after every epoch too."""
 
     knn_every: int = 0
-    """Epochs between kNN accuracies of a tenth of the labelled training images against the others; 0: never."""
+    """Epochs between kNN accuracies of a tenth of the labeled training images against the others; 0: never."""
 
     def __post_init__(self) -> None:
         _at_least(1, "monitoring", log_every=self.log_every)

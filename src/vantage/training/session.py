@@ -73,7 +73,7 @@ class Session:
         losses, fresh = [], []
         for number, part in enumerate(_parts(batch, run.accumulate)):
             last = number == run.accumulate - 1
-            with nullcontext() if last else self._unsynchronised():
+            with nullcontext() if last else self._unsynchronized():
                 made = self.model(self.feed.views_of(part, self.generator), part.image, step)
                 self.fabric.backward(made.loss / run.accumulate)
             losses.append(made.loss.detach())
@@ -84,7 +84,7 @@ class Session:
         self.learner.after_step(fresh, step)
         return torch.stack(losses).mean()
 
-    def _unsynchronised(self) -> AbstractContextManager[Any]:
+    def _unsynchronized(self) -> AbstractContextManager[Any]:
         return self.fabric.no_backward_sync(self.model)
 
     def save(self, folder: Path, step: int, clock: float) -> None:

@@ -5,13 +5,13 @@ from vantage.views.channels import Channels, cmc, in_space, pycontrast_c
 from vantage.views.colors.flows import Flow, RealNVP, TwoSided, VolumePreserving
 from vantage.views.colors.learned import Learned, learned_views
 from vantage.views.colors.measured import measured_statistics
-from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColourSpace, InSpace, Lab, Pick, YCbCr, YDbDr
+from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColorSpace, InSpace, Lab, Pick, YCbCr, YDbDr
 from vantage.views.colors.statistics import CIFAR10, IMAGENET, STL10, Statistics
 from vantage.views.evaluation import Evaluation, Straight
 from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.multi_crop import multi_crop
-from vantage.views.operations.color import ColourJitter, Grayscale, Normalise
+from vantage.views.operations.color import ColorJitter, Grayscale, Normalize
 from vantage.views.operations.filters import GaussianBlur
 from vantage.views.operations.geometry import Flip, RandomResizedCrop
 from vantage.views.operations.lighting import Lighting
@@ -33,8 +33,8 @@ __all__ = [
     "YUV",
     "Augmentation",
     "Channels",
-    "ColourJitter",
-    "ColourSpace",
+    "ColorJitter",
+    "ColorSpace",
     "Evaluation",
     "Flip",
     "Flow",
@@ -46,7 +46,7 @@ __all__ = [
     "Lab",
     "Lighting",
     "Learned",
-    "Normalise",
+    "Normalize",
     "Operation",
     "Patches",
     "Pick",

@@ -50,7 +50,7 @@ class Augmentation:
     """How one view is made: a random resized crop, then operations from left to right.
 
     `crop_one` then `finish` is for images of different sizes, whose crops are cut where they are decoded; `batch` does
-    both for images that lie on the device. The two crops differ by at most one grey level of 255, because `crop_one`
+    both for images that lie on the device. The two crops differ by at most one gray level of 255, because `crop_one`
     rounds to whole ones. Every random number is drawn on the CPU from the generator given, so all devices make the same
     views.
     """
@@ -58,7 +58,7 @@ class Augmentation:
     crop: RandomResizedCrop
     """Which part of the image is seen."""
     operations: tuple[Operation, ...]
-    """What is done to it, in this order; the last is usually `Normalise`."""
+    """What is done to it, in this order; the last is usually `Normalize`."""
 
     def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
         """The crop of one image of any size."""

@@ -13,8 +13,8 @@ from torch import Tensor
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, ViewMaker
-from vantage.views.colors.spaces import ColourSpace, InSpace, Lab
-from vantage.views.operations.color import ColourJitter, Normalise
+from vantage.views.colors.spaces import ColorSpace, InSpace, Lab
+from vantage.views.operations.color import ColorJitter, Normalize
 from vantage.views.operations.geometry import Flip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
 
@@ -26,10 +26,10 @@ class Channels:
     """One crop of each image, whose channels are dealt out to the views (CMC, Tian et al., arXiv 1906.05849)."""
 
     view: Augmentation
-    """How the image is made whose channels are dealt out; its last operations are usually `InSpace` and `Normalise`."""
+    """How the image is made whose channels are dealt out; its last operations are usually `InSpace` and `Normalize`."""
 
     channels: tuple[tuple[int, ...], ...] = ((0,), (1, 2))
-    """Which channels each view sees: lightness, and the two of colour."""
+    """Which channels each view sees: lightness, and the two of color."""
 
     def __post_init__(self) -> None:
         if not self.channels or any(not part or not set(part) <= {0, 1, 2} for part in self.channels):
@@ -60,8 +60,8 @@ class Channels:
         return [images[:, list(part)] for part in self.channels]
 
 
-def cmc(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08) -> Channels:
-    """Views of CMC (arXiv 1906.05849): crop, flip, lightness against colour.
+def cmc(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
+    """Views of CMC (arXiv 1906.05849): crop, flip, lightness against color.
 
     `smallest_area` is the least share of the image a crop takes: .08 with a ResNet, .2 with AlexNet, and .2 always up
     to 64 pixels, as in all recipes.
@@ -69,38 +69,38 @@ def cmc(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08
     return _dealt(size, space, smallest_area, (Flip(0.5),))
 
 
-def pycontrast_c(size: int = 224, space: ColourSpace = Lab(), smallest_area: float = 0.08) -> Channels:
-    """Views "C" of the PyContrast code: `cmc` with colour jitter before the colours are converted."""
-    return _dealt(size, space, smallest_area, (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.1)))
+def pycontrast_c(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
+    """Views "C" of the PyContrast code: `cmc` with color jitter before the colors are converted."""
+    return _dealt(size, space, smallest_area, (Flip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.1)))
 
 
-def in_space(views: ViewMaker, space: ColourSpace) -> Any:
-    """The same views in another colour space, normalised by its statistics: what learned views are used by.
+def in_space(views: ViewMaker, space: ColorSpace) -> Any:
+    """The same views in another color space, normalized by its statistics: what learned views are used by.
 
-    Raises `UserError` where the views are in no colour space of their own.
+    Raises `UserError` where the views are in no color space of their own.
     """
     if not any(isinstance(part, InSpace) for part in parts_of(views)):
         raise UserError(
-            f"{type(views).__name__} convert to no colour space, so there is none to replace: take a method that"
+            f"{type(views).__name__} convert to no color space, so there is none to replace: take a method that"
             " contrasts channels, such as cmc"
         )
     return everywhere(views, lambda part: _moved(part, space) if isinstance(part, Augmentation) else part)
 
 
-def _moved(view: Augmentation, space: ColourSpace) -> Augmentation:
-    """A view whose conversion, and the first normalisation after it, are those of another space."""
+def _moved(view: Augmentation, space: ColorSpace) -> Augmentation:
+    """A view whose conversion, and the first normalization after it, are those of another space."""
     operations: list[Operation] = []
     waiting = False
     for operation in view.operations:
         if isinstance(operation, InSpace):
             operation, waiting = InSpace(space), True
-        elif isinstance(operation, Normalise) and waiting:
-            operation, waiting = space.statistics.normalise(), False
+        elif isinstance(operation, Normalize) and waiting:
+            operation, waiting = space.statistics.normalize(), False
         operations.append(operation)
     return replace(view, operations=tuple(operations))
 
 
-def _dealt(size: int, space: ColourSpace, smallest_area: float, operations: tuple[Operation, ...]) -> Channels:
+def _dealt(size: int, space: ColorSpace, smallest_area: float, operations: tuple[Operation, ...]) -> Channels:
     least = max(smallest_area, 0.2) if size <= 64 else smallest_area
     crop = RandomResizedCrop(size, (least, 1.0))
-    return Channels(Augmentation(crop, (*operations, InSpace(space), space.statistics.normalise())))
+    return Channels(Augmentation(crop, (*operations, InSpace(space), space.statistics.normalize())))

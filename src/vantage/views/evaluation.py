@@ -1,4 +1,4 @@
-"""The view without chance that features are taken from: resize, central crop, colour space, normalise.
+"""The view without chance that features are taken from: resize, central crop, color space, normalize.
 
 b: images   h, w: size of an image in pixels   s: size of the crop in pixels   c: channels seen
 """
@@ -12,7 +12,7 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views.augmentation import perform
-from vantage.views.colors.spaces import RGB, ColourSpace, InSpace, Pick
+from vantage.views.colors.spaces import RGB, ColorSpace, InSpace, Pick
 from vantage.views.colors.statistics import Statistics
 from vantage.views.operations.geometry import interpolation, resample
 from vantage.views.operations.operation import Operation
@@ -20,10 +20,10 @@ from vantage.views.operations.operation import Operation
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Shorter side resized, centre cropped, converted to a colour space, normalised.
+    """Shorter side resized, center cropped, converted to a color space, normalized.
 
     `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ
-    by at most one grey level of 255, because `crop` rounds to whole ones; where the size does not change they are
+    by at most one gray level of 255, because `crop` rounds to whole ones; where the size does not change they are
     equal.
     """
 
@@ -32,9 +32,9 @@ class Evaluation:
     resize: int
     """What the shorter side of the image becomes before the crop, in pixels."""
     statistics: Statistics
-    """Mean and standard deviation that the pixels are normalised with."""
-    space: ColourSpace = RGB()
-    """Colour space that they are converted to before; its own statistics are not used here."""
+    """Mean and standard deviation that the pixels are normalized with."""
+    space: ColorSpace = RGB()
+    """Color space that they are converted to before; its own statistics are not used here."""
     channels: tuple[int, ...] = (0, 1, 2)
     """Which of its channels are seen, of 0, 1 and 2."""
 
@@ -46,20 +46,20 @@ class Evaluation:
             )
 
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
-        """The resized centre of one image of any size, as torchvision's antialiased uint8 resize gives it."""
+        """The resized center of one image of any size, as torchvision's antialiased uint8 resize gives it."""
         high, wide, top, left = self._place(image.shape[-2], image.shape[-1])
         resized = functional.resize(image, [high, wide], antialias=True)
         return resized[:, top : top + self.size, left : left + self.size].contiguous()
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What is done to every view of an evaluation after it was cut: colour space, normalisation, channels."""
+        """What is done to every view of an evaluation after it was cut: color space, normalization, channels."""
         convert = () if isinstance(self.space, RGB) else (InSpace(self.space),)
         pick = () if self.channels == (0, 1, 2) else (Pick(self.channels),)
-        return (*convert, self.statistics.normalise(), *pick)
+        return (*convert, self.statistics.normalize(), *pick)
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
-        """The crops as normalised floats, on their device."""
+        """The crops as normalized floats, on their device."""
         return perform(crops, self.operations, torch.Generator())
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"]) -> Float[Tensor, "b c {self.size} {self.size}"]:
@@ -93,10 +93,10 @@ class Evaluation:
 @dataclass(frozen=True)
 class Straight:
     """The whole image as a square, as the released code of linear SVMs sees it: shorter side resized, then both sides
-    to the same size, without a crop; converted and normalised as another view has it."""
+    to the same size, without a crop; converted and normalized as another view has it."""
 
     seen: Evaluation
-    """The view whose sizes, colour space and statistics are used."""
+    """The view whose sizes, color space and statistics are used."""
 
     @property
     def size(self) -> int:
@@ -109,7 +109,7 @@ class Straight:
         return self.seen.statistics
 
     @property
-    def space(self) -> ColourSpace:
+    def space(self) -> ColorSpace:
         """As the other view has it."""
         return self.seen.space
 
@@ -129,5 +129,5 @@ class Straight:
         return functional.resize(smaller, [self.size, self.size], antialias=True).contiguous()
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
-        """The squares as normalised floats, on their device."""
+        """The squares as normalized floats, on their device."""
         return self.seen.finish(crops)

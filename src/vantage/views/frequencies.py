@@ -24,12 +24,12 @@ class Frequencies:
     """One crop of each image as two views: blurred, and what the blur took away (Tian et al., arXiv 2005.10243).
 
     v1 = blur(x, sigma) and v2 = x − v1, so that v1 + v2 = x. The blur is a Gaussian cut at 4 sigma, edges mirrored; the
-    paper gives neither. It is done after normalisation, which gives the same views: v1 of the normalised image is the
-    normalised v1, and of v2 the mean is gone.
+    paper gives neither. It is done after normalization, which gives the same views: v1 of the normalized image is the
+    normalized v1, and of v2 the mean is gone.
     """
 
     view: Augmentation
-    """How the image is made that is split; its last operation is usually `Normalise`."""
+    """How the image is made that is split; its last operation is usually `Normalize`."""
     sigma: float = 0.7
     """Standard deviation of the blur, in pixels: on STL-10 the views share most at .7, and 1 is best for accuracy."""
 
@@ -71,4 +71,4 @@ def frequencies(size: int = 224, sigma: float = 0.7, statistics: Statistics = IM
     """Views of InfoMin's frequency separation (arXiv 2005.10243, section 4.2): crop from .2 of the image, flip,
     split."""
     crop = RandomResizedCrop(size, (0.2, 1.0))
-    return Frequencies(Augmentation(crop, (Flip(0.5), statistics.normalise())), sigma)
+    return Frequencies(Augmentation(crop, (Flip(0.5), statistics.normalize())), sigma)

@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.views.augmentation import ViewMaker, perform
 from vantage.views.colors.statistics import IMAGENET, Statistics
-from vantage.views.operations.color import ColourJitter, Grayscale
+from vantage.views.operations.color import ColorJitter, Grayscale
 from vantage.views.operations.geometry import Flip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a
@@ -49,8 +49,8 @@ class Jigsaw:
     """Which part of the image is cut up, drawn apart from all other views."""
     operations: tuple[Operation, ...] = (Flip(0.5),)
     """What is done to that part before it is cut."""
-    patch_operations: tuple[Operation, ...] = (IMAGENET.normalise(),)
-    """What is done to every patch by itself; the last is usually `Normalise`."""
+    patch_operations: tuple[Operation, ...] = (IMAGENET.normalize(),)
+    """What is done to every patch by itself; the last is usually `Normalize`."""
     cells: int = 3
     """Rows, and columns, of the grid: 3 make nine patches. Pixels that are left over at its end are not seen."""
     patch: int = 64
@@ -130,19 +130,19 @@ class WithJigsaw:
 
 def pycontrast_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
     """The jigsaw of the PyContrast code, for PIRL and for InfoMin (arXiv 2005.10243): nine patches of 64 pixels from
-    cells of 85, mirrored as a whole, colours as they are.
+    cells of 85, mirrored as a whole, colors as they are.
 
     Where whole views have another `size`, cells and patches follow it: 24 and 18 pixels at 64, 12 and 9 at 32. The
     recipes' ResNets then see a patch, at each of these sizes, as 2 x 2 places in their last stage.
     """
     cell, patch = _lengths(size)
-    return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (Flip(0.5),), (statistics.normalise(),), 3, patch)
+    return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (Flip(0.5),), (statistics.normalize(),), 3, patch)
 
 
 def vissl_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
     """`pycontrast_jigsaw` with jitter, grayscale and flip of every patch by itself, as PIRL's authors train in VISSL;
     their photometric distortion is left out."""
-    operations = (ColourJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), Flip(0.5), statistics.normalise())
+    operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), Flip(0.5), statistics.normalize())
     cell, patch = _lengths(size)
     return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (), operations, 3, patch)
 

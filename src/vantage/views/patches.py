@@ -30,8 +30,8 @@ class Patches:
     """Side of a patch, in pixels."""
     distance: int = 128
     """d: how far right and down the second patch lies from the first, in pixels."""
-    operations: tuple[Operation, ...] = (IMAGENET.normalise(),)
-    """What is done to every patch by itself; the last is usually `Normalise`."""
+    operations: tuple[Operation, ...] = (IMAGENET.normalize(),)
+    """What is done to every patch by itself; the last is usually `Normalize`."""
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.distance < 0:

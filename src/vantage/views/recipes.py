@@ -1,7 +1,7 @@
 """The views of the published methods. Operations stand in the order of the methods' own code.
 
 Everywhere: `size` is the side of a view in pixels, `count` the number of views of each image, and `statistics` what
-pixels are normalised with. At 224 pixels the recipes are the papers'. For small images two things follow the size, by
+pixels are normalized with. At 224 pixels the recipes are the papers'. For small images two things follow the size, by
 these rules:
 
 * the blur's sigma is a length in pixels of a 224-pixel view, so it scales with size / 224; up to 32 pixels there is no
@@ -16,7 +16,7 @@ from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import Evaluation
-from vantage.views.operations.color import ColourJitter, Grayscale
+from vantage.views.operations.color import ColorJitter, Grayscale
 from vantage.views.operations.filters import GaussianBlur
 from vantage.views.operations.geometry import Flip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
@@ -33,7 +33,7 @@ def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> 
     Instance discrimination makes one view of each image (`count` 1), MoCo v1 two. Its CIFAR-10 code jitters before
     grayscale and does not flip; here the order and the flip stay at every size.
     """
-    operations = (Grayscale(0.2), ColourJitter(0.4, 0.4, 0.4, 0.4), Flip(0.5))
+    operations = (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), Flip(0.5))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -45,13 +45,13 @@ def pycontrast_a(
 
     `smallest_area` is the least share of the image a crop takes: the code has 0.2 with a queue and 0.08 with a bank.
     """
-    operations = (Flip(0.5), ColourJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
+    operations = (Flip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
     return _repeat(size, smallest_area, operations, count, statistics)
 
 
 def moco_v2(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
     """Views of MoCo v2 (arXiv 2003.04297); JCL uses them too."""
-    operations = (ColourJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), Flip(0.5))
+    operations = (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), Flip(0.5))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -61,14 +61,14 @@ def interclr(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET)
 
     The paper gives neither order nor probabilities; jitter is always made, as in `npid`, the others follow MoCo v2.
     """
-    operations = (Flip(0.5), ColourJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
+    operations = (Flip(0.5), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
 def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
-    """Views of SimCLR (arXiv 2002.05709); `strength` scales the colour jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
+    """Views of SimCLR (arXiv 2002.05709); `strength` scales the color jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     _check_strength("simclr", strength)
-    jitter = ColourJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
+    jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     return _repeat(size, 0.08, (Flip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
 
 
@@ -76,10 +76,10 @@ def infomin(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, 
     """Views of InfoMin (arXiv 2005.10243, section 5 and appendix C), "D" of its code: SimCLR's jitter and blur, then
     RandAugment, then grayscale, on crops from 0.2 of the image. Its jigsaw is a view of its own: `WithJigsaw`.
 
-    `strength` scales the colour jitter; the paper's sweep from 0.125 to 2.5 is best at 1.
+    `strength` scales the color jitter; the paper's sweep from 0.125 to 2.5 is best at 1.
     """
     _check_strength("infomin", strength)
-    jitter = ColourJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
+    jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     operations = (Flip(0.5), jitter, *_blur(size), RandAugment(), Grayscale(0.2))
     return _repeat(size, 0.2, operations, count, statistics)
 
@@ -88,11 +88,11 @@ def linear_training(
     size: int = 224, scale: tuple[float, float] = (0.08, 1.0), statistics: Statistics = IMAGENET
 ) -> Augmentation:
     """The view of linear probes: crop and flip. MoCo's protocol has the scale (0.08, 1), PyContrast's (0.2, 1)."""
-    return Augmentation(RandomResizedCrop(size, scale), (Flip(0.5), statistics.normalise()))
+    return Augmentation(RandomResizedCrop(size, scale), (Flip(0.5), statistics.normalize()))
 
 
 def evaluation(size: int = 224, resize: int = 256, statistics: Statistics = IMAGENET) -> Evaluation:
-    """The view features are taken from: the shorter side becomes `resize` pixels, then the centre of `size` is cut out.
+    """The view features are taken from: the shorter side becomes `resize` pixels, then the center of `size` is cut out.
 
     For small images give both the same number, so that nothing is cut away.
     """
@@ -113,7 +113,7 @@ def _repeat(
         raise UserError(f"the number of views of each image must be at least 1, found {count}")
     least = max(smallest_area, 0.2) if size <= 64 else smallest_area
     crop = RandomResizedCrop(size, (least, 1.0))
-    return Views((Augmentation(crop, (*operations, statistics.normalise())),) * count)
+    return Views((Augmentation(crop, (*operations, statistics.normalize())),) * count)
 
 
 def _blur(size: int) -> tuple[GaussianBlur, ...]:

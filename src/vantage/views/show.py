@@ -19,7 +19,7 @@ from vantage.views.augmentation import ViewMaker, Views
 from vantage.views.channels import Channels
 from vantage.views.frequencies import Frequencies
 from vantage.views.jigsaw import WithJigsaw
-from vantage.views.operations.color import Normalise
+from vantage.views.operations.color import Normalize
 from vantage.views.patches import Patches
 
 __all__ = ["Column", "columns", "fitted", "picture"]
@@ -33,11 +33,11 @@ class Column(NamedTuple):
     words: str
     """What it is."""
     images: Float[Tensor, "b 3 _ _"]
-    """Colours from 0 to 1."""
+    """Colors from 0 to 1."""
 
 
 def columns(maker: ViewMaker, made: Sequence[Float[Tensor, "b ..."]]) -> list[Column]:
-    """Views as pictures: normalisation undone, channels in grey, patches in their grid, high frequencies about grey.
+    """Views as pictures: normalization undone, channels in gray, patches in their grid, high frequencies about gray.
 
     Views of a maker of one\'s own are stretched to all of [0, 1].
     """
@@ -48,12 +48,12 @@ def columns(maker: ViewMaker, made: Sequence[Float[Tensor, "b ..."]]) -> list[Co
             names = [(view, channel) for view, some in enumerate(maker.channels) for channel in some]
             each = torch.cat(list(made), 1).unbind(1)
             return [
-                Column(f"view {view}: channel {channel}", _stretched(grey[:, None]).expand(-1, 3, -1, -1))
-                for (view, channel), grey in zip(names, each, strict=True)
+                Column(f"view {view}: channel {channel}", _stretched(gray[:, None]).expand(-1, 3, -1, -1))
+                for (view, channel), gray in zip(names, each, strict=True)
             ]
         case Frequencies():
             low, high = made
-            return [Column("low", _undone(maker, low)), Column("high", _undone(maker, high, about_grey=True))]
+            return [Column("low", _undone(maker, low)), Column("high", _undone(maker, high, about_gray=True))]
         case Views():
             pairs = enumerate(zip(maker.views, made, strict=True))
             return [Column(f"view {number}", _undone(view, images)) for number, (view, images) in pairs]
@@ -94,14 +94,14 @@ def _drawn(shown: list[Column], side: int) -> Image.Image:
 
 
 def _undone(
-    maker: object, images: Float[Tensor, "b *n 3 s s"], about_grey: bool = False
+    maker: object, images: Float[Tensor, "b *n 3 s s"], about_gray: bool = False
 ) -> Float[Tensor, "b *n 3 s s"]:
-    """Colours before they were normalised; where only a difference was, about grey."""
-    normalised = [part for part in parts_of(maker) if isinstance(part, Normalise)]
-    if not normalised:
+    """Colors before they were normalized; where only a difference was, about gray."""
+    normalized = [part for part in parts_of(maker) if isinstance(part, Normalize)]
+    if not normalized:
         return images.clamp(0, 1)
-    mean, std = (images.new_tensor(part)[:, None, None] for part in (normalised[-1].mean, normalised[-1].std))
-    return (images * std + (0.5 if about_grey else mean)).clamp(0, 1)
+    mean, std = (images.new_tensor(part)[:, None, None] for part in (normalized[-1].mean, normalized[-1].std))
+    return (images * std + (0.5 if about_gray else mean)).clamp(0, 1)
 
 
 def _stretched(images: Float[Tensor, "b c s s"]) -> Float[Tensor, "b c s s"]:

@@ -21,7 +21,7 @@ _LABELS = ("labels", "label", "y", "targets", "target")
 class Arrays:
     """Images of one size in a uint8 array: (n, h, w), (n, h, w, 1 or 3) or (n, 1 or 3, h, w), and perhaps n labels.
 
-    Labels are integers (negative for none) or strings. Grey is repeated in the three channels.
+    Labels are integers (negative for none) or strings. Gray is repeated in the three channels.
     """
 
     def __init__(self, images: "np.ndarray", labels: "np.ndarray | None", place: str, file: Path | None = None) -> None:

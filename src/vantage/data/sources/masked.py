@@ -172,7 +172,7 @@ def _indices(data: bytes, name: str, max_pixels: int) -> UInt8[np.ndarray, "h w"
         if picture.width * picture.height > max_pixels:
             raise UnreadableImage(name, f"{picture.width} x {picture.height} pixels are more than {max_pixels:,}")
         indices = np.array(picture, dtype=np.uint8)
-        # Grey of 2 and 4 bits is stretched to 0..255 by the reader; the indices are what the file holds.
+        # Gray of 2 and 4 bits is stretched to 0..255 by the reader; the indices are what the file holds.
         stretched = {2: 85, 4: 17}.get(data[24], 1) if picture.mode == "L" else 1
         return indices // np.uint8(stretched)
     except UnreadableImage:

@@ -39,7 +39,7 @@ _PHOTOGRAPHS = (
 )
 _ROWS, _COLUMNS = 4, 6  # blocks of a photograph
 _BLOCK = 80  # pixels along a block
-_MARGIN = 4  # pixels left out along every border of a block, so patches of neighbouring blocks are twice as far apart
+_MARGIN = 4  # pixels left out along every border of a block, so patches of neighboring blocks are twice as far apart
 _STRIDE = 20  # pixels from one patch to the next in a block
 
 

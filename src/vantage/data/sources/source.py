@@ -53,7 +53,7 @@ class Stamped(Protocol):
 
 
 @runtime_checkable
-class MultiLabelled(Protocol):
+class MultiLabeled(Protocol):
     """A source whose images may show several classes each; `label` is None for all of them."""
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
@@ -111,7 +111,7 @@ class Subset:
 
 def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
     """What a multi-label source says of every image and class; None for a source of one class an image."""
-    return source.marks() if isinstance(source, MultiLabelled) else None
+    return source.marks() if isinstance(source, MultiLabeled) else None
 
 
 def marks_of(source: Source) -> Int8[Tensor, "n c"]:

@@ -153,7 +153,7 @@ class TorchvisionSet:
 
 
 def read_cifar(files: tuple[Path, ...], label_bytes: int, names: tuple[str, ...]) -> Arrays:
-    """CIFAR's binary layout: for each image its label bytes (the finest last), then 3 x 32 x 32 colour planes."""
+    """CIFAR's binary layout: for each image its label bytes (the finest last), then 3 x 32 x 32 color planes."""
     width = label_bytes + 3072
     tables = []
     for path in files:

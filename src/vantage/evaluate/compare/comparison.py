@@ -81,7 +81,7 @@ class Column:
     version: int
     """Its version."""
     measure: str
-    """What is measured, in per cent unless the name tells another unit."""
+    """What is measured, in percent unless the name tells another unit."""
     differences: tuple[tuple[str, str, Difference, float], ...]
     """The best trained row, another one, how they differ, and p after Holm's correction; for those of three seeds or
     more."""
@@ -120,7 +120,7 @@ def compare(
     work: Work | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Judge runs by protocols of one labelled set, all on the same images: `compare_by` with a task for each.
+    """Judge runs by protocols of one labeled set, all on the same images: `compare_by` with a task for each.
 
     Raises `UserError` as `vantage.evaluate.evaluate` does, and as `compare_by`.
     """

@@ -1,4 +1,4 @@
-"""Labelled sets that a run is judged on together, and where they are.
+"""Labeled sets that a run is judged on together, and where they are.
 
 Ring (arXiv 2010.02037, table 3) takes nine of Meta-Dataset (arXiv 1903.03096).
 """
@@ -14,7 +14,7 @@ __all__ = ["META_DATASET", "TransferSet", "found_sets"]
 
 @dataclass(frozen=True)
 class TransferSet:
-    """One labelled set of a table."""
+    """One labeled set of a table."""
 
     name: str
     """What it is called in the table."""
@@ -26,7 +26,7 @@ class TransferSet:
     """Place of the test images; without, a fifth of each class of the training images is held out."""
 
     statistics: Statistics | None = None
-    """Mean and standard deviation that its images are normalised by; none measures them on its training images."""
+    """Mean and standard deviation that its images are normalized by; none measures them on its training images."""
 
 
 META_DATASET = (

@@ -26,13 +26,13 @@ class Row:
     """Which measure is quoted, such as top-1."""
 
     value: float
-    """Its value, in per cent."""
+    """Its value, in percent."""
 
     train_images: int
-    """Labelled training images used."""
+    """Labeled training images used."""
 
     test_images: int
-    """Labelled test images used."""
+    """Labeled test images used."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class TransferTable:
         head, *lines = [_padded(line, widths) for line in cells]
         rule = [("-" * widths[0]), *("-" * (width - 1) + ":" for width in widths[1:])]
         table = ["| " + " | ".join(line) + " |" for line in (head, rule, *lines)]
-        below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in per cent."]
+        below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in percent."]
         if self.changed:
             below.append(f"Not by default: {', '.join(each.sentence for each in self.changed)}.")
         versions = ", ".join(f"{name} {version}" for name, version in self.libraries.items())

@@ -1,6 +1,6 @@
-"""One run on many labelled sets, in one table: what a backbone is worth away from the images it was trained on.
+"""One run on many labeled sets, in one table: what a backbone is worth away from the images it was trained on.
 
-Ring (arXiv 2010.02037, table 3) does so on sets of Meta-Dataset (arXiv 1903.03096), each normalised by its own mean
+Ring (arXiv 2010.02037, table 3) does so on sets of Meta-Dataset (arXiv 1903.03096), each normalized by its own mean
 and standard deviation, with its linear classifier on the deepest map: `LinearRing`, `--by linear-ring` on the command
 line. Any other protocol judges too, such as the faster `LinearCached`, but its numbers are not those of that table.
 
@@ -23,7 +23,7 @@ from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.changed import changed
 from vantage.evaluate.judge import Result, file_name, keep, parted, result_of, with_baselines
-from vantage.evaluate.labelled import with_labels
+from vantage.evaluate.labeled import with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.transfer.sets import TransferSet
@@ -55,7 +55,7 @@ def transfer(
     reason, and so is any set that the protocol cannot judge. Of a set's images those that cannot be read are left out,
     up to 1 %; with more, or with any where `on_bad_image` is "stop", the set cannot be used.
 
-    Each set's images are normalised by their own mean and standard deviation. What is done is kept under
+    Each set's images are normalized by their own mean and standard deviation. What is done is kept under
     `run_folder`/evaluations/transfer, a file for each set and encoder, and read there the next time if the library
     versions are the same, so that a table that was stopped goes on.
 
@@ -149,7 +149,7 @@ def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Sou
         if marks_in(train) is None:
             train, label = with_labels(train)
             if len(label.unique()) < 2:
-                raise DataError(f"all labelled images of {one.train} are of one class; name a set with two or more")
+                raise DataError(f"all labeled images of {one.train} are of one class; name a set with two or more")
         test = _looked_at(one.test, on_bad_image, f"test images of {one.name}", work) if one.test else None
         return parted(train, test)
     except UserError as problem:

@@ -1,7 +1,7 @@
 """What the papers claim of their objectives, looked at: on toys whose truth is known, and on trained runs."""
 
 from vantage.measures.information import cnce, i_nce, nce, percentiles
-from vantage.studies.analyse.analysis import Analysed, Analysis, Findings, Toy, analyse, experiment
+from vantage.studies.analyse.analysis import Analysis, Analyzed, Findings, Toy, analyse, experiment
 from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
 from vantage.studies.analyse.gaussian import Gaussian, OptimalToy
@@ -14,7 +14,7 @@ from vantage.studies.analyse.spread import Spread, SpreadRow, SpreadToy
 from vantage.studies.analyse.toy import TrainedToy
 
 __all__ = [
-    "Analysed",
+    "Analyzed",
     "Analysis",
     "Band",
     "BranchInformation",

@@ -20,7 +20,7 @@ from vantage.studies.analyse.learned import Learned, learned
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Analysed", "Analysis", "Findings", "Toy", "analyse", "experiment"]
+__all__ = ["Analyzed", "Analysis", "Findings", "Toy", "analyse", "experiment"]
 
 
 @runtime_checkable
@@ -63,7 +63,7 @@ class Toy(Protocol):
 
 
 @dataclass(frozen=True)
-class Analysed:
+class Analyzed:
     """What was found, and where it is kept."""
 
     findings: Findings
@@ -84,7 +84,7 @@ def analyse(
     allow: tuple[str, ...] = (),
     work: Work | None = None,
     out: Path | None = None,
-) -> Analysed:
+) -> Analyzed:
     """Look at the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
     in the first run's. The same analysis asked for again replaces its files.
 
@@ -107,7 +107,7 @@ def analyse(
     return _kept(found, told, out or Path(run_folders[0]) / "analyses")
 
 
-def experiment(toy: Toy, out: Path) -> Analysed:
+def experiment(toy: Toy, out: Path) -> Analyzed:
     """Make an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
 
     Raises `UserError` where the files cannot be written, or where matplotlib is missing.
@@ -126,10 +126,10 @@ def _named_apart(runs: list[Learned]) -> list[Learned]:
     return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
 
 
-def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analysed:
+def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analyzed:
     table_file, picture_file = folder / f"{told['analysis']}.json", folder / f"{told['analysis']}.png"
     picture = BytesIO()
     found.figure().savefig(picture, format="png")
     write_result(table_file, json.dumps(told, indent=1, allow_nan=False), "the table")
     write_result(picture_file, picture.getvalue(), "the picture")
-    return Analysed(found, table_file, picture_file)
+    return Analyzed(found, table_file, picture_file)

@@ -16,7 +16,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.negatives import BandRule
-from vantage.storage.figures import COLOURS, panels, titled
+from vantage.storage.figures import COLORS, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
 from vantage.studies.analyse.encoding import chosen
@@ -180,9 +180,9 @@ class Bands:
         figure, axes = panels(len(self.bands), 2, height=3.0)
         for one, (course_panel, cosine_panel) in zip(self.bands, axes, strict=True):
             epochs, lower, upper = ([row[key] for row in one.epochs] for key in ("epoch", "w_l", "w_u"))
-            course_panel.fill_between(epochs, lower, upper, color=COLOURS[0], alpha=0.3, label="negatives")
+            course_panel.fill_between(epochs, lower, upper, color=COLORS[0], alpha=0.3, label="negatives")
             for edge, word, style in ((upper, "$w_u$: inner cut", "-"), (lower, r"$w_\ell$: outer cut", "--")):
-                course_panel.plot(epochs, edge, style, color=COLOURS[0], linewidth=1.4, label=word)
+                course_panel.plot(epochs, edge, style, color=COLORS[0], linewidth=1.4, label=word)
             course_panel.axvline(one.now, color="black", linestyle=":", linewidth=1.2, label="newest checkpoint")
             course_panel.set_ylim(0, 102)
             course_panel.locator_params(axis="x", integer=True)
@@ -214,8 +214,8 @@ def _draw_cosines(panel: Any, one: OneBand) -> None:
     panel.stairs(share, edges, fill=True, color="#bbbbbb", label="all keys")
     for value, number, word in ((one.cuts.outer, 1, "outer cut"), (one.cuts.inner, 2, "inner cut")):
         low, middle, high = value.double().quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
-        panel.axvspan(low, high, color=COLOURS[number], alpha=0.25, linewidth=0)
-        panel.axvline(middle, color=COLOURS[number], linewidth=1.6, label=f"{word}: median, 5–95 % of queries")
+        panel.axvspan(low, high, color=COLORS[number], alpha=0.25, linewidth=0)
+        panel.axvline(middle, color=COLORS[number], linewidth=1.6, label=f"{word}: median, 5–95 % of queries")
     held = [n for n, part in enumerate(share) if part]
     panel.set_xlim(edges[max(0, held[0] - 2)], edges[min(len(share), held[-1] + 3)])
     panel.legend(fontsize=7)

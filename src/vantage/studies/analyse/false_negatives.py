@@ -31,7 +31,7 @@ from vantage.negatives import (
 )
 from vantage.records import Keys
 from vantage.schedules import Constant
-from vantage.storage.figures import colour, panels, titled
+from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
 from vantage.studies.analyse.encoding import chosen
@@ -61,13 +61,13 @@ class Chosen:
 
     @property
     def mean(self) -> float | None:
-        """Per cent of the negatives that are of the query's class, over the queries that have any."""
+        """Percent of the negatives that are of the query's class, over the queries that have any."""
         known = self.same[~self.same.isnan()]
         return 100 * float(known.double().mean()) if len(known) else None
 
     @property
     def error(self) -> float | None:
-        """Its standard error over the queries, in per cent; none for one query."""
+        """Its standard error over the queries, in percent; none for one query."""
         known = self.same[~self.same.isnan()]
         return round(100 * float(known.double().std()) / len(known) ** 0.5, 12) if len(known) > 1 else None
 
@@ -238,7 +238,7 @@ class FalseNegativesFound:
         for number, (encoder, panel) in enumerate(zip(encoders, axes[:, 0], strict=True)):
             rows = [one for one in self.chosen if one.encoder == encoder]
             share, error = [one.mean or 0.0 for one in rows], [one.error or 0.0 for one in rows]
-            panel.barh(range(len(rows)), share, xerr=error, color=colour(number), error_kw={"linewidth": 1})
+            panel.barh(range(len(rows)), share, xerr=error, color=color(number), error_kw={"linewidth": 1})
             panel.axvline(share[0], color="black", linestyle="--", linewidth=1)
             for place, one in enumerate(rows):
                 text = "none" if one.mean is None else f"{one.mean:.1f}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from vantage.storage.figures import colour, panels
+from vantage.storage.figures import color, panels
 from vantage.storage.tables import Row, aligned
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Known:
         panel.axhline(self.information, color="black", linewidth=1, linestyle="--", label="exact")
         for number, curve in enumerate(self.curves):
             panel.errorbar(
-                self.lower, curve.mean, curve.deviation, color=colour(number), marker="o", markersize=4, capsize=3,
+                self.lower, curve.mean, curve.deviation, color=color(number), marker="o", markersize=4, capsize=3,
                 linewidth=1.4, label=curve.name,
             )  # fmt: skip
         panel.set_xlim(-3, 100)

@@ -17,14 +17,14 @@ from vantage import draws
 from vantage.data.sources.source import Source, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.figures import colour, panels, titled
+from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.learned import Learned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Labels", "LabelsFound", "Labelling", "churn", "mutual_information", "purity"]
+__all__ = ["Labels", "LabelsFound", "Labeling", "churn", "mutual_information", "purity"]
 
 
 def purity(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
@@ -46,7 +46,7 @@ def churn(before: Int[Tensor, "n"], after: Int[Tensor, "n"]) -> float:
 
 
 @dataclass(frozen=True)
-class Labelling:
+class Labeling:
     """One clustering of one run's memory."""
 
     name: str
@@ -96,7 +96,7 @@ class Labels:
     """A run's pseudo-labels against the classes, which no training sees (InterCLR, Xie et al., arXiv 2008.11702).
 
     Of every memory with clusters (`ClusteredBank`, `ReclusteredBank`): how many clusters are in use and how large they
-    are; purity and normalised mutual information with the classes, each beside what the same labels dealt to the
+    are; purity and normalized mutual information with the classes, each beside what the same labels dealt to the
     images by chance reach, since both grow with the number of clusters; and churn, 1 − the adjusted Rand index of the
     two checkpoints that a run keeps. The images must be those that the run was trained on.
     """
@@ -113,7 +113,7 @@ class Labels:
         if not bool((true >= 0).any()):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
         generator = torch.Generator().manual_seed(draws.mix(self.seed, 0x1ABE))
-        found: list[Labelling] = []
+        found: list[Labeling] = []
         for one in runs:
             now, before = _clusterings(one), one.before()
             if not now:
@@ -124,7 +124,7 @@ class Labels:
                 name = one.name if len(now) == 1 else f"{one.name} {place}"
                 known = label[true >= 0]
                 shuffled = known[torch.randperm(len(known), generator=generator)]
-                found.append(Labelling(name, label, true, shuffled, then.get(place), steps))
+                found.append(Labeling(name, label, true, shuffled, then.get(place), steps))
         return LabelsFound(tuple(found))
 
 
@@ -142,12 +142,12 @@ def _clusterings(one: Learned) -> dict[str, Int[Tensor, "n"]]:
 class LabelsFound:
     """The clusterings of all runs."""
 
-    labellings: tuple[Labelling, ...]
+    labelings: tuple[Labeling, ...]
     """One for each run, memory and clustering."""
 
     def table(self) -> list[Row]:
         """A row for each clustering."""
-        return [one.row() for one in self.labellings]
+        return [one.row() for one in self.labelings]
 
     def lines(self) -> list[str]:
         """The table for people, and what its columns mean."""
@@ -160,21 +160,21 @@ class LabelsFound:
 
     def figure(self) -> "Figure":
         """Purity, information and churn as bars with marks for chance; the sizes of the clusters."""
-        rows, count = self.table(), len(self.labellings)
+        rows, count = self.table(), len(self.labelings)
         figure, axes = panels(1, 2)
         bars, sizes = axes[0]
         width = 0.8 / count
-        for number, (row, one) in enumerate(zip(rows, self.labellings, strict=True)):
+        for number, (row, one) in enumerate(zip(rows, self.labelings, strict=True)):
             place = [n + (number - (count - 1) / 2) * width for n in range(3)]
             height = [row["purity"], row["information"], row["churn"] or 0.0]
-            bars.bar(place, height, width * 0.92, color=colour(number), label=one.name)
+            bars.bar(place, height, width * 0.92, color=color(number), label=one.name)
             for x, chance in zip(place, ("purity_by_chance", "information_by_chance"), strict=False):
                 bars.plot([x - width * 0.46, x + width * 0.46], [row[chance]] * 2, color="black", linewidth=1.5)
             if row["churn"] is None:
                 bars.text(place[2], 0.01, "one checkpoint", rotation=90, fontsize=7, ha="center", va="bottom")
             size = one.sizes().tolist()
-            sizes.step(range(1, len(size) + 1), size, where="mid", color=colour(number), label=one.name)
-        bars.set_xticks(range(3), ["purity", "mutual information\n(normalised)", "churn"], fontsize=9)
+            sizes.step(range(1, len(size) + 1), size, where="mid", color=color(number), label=one.name)
+        bars.set_xticks(range(3), ["purity", "mutual information\n(normalized)", "churn"], fontsize=9)
         bars.set_ylim(0, 1.02)
         sizes.set_ylim(0)
         titled(bars, "Clusters and classes (black: by chance)", "", "0 to 1")

@@ -119,7 +119,7 @@ def learned(run_folder: Path, allow: tuple[str, ...] = ()) -> Learned:
 
 
 def random_learned(like: Learned, seed: int = 0) -> Learned:
-    """The baseline of the same architecture, freshly initialised from `seed`: what training added is the difference."""
+    """The baseline of the same architecture, freshly initialized from `seed`: what training added is the difference."""
     return Learned("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
 
 

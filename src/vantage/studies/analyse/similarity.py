@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.figures import colour, panels, titled
+from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.encoding import augmented, chosen
 from vantage.studies.analyse.learned import Learned, random_learned
@@ -153,8 +153,8 @@ class Similarities:
         limit = peaks[-1] if len(peaks) == 1 or peaks[-1] < _CUT * peaks[-2] else 1.3 * peaks[-2]
         for number, (one, value, bar) in enumerate(zip(self.encoders, values, bars, strict=True)):
             label = one.name if float(bar.max()) <= limit else f"{one.name} (cut off, up to {float(bar.max()):.0f} %)"
-            panel.stairs(bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=colour(number), label=label)
-            panel.axvline(float(value.mean()), color=colour(number), linewidth=1.2, linestyle="--")
+            panel.stairs(bar.numpy(), edges.numpy(), fill=True, alpha=0.35, color=color(number), label=label)
+            panel.axvline(float(value.mean()), color=color(number), linewidth=1.2, linestyle="--")
         panel.set_ylim(0, 1.05 * limit)
 
 

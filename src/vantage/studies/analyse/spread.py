@@ -19,7 +19,7 @@ from vantage.measures.information import nce, percentiles
 from vantage.negatives import Sample
 from vantage.partition import negatives_of
 from vantage.records import Keys
-from vantage.storage.figures import colour, panels
+from vantage.storage.figures import color, panels
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.gaussian import Gaussian
 
@@ -84,7 +84,7 @@ class Spread:
             x = [row.negatives for row in rows]
             lines = [row.bias for row in rows], [row.conditional for row in rows], [row.total for row in rows]
             for panel, y in zip(axes[0], lines, strict=True):
-                panel.plot(x, y, color=colour(number), marker="o", markersize=4, label=f"$w_\\ell$ = {lower:g}")
+                panel.plot(x, y, color=color(number), marker="o", markersize=4, label=f"$w_\\ell$ = {lower:g}")
         titles = "bias (nats)", "variance over negatives of one pair (nats²)", "variance over everything (nats²)"
         for panel, title in zip(axes[0], titles, strict=True):
             panel.set_xscale("log", base=2)

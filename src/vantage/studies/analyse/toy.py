@@ -56,7 +56,7 @@ class Critic(nn.Module):
 
 @dataclass(frozen=True)
 class TrainedToy:
-    """NCE and CNCE of the Gaussian toy, each with a critic that was trained to maximise it.
+    """NCE and CNCE of the Gaussian toy, each with a critic that was trained to maximize it.
 
     Only pairs that were not trained on are held by the bound; on the training pairs, where the paper takes its
     estimates, critics find more than there is: no critic has more than .0075 at w_ℓ = 10 on others (identity 11), where
@@ -129,7 +129,7 @@ class TrainedToy:
         return Known("NCE and CNCE with trained critics", self.gaussian.information, self.lower, curves)
 
     def train(self, lower: float, seed: int) -> Critic:
-        """A critic that maximises CNCE above the percentile w_ℓ on the training pairs of a seed."""
+        """A critic that maximizes CNCE above the percentile w_ℓ on the training pairs of a seed."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             critic = Critic(self.layers, self.width, self.temperature)

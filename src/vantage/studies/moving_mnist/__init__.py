@@ -1,6 +1,6 @@
 """Colorful Moving MNIST (InfoMin, arXiv 2005.10243, section 4.1): what two views share decides what is learned."""
 
-from vantage.studies.moving_mnist.clips import Clips, Pairs, Scene, composed, normalised
+from vantage.studies.moving_mnist.clips import Clips, Pairs, Scene, composed, normalized
 from vantage.studies.moving_mnist.contrast import Contrast
 from vantage.studies.moving_mnist.course import Course
 from vantage.studies.moving_mnist.factors import Factors, SameClass, SameDigit, SameImage
@@ -46,7 +46,7 @@ __all__ = [
     "chance",
     "composed",
     "digits_of",
-    "normalised",
+    "normalized",
     "picture",
     "places",
     "reflected",

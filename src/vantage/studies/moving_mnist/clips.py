@@ -19,7 +19,7 @@ from vantage.studies.moving_mnist.motion import places
 from vantage.studies.moving_mnist.shared import Shared
 from vantage.studies.moving_mnist.stock import Stock
 
-__all__ = ["Clips", "Pairs", "Scene", "composed", "normalised"]
+__all__ = ["Clips", "Pairs", "Scene", "composed", "normalized"]
 
 _NUMBERS = 13  # random numbers of a clip and its second view
 _CLIP = 0xC11B  # what a seed is for
@@ -152,7 +152,7 @@ def composed(
     return torch.maximum(background[:, None], layer[:, :, None])
 
 
-def normalised(frames: UInt8[Tensor, "*b 3 s s"]) -> Float[Tensor, "*b 3 s s"]:
+def normalized(frames: UInt8[Tensor, "*b 3 s s"]) -> Float[Tensor, "*b 3 s s"]:
     """Pixels from 0 … 255 to −1 … 1, as the network sees them (our choice)."""
     return frames.float().div_(127.5).sub_(1.0)
 

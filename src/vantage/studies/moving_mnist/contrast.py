@@ -18,7 +18,7 @@ from vantage.memory import InBatch
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.records import Keys
-from vantage.studies.moving_mnist.clips import Clips, normalised
+from vantage.studies.moving_mnist.clips import Clips, normalized
 from vantage.studies.moving_mnist.course import Course, Heard
 from vantage.studies.moving_mnist.networks import ClipEncoder, ClipNetwork
 from vantage.studies.moving_mnist.shared import Shared
@@ -50,7 +50,7 @@ class Contrast:
 
         def loss(epoch: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             pairs = clips.pairs(epoch, number, shared)
-            now = self.loss(*network(normalised(pairs.first), normalised(pairs.second)))
+            now = self.loss(*network(normalized(pairs.first), normalized(pairs.second)))
             if not bool(now.isfinite()):
                 raise UserError(f"the loss became {float(now.detach())}: lower the learning rate")
             return now
@@ -84,5 +84,5 @@ class Contrast:
         losses = []
         for number in torch.arange(count // batch * batch).split(batch):
             pairs = clips.pairs(0, number, shared)
-            losses.append(float(self.loss(*network(normalised(pairs.first), normalised(pairs.second)))))
+            losses.append(float(self.loss(*network(normalized(pairs.first), normalized(pairs.second)))))
         return i_nce(fmean(losses), batch - 1)

@@ -1,6 +1,6 @@
 """Linear heads on a frozen frame network, and networks trained end to end on one task: a fixed protocol.
 
-Nothing is chosen by looking at results: there is one rate, the last epoch counts, and features are standardised by the
+Nothing is chosen by looking at results: there is one rate, the last epoch counts, and features are standardized by the
 training frames, so that one rate suits every network.
 
 n: frames   b: frames of a step   f: features of a frame   o: numbers that a task is answered with
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
-from vantage.studies.moving_mnist.clips import Clips, normalised
+from vantage.studies.moving_mnist.clips import Clips, normalized
 from vantage.studies.moving_mnist.course import Course, Heard
 from vantage.studies.moving_mnist.factors import Factors
 from vantage.studies.moving_mnist.networks import FrameEncoder, FrameNetwork
@@ -32,7 +32,7 @@ def seen_frames(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[
     vectors, factors = [], []
     for number in torch.arange(min(len(clips), most or len(clips))).split(_PART):
         frames, known = clips.frames(0, number)
-        vectors.append(network(normalised(frames)))
+        vectors.append(network(normalized(frames)))
         factors.append(known)
     return torch.cat(vectors), Factors.together(factors)
 
@@ -101,7 +101,7 @@ class Supervised:
 
         def loss(epoch: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             frames, factors = train.frames(epoch, number)
-            return task.loss(network(normalised(frames)), task.answer(factors, train))
+            return task.loss(network(normalized(frames)), task.answer(factors, train))
 
         self.course.follow(network, len(train), seed, loss, heard)
         told, factors = seen_frames(network, test, test_frames)

@@ -1,4 +1,4 @@
-"""Digits and backgrounds in memory, from any source of labelled images.
+"""Digits and backgrounds in memory, from any source of labeled images.
 
 n: images   s: side in pixels   h, w: height and width in pixels
 """
@@ -20,13 +20,13 @@ __all__ = ["DIGIT", "Stock", "backgrounds_of", "check_backgrounds", "check_digit
 DIGIT = 28
 """Side of a digit in pixels."""
 
-_GREY = (299, 587, 114)  # thousandths, ITU-R BT.601; grey pixels come out as they went in
-_PART = 4096  # images turned to grey at once
+_GRAY = (299, 587, 114)  # thousandths, ITU-R BT.601; gray pixels come out as they went in
+_PART = 4096  # images turned to gray at once
 
 
 @dataclass(frozen=True)
 class Stock:
-    """Labelled square images of one size, all in memory."""
+    """Labeled square images of one size, all in memory."""
 
     pixels: UInt8[Tensor, "n c s s"]
     """One channel for digits, three for backgrounds."""
@@ -46,34 +46,34 @@ class Stock:
 
 
 def check_digits(source: Source, classes: int, what: str = "digits") -> None:
-    """Raises `DataError` unless there are labelled images of `classes` classes, the first of them a digit's size."""
+    """Raises `DataError` unless there are labeled images of `classes` classes, the first of them a digit's size."""
     _chosen(source, classes, what)
     _digit(source.image(0), source.name(0))
 
 
 def check_backgrounds(source: Source, classes: int, what: str = "backgrounds") -> None:
-    """Raises `DataError` unless there are labelled images of `classes` classes."""
+    """Raises `DataError` unless there are labeled images of `classes` classes."""
     _chosen(source, classes, what)
 
 
 def digits_of(source: Source, classes: int = 10, workers: int = 2) -> Stock:
-    """Light digits on black, 28 pixels wide, in grey; images in colour are turned to grey (BT.601).
+    """Light digits on black, 28 pixels wide, in gray; images in color are turned to gray (BT.601).
 
     Only images of the first `classes` classes are taken. Raises `DataError` for images of another size, without
     labels, or of fewer classes.
     """
     stock = _stock("digits", source, classes, _digit, workers)
-    return replace(stock, pixels=torch.cat([_grey(part) for part in stock.pixels.split(_PART)]))
+    return replace(stock, pixels=torch.cat([_gray(part) for part in stock.pixels.split(_PART)]))
 
 
 def backgrounds_of(source: Source, side: int = 96, classes: int = 10, workers: int = 2) -> Stock:
-    """Images whose short side was scaled to `side` pixels (bilinear, antialiased), cut to their centre.
+    """Images whose short side was scaled to `side` pixels (bilinear, antialiased), cut to their center.
 
     The paper crops from STL-10, whose images are 96 pixels wide: `side` gives images of any size that much room to
     crop from. Only images of the first `classes` classes are taken. Raises `DataError` for images without labels or of
     fewer classes.
     """
-    return _stock("backgrounds", source, classes, lambda image, _: _centre(image, side), workers)
+    return _stock("backgrounds", source, classes, lambda image, _: _center(image, side), workers)
 
 
 def _stock(
@@ -117,12 +117,12 @@ def _digit(image: UInt8[Tensor, "3 h w"], name: str) -> UInt8[Tensor, "3 s s"]:
     return image
 
 
-def _grey(images: UInt8[Tensor, "n 3 s s"]) -> UInt8[Tensor, "n 1 s s"]:
-    weighted = images.int() * torch.tensor(_GREY, dtype=torch.int32)[:, None, None]
+def _gray(images: UInt8[Tensor, "n 3 s s"]) -> UInt8[Tensor, "n 1 s s"]:
+    weighted = images.int() * torch.tensor(_GRAY, dtype=torch.int32)[:, None, None]
     return ((weighted.sum(1, keepdim=True) + 500) // 1000).byte()
 
 
-def _centre(image: UInt8[Tensor, "3 h w"], side: int) -> UInt8[Tensor, "3 s s"]:
+def _center(image: UInt8[Tensor, "3 h w"], side: int) -> UInt8[Tensor, "3 s s"]:
     height, width = image.shape[1:]
     scale = side / min(height, width)
     size = [max(side, round(height * scale)), max(side, round(width * scale))]

@@ -32,7 +32,7 @@ class Task(Protocol):
         ...
 
     def loss(self, told: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"]) -> Float[Tensor, ""]:
-        """What is minimised, mean over the frames."""
+        """What is minimized, mean over the frames."""
         ...
 
     def errors(self, told: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"], clips: Clips) -> Float[Tensor, "n"]:

@@ -42,7 +42,7 @@ PUBLISHED: Mapping[str, tuple[float, float, float]] = MappingProxyType(
         "supervised": (3.4, 45.3, 0.93),
     }
 )
-"""Digit error, background error (both in per cent) and location error (in pixels) of each row of the paper's table."""
+"""Digit error, background error (both in percent) and location error (in pixels) of each row of the paper's table."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class InfoMinTable4:
 
     name: ClassVar[str] = "infomin-table-4"
     places: ClassVar[tuple[Place, ...]] = (
-        Place("digits", "labelled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
-        Place("test_digits", "labelled test digits, such as mnist.npz#test"),
-        Place("backgrounds", "labelled training photographs (the paper: STL-10)"),
-        Place("test_backgrounds", "labelled test photographs of the same classes"),
+        Place("digits", "labeled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
+        Place("test_digits", "labeled test digits, such as mnist.npz#test"),
+        Place("backgrounds", "labeled training photographs (the paper: STL-10)"),
+        Place("test_backgrounds", "labeled test photographs of the same classes"),
     )
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"course.epochs": "--epochs", "course.clips": "--clips", "course.batch": "--batch"}

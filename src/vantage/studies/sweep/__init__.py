@@ -1,7 +1,7 @@
 """Views varied, trained, and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
 
 from vantage.studies.sweep.field import Field, field_of
-from vantage.studies.sweep.named import SPACES, ColourSpaces, Ladder, Operations
+from vantage.studies.sweep.named import SPACES, ColorSpaces, Ladder, Operations
 from vantage.studies.sweep.rows import SweepRow
 from vantage.studies.sweep.study import Study, study
 from vantage.studies.sweep.sweeps import (
@@ -19,7 +19,7 @@ from vantage.studies.sweep.swept import Swept
 __all__ = [
     "SPACES",
     "BlurWidth",
-    "ColourSpaces",
+    "ColorSpaces",
     "CropBound",
     "Field",
     "JitterStrength",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from vantage.storage.figures import colour, panels, titled
+from vantage.storage.figures import color, panels, titled
 from vantage.studies.sweep.rows import RANDOM, RAW
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["drawn"]
 
-_CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))  # neighbours in turn
+_CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))  # neighbors in turn
 _STYLES = {RAW: ":", RANDOM: "--"}
 
 
@@ -28,7 +28,7 @@ def drawn(found: "Swept") -> "Figure":
         (first, accuracies, [[row.accuracy[protocol] for row in found.of(label)] for label in found.labels]),
         (second, information, [[row.i_nce for row in found.of(label)] for label in found.labels]),
     ):
-        tint = colour(0 if panel is first else 1)
+        tint = color(0 if panel is first else 1)
         for at, seeds in zip(place, values, strict=True):
             panel.plot([at] * len(seeds), seeds, ".", color=tint, alpha=0.35, markersize=5)
         line = "-" if _ordered(found) else ""
@@ -40,15 +40,15 @@ def drawn(found: "Swept") -> "Figure":
     titled(second, bound, found.axis, "I_NCE on held-out images (nats)")
     for label in found.labels:
         rows = found.of(label)
-        third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=colour(2), alpha=0.35)
+        third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=color(2), alpha=0.35)
     by_information = sorted(zip(information, accuracies, found.labels, strict=True), key=lambda each: each[0].mean)
     for number, (x, y, label) in enumerate(by_information):
         across, up, side = _CORNERS[number % len(_CORNERS)]
         third.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
     if _ordered(found):
-        third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=colour(2), alpha=0.5)
+        third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=color(2), alpha=0.5)
     for x, y in zip(information, accuracies, strict=True):
-        _bars(third, [x.mean], [x.deviation], [y], colour(2), "")
+        _bars(third, [x.mean], [x.deviation], [y], color(2), "")
     third.margins(0.15)
     counts = sorted({len(found.of(label)) for label in found.labels})  # some may not be there yet
     seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"

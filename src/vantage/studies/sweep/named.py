@@ -1,4 +1,4 @@
-"""Sweeps whose values are names: colour spaces, and augmentations that come one after the other."""
+"""Sweeps whose values are names: color spaces, and augmentations that come one after the other."""
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -11,24 +11,24 @@ from vantage.studies.sweep.sweeps import Point, changed
 from vantage.training.run import Run
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.channels import Channels
-from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColourSpace, InSpace, Lab, YCbCr, YDbDr
+from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColorSpace, InSpace, Lab, YCbCr, YDbDr
 from vantage.views.colors.statistics import IMAGENET, Statistics
-from vantage.views.operations.color import Normalise
+from vantage.views.operations.color import Normalize
 from vantage.views.operations.operation import Operation
 from vantage.views.recipes import infomin
 
-__all__ = ["SPACES", "ColourSpaces", "Ladder", "Operations"]
+__all__ = ["SPACES", "ColorSpaces", "Ladder", "Operations"]
 
-SPACES: tuple[ColourSpace, ...] = (RGB(), Lab(), YCbCr(), YDbDr(), YIQ(), YUV(), XYZ(), HSV())
+SPACES: tuple[ColorSpace, ...] = (RGB(), Lab(), YCbCr(), YDbDr(), YIQ(), YUV(), XYZ(), HSV())
 """The spaces that a sweep knows, each with its own statistics."""
 
 
 @dataclass(frozen=True)
-class ColourSpaces:
-    """The colour space whose channels are dealt out to the views (CMC's {L, ab}; InfoMin, arXiv 2005.10243, Fig. 4:
+class ColorSpaces:
+    """The color space whose channels are dealt out to the views (CMC's {L, ab}; InfoMin, arXiv 2005.10243, Fig. 4:
     on STL-10 accuracy rises as I_NCE falls). Needs a run on channels, with a network for each view, such as CMC's."""
 
-    name: ClassVar[str] = "colour"
+    name: ClassVar[str] = "color"
     recipe: ClassVar[str] = "cmc_softmax"
 
     values: tuple[str, ...] = ("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab")
@@ -37,27 +37,27 @@ class ColourSpaces:
     @property
     def axis(self) -> str:
         """In words."""
-        return "colour space, split as {first, last two}"
+        return "color space, split as {first, last two}"
 
     def points(self, base: Run) -> tuple[Point, ...]:
-        """A run for each space, normalised with its statistics."""
+        """A run for each space, normalized with its statistics."""
         if not any(isinstance(part, InSpace) for part in parts_of(base.views)) or not isinstance(base.views, Channels):
             raise UserError(
-                f"the views of {base.recipe} are not channels of a colour space: take a recipe such as cmc_softmax"
+                f"the views of {base.recipe} are not channels of a color space: take a recipe such as cmc_softmax"
             )
         known = {type(space).__name__: space for space in SPACES}
         for value in self.values:
             if value not in known:
                 near = did_you_mean(value, known)
-                raise UserError(f"there is no colour space {value!r}{near} (spaces: {', '.join(known)})")
+                raise UserError(f"there is no color space {value!r}{near} (spaces: {', '.join(known)})")
         if not self.values or len(set(self.values)) < len(self.values):
-            raise UserError(f"the colour spaces are {self.values}: give at least one, and each once")
+            raise UserError(f"the color spaces are {self.values}: give at least one, and each once")
         return tuple(Point(value, _in_space(base, known[value])) for value in self.values)
 
 
-def _in_space(base: Run, space: ColourSpace) -> Run:
+def _in_space(base: Run, space: ColorSpace) -> Run:
     run = changed(base, InSpace, lambda part: replace(part, space=space))
-    return changed(run, Normalise, lambda part: space.statistics.normalise())
+    return changed(run, Normalize, lambda part: space.statistics.normalize())
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Ladder:
                 " take: take a recipe such as moco_v2"
             )
         last = base.views.views[-1].operations[-1]
-        statistics = Statistics(last.mean, last.std) if isinstance(last, Normalise) else IMAGENET
+        statistics = Statistics(last.mean, last.std) if isinstance(last, Normalize) else IMAGENET
         views = infomin(base.views.views[0].crop.size, base.views.count, statistics)
         return _steps(self.name, replace(base, views=views), self.values)
 
@@ -95,7 +95,7 @@ class Ladder:
 @dataclass(frozen=True)
 class Operations:
     """The run's own augmentations, one more at each step: crop alone, then each operation in its order, in all views
-    alike. What hands an image over in another form stays (colour space, normalisation), and so does a jigsaw."""
+    alike. What hands an image over in another form stays (color space, normalization), and so does a jigsaw."""
 
     name: ClassVar[str] = "operations"
     recipe: ClassVar[str] = "moco_v2"
@@ -133,12 +133,12 @@ def _steps(sweep: str, full: Run, asked: tuple[int, ...]) -> tuple[Point, ...]:
 
 def _rungs(view: Augmentation) -> tuple[Operation, ...]:
     """What comes and goes: all but what hands an image over in another form."""
-    return tuple(operation for operation in view.operations if not isinstance(operation, InSpace | Normalise))
+    return tuple(operation for operation in view.operations if not isinstance(operation, InSpace | Normalize))
 
 
 def _up_to(full: Run, step: int) -> Run:
     def shorter(view: Augmentation) -> Augmentation:
-        stays = [isinstance(operation, InSpace | Normalise) for operation in view.operations]
+        stays = [isinstance(operation, InSpace | Normalize) for operation in view.operations]
         count = accumulate(not stay for stay in stays)
         kept = [o for o, stay, n in zip(view.operations, stays, count, strict=True) if stay or n <= step]
         return replace(view, operations=tuple(kept))

@@ -45,7 +45,7 @@ class SweepRow:
     """Seed of the run, or of the random encoder."""
 
     accuracy: Mapping[str, float]
-    """First measure of each protocol on the test images, in per cent."""
+    """First measure of each protocol on the test images, in percent."""
 
     i_nce: float | None = None
     """I_NCE on the held-out images, mean over the branches, in nats; none for baselines."""

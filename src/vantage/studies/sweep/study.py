@@ -13,7 +13,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
-from vantage.evaluate.labelled import Renumbered, check_apart, with_labels
+from vantage.evaluate.labeled import Renumbered, check_apart, with_labels
 from vantage.frozen.encoder import Trained, evaluation_view, load, random_encoder, raw_pixels
 from vantage.progress import QuietTeller, Teller
 from vantage.storage.provenance import read_metrics

@@ -9,7 +9,7 @@ from vantage.errors import UserError
 from vantage.training.run import Run
 from vantage.views.augmentation import Augmentation, ViewMaker
 from vantage.views.frequencies import Frequencies
-from vantage.views.operations.color import ColourJitter, Normalise
+from vantage.views.operations.color import ColorJitter, Normalize
 from vantage.views.operations.geometry import Flip
 from vantage.views.patches import Patches
 
@@ -90,7 +90,7 @@ class CropBound:
 
 @dataclass(frozen=True)
 class JitterStrength:
-    """The strength x of all colour jitter: brightness, contrast and saturation .8x, hue .2x, as in SimCLR (InfoMin,
+    """The strength x of all color jitter: brightness, contrast and saturation .8x, hue .2x, as in SimCLR (InfoMin,
     arXiv 2005.10243, Figs. 5 and 14: sweet spot at 1 on ImageNet). How many images are changed stays."""
 
     name: ClassVar[str] = "jitter"
@@ -102,22 +102,22 @@ class JitterStrength:
     @property
     def axis(self) -> str:
         """In words."""
-        return "strength x of colour jitter"
+        return "strength x of color jitter"
 
     def points(self, base: Run) -> tuple[Point, ...]:
         """A run for each x."""
-        check_holds(base, ColourJitter, self.name)
+        check_holds(base, ColorJitter, self.name)
 
         def strengthened(x: float) -> Run:
             if not 0 <= x <= 2.5:
                 raise UserError("give strengths from 0 to 2.5, where the hue is wholly random")
-            return changed(base, ColourJitter, lambda jitter: _jitter(x, jitter.probability))
+            return changed(base, ColorJitter, lambda jitter: _jitter(x, jitter.probability))
 
         return points_of(self, self.values, strengthened)
 
 
-def _jitter(x: float, probability: float) -> ColourJitter:
-    return ColourJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, probability)
+def _jitter(x: float, probability: float) -> ColorJitter:
+    return ColorJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, probability)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class PatchDistance:
     """The distance d between two patches of an image, which take the place of the run's views (InfoMin, arXiv
     2005.10243, Fig. 3: patches of 64 pixels, d from 64 to 384, sweet spot at 128).
 
-    Nothing else is done to the patches but the run's own normalisation. Images must have `patch` + d pixels.
+    Nothing else is done to the patches but the run's own normalization. Images must have `patch` + d pixels.
     """
 
     name: ClassVar[str] = "distance"
@@ -144,7 +144,7 @@ class PatchDistance:
 
     def points(self, base: Run) -> tuple[Point, ...]:
         """A run for each d."""
-        last = _normalise(base.views, self.name)
+        last = _normalize(base.views, self.name)
         return points_of(self, self.values, lambda d: replace(base, views=Patches(self.patch, d, (last,))))
 
 
@@ -153,7 +153,7 @@ class BlurWidth:
     """The width σ of the blur that parts an image into low and high frequencies, which take the place of the run's
     views (InfoMin, arXiv 2005.10243, Fig. 9: on STL-10 I_NCE is largest at .7, accuracy at 1).
 
-    Both are of one crop, as the run's first view takes it, flipped and normalised, without its other changes.
+    Both are of one crop, as the run's first view takes it, flipped and normalized, without its other changes.
     """
 
     name: ClassVar[str] = "blur"
@@ -171,7 +171,7 @@ class BlurWidth:
         """A run for each σ."""
         check_holds(base, Augmentation, self.name)
         first = next(part for part in parts_of(base.views) if isinstance(part, Augmentation))
-        view = replace(first, operations=(Flip(0.5), _normalise(base.views, self.name)))
+        view = replace(first, operations=(Flip(0.5), _normalize(base.views, self.name)))
         return points_of(self, self.values, lambda width: replace(base, views=Frequencies(view, width)))
 
 
@@ -202,8 +202,8 @@ def check_holds(base: Run, kind: type, sweep: str) -> None:
         )
 
 
-def _normalise(views: ViewMaker, sweep: str) -> Normalise:
-    found = [part for part in parts_of(views) if isinstance(part, Normalise)]
+def _normalize(views: ViewMaker, sweep: str) -> Normalize:
+    found = [part for part in parts_of(views) if isinstance(part, Normalize)]
     if not found:
-        raise UserError(f"{sweep} keeps the normalisation of the run's views, but they have none: add Normalise")
+        raise UserError(f"{sweep} keeps the normalization of the run's views, but they have none: add Normalize")
     return found[-1]

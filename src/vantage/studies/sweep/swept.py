@@ -93,7 +93,7 @@ class Swept:
         return Mean.of([row.i_nce for row in self.of(label) if row.i_nce is not None])
 
     def accuracy(self, label: str, protocol: str) -> Mean:
-        """Accuracy of a value over seeds, in per cent."""
+        """Accuracy of a value over seeds, in percent."""
         return Mean.of([row.accuracy[protocol] for row in self.of(label)])
 
     def baseline(self, name: str, label: str, protocol: str) -> Mean | None:

@@ -1,11 +1,11 @@
-"""Views that are learned: flows over colours, trained so that their channels share little beyond what labels ask for.
+"""Views that are learned: flows over colors, trained so that their channels share little beyond what labels ask for.
 
 InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which no code was released. `learn` writes a
-folder; `vantage.views.learned_views` reads it back as a colour space, for `InSpace` wherever a colour space may stand.
+folder; `vantage.views.learned_views` reads it back as a color space, for `InSpace` wherever a color space may stand.
 """
 
-from vantage.studies.view_learning.course import Learnt, learn, read_learning
-from vantage.studies.view_learning.game import Game, Labelled, NotFinite, Players
+from vantage.studies.view_learning.course import Learned, learn, read_learning
+from vantage.studies.view_learning.game import Game, Labeled, NotFinite, Players
 from vantage.studies.view_learning.learning import PRINTED, SWAPPED, Alternately, Rates, Together, ViewLearning
 from vantage.studies.view_learning.presets import LEARNINGS, semi_supervised, supervised, unsupervised
 from vantage.studies.view_learning.scaling import ByStatistics, Unchanged
@@ -19,8 +19,8 @@ __all__ = [
     "ByStatistics",
     "Game",
     "LabelInformation",
-    "Labelled",
-    "Learnt",
+    "Labeled",
+    "Learned",
     "NotFinite",
     "Players",
     "Rates",

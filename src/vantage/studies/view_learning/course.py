@@ -20,7 +20,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.progress import QuietTeller, Teller
 from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json, write_text
-from vantage.studies.view_learning.game import Game, Labelled, NotFinite
+from vantage.studies.view_learning.game import Game, Labeled, NotFinite
 from vantage.studies.view_learning.images import Images, images_of
 from vantage.studies.view_learning.judging import Means, judged, measured
 from vantage.studies.view_learning.learning import ViewLearning
@@ -31,7 +31,7 @@ from vantage.training.signals import Signals
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, Learned, learned_views, write_learned
 
-__all__ = ["FILE", "Learnt", "learn", "read_learning"]
+__all__ = ["FILE", "Learned", "learn", "read_learning"]
 
 FILE = "view_learning.json"
 """Name of the file that holds the settings of a learning."""
@@ -41,7 +41,7 @@ _FREE = ("data.", "device")
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """How learning views ended."""
 
     folder: Path
@@ -54,13 +54,13 @@ class Learnt:
     """Whether all epochs were done; otherwise a signal stopped it, and asking again goes on."""
 
     last: Learned | None
-    """The colour space of the last state; none where no epoch was finished."""
+    """The color space of the last state; none where no epoch was finished."""
 
     best: Learned | None
     """That of the epoch whose sum of terms was least on the images held out, in the later part of the learning."""
 
 
-def learn(learning: ViewLearning, folder: Path | str, teller: Teller | None = None) -> Learnt:
+def learn(learning: ViewLearning, folder: Path | str, teller: Teller | None = None) -> Learned:
     """Learn views from images and keep everything in `folder`; asked again with the same folder, go on.
 
     SIGINT and SIGTERM save a checkpoint and end it early. Raises `UserError` where the folder holds a learning with
@@ -90,7 +90,7 @@ def learn(learning: ViewLearning, folder: Path | str, teller: Teller | None = No
         course.run(stopping)
     teller.stop()
     kept = [learned_views(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
-    return Learnt(folder, course.step, course.step == course.total, *kept)
+    return Learned(folder, course.step, course.step == course.total, *kept)
 
 
 def read_learning(folder: Path, allow: tuple[str, ...] = ()) -> ViewLearning:
@@ -112,8 +112,8 @@ class _Course:
 
     def __init__(self, learning: ViewLearning, folder: Path, images: Images, game: Game, teller: Teller) -> None:
         self.learning, self.folder, self.images, self.game, self.teller = learning, folder, images, game, teller
-        self.of_all = any(not term.labelled for term in learning.terms)
-        leading = images.every if self.of_all else images.labelled
+        self.of_all = any(not term.labeled for term in learning.terms)
+        leading = images.every if self.of_all else images.labeled
         assert leading is not None
         self.steps, self.device = leading.steps, leading.device
         self.total = learning.epochs * self.steps
@@ -123,10 +123,10 @@ class _Course:
         """All steps that are left, or up to a signal."""
         begun, metrics = time.monotonic() - self.seconds, Metrics(self.folder, self.step)
         every = self.images.every.batches(self.step) if self.of_all else None
-        labelled = self.images.labelled.batches(self.step) if self.images.labelled else None
+        labeled = self.images.labeled.batches(self.step) if self.images.labeled else None
         self.teller.start(f"learning views ({self.learning.name})", self.total, self.step)
         while self.step < self.total:
-            self._one(next(every).images if every else None, next(labelled) if labelled else None)
+            self._one(next(every).images if every else None, next(labeled) if labeled else None)
             self.seconds = time.monotonic() - begun
             if self.step % self.steps == 0:
                 self._end_epoch(metrics)
@@ -137,10 +137,10 @@ class _Course:
                 self.teller.advance(self.step, self._note())
         metrics.close()
 
-    def _one(self, images: Tensor | None, labelled: Labelled | None) -> None:
+    def _one(self, images: Tensor | None, labeled: Labeled | None) -> None:
         torch.manual_seed(draws.mix(self.learning.seed, self.step, _STEP))
         try:
-            self.means.add(self.game.step(images, labelled))
+            self.means.add(self.game.step(images, labeled))
         except NotFinite as problem:
             self.save()
             self._write(LAST)
@@ -221,7 +221,7 @@ def _try(game: Game, learning: ViewLearning, images: Images) -> None:
     game.players.eval()
     try:
         with torch.no_grad():
-            game.players.objective(shown, Labelled(shown, label))
+            game.players.objective(shown, Labeled(shown, label))
     except RuntimeError as problem:
         seen = " and ".join(str(len(part)) for part in learning.channels)
         raise UserError(

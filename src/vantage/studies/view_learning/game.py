@@ -3,7 +3,7 @@
 Eq. 2 and 3 of InfoMin (arXiv 2005.10243) are min over g, c₁, c₂ and max over f₁, f₂ of one sum. So g and the
 classifiers go down its gradient, and the critics go up the same one.
 
-b: images   l: labelled images   h, w: height and width in pixels
+b: images   l: labeled images   h, w: height and width in pixels
 """
 
 from collections.abc import Iterable
@@ -17,18 +17,18 @@ from vantage.errors import UserError
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.studies.view_learning.terms import TermNetwork
 
-__all__ = ["Game", "Labelled", "NotFinite", "Players", "Sum"]
+__all__ = ["Game", "Labeled", "NotFinite", "Players", "Sum"]
 
 
 class NotFinite(UserError):
     """A loss or a gradient is no longer finite; no parameter has been moved by it."""
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """Images that go into the flow, with their labels."""
 
     images: Float[Tensor, "l 3 h w"]
-    """Channels, normalised."""
+    """Channels, normalized."""
 
     label: Int[Tensor, "l"]
     """Labels from 0."""
@@ -48,7 +48,7 @@ class Players(nn.Module):
     """The flow and the networks of the terms: all that changes while views are learned."""
 
     def __init__(self, learning: ViewLearning, classes: int) -> None:
-        """Freshly initialised from torch's default generator; the flow is the identity."""
+        """Freshly initialized from torch's default generator; the flow is the identity."""
         super().__init__()
         self.channels = learning.channels
         self.flow = learning.flow.build()
@@ -70,21 +70,21 @@ class Players(nn.Module):
         one, two = (made[:, list(part)] for part in self.channels)
         return one, two, volume.detach().mean() / images[0, 0].numel()
 
-    def objective(self, images: Float[Tensor, "b 3 h w"] | None, labelled: Labelled | None) -> Sum:
-        """Eq. 2 or 3: terms of all images at `images`, terms of labels at `labelled`.
+    def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: Labeled | None) -> Sum:
+        """Eq. 2 or 3: terms of all images at `images`, terms of labels at `labeled`.
 
         What no term needs may be None.
         """
         total, told = torch.zeros((), device=next(self.parameters()).device), {}
-        for given, of_labels in ((images, False), (None if labelled is None else labelled.images, True)):
-            terms = [term for term in self.each_term() if term.labelled == of_labels]
+        for given, of_labels in ((images, False), (None if labeled is None else labeled.images, True)):
+            terms = [term for term in self.each_term() if term.labeled == of_labels]
             if not terms:
                 continue
             assert given is not None, "a term has no images to look at"
             one, two, volume = self.views(given)
             told.setdefault("log_det", volume)
             for term in terms:
-                value, numbers = term(one, two, labelled.label if of_labels and labelled else None)
+                value, numbers = term(one, two, labeled.label if of_labels and labeled else None)
                 total, told = total + term.weight * value, told | numbers
         return Sum(total, told)
 
@@ -93,7 +93,7 @@ class Game:
     """The players and the two optimizers that move them."""
 
     def __init__(self, learning: ViewLearning, classes: int, device: torch.device | str = "cpu") -> None:
-        """Players freshly initialised from the learning's seed, on a device."""
+        """Players freshly initialized from the learning's seed, on a device."""
         with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
             torch.manual_seed(learning.seed)
             self.players = Players(learning, classes).to(device)
@@ -107,7 +107,7 @@ class Game:
         up = torch.optim.Adam(self.critics, lr=rates.critics, betas=rates.betas) if self.critics else None
         self.up: torch.optim.Optimizer | None = up
 
-    def step(self, images: Float[Tensor, "b 3 h w"] | None, labelled: Labelled | None) -> dict[str, Float[Tensor, ""]]:
+    def step(self, images: Float[Tensor, "b 3 h w"] | None, labeled: Labeled | None) -> dict[str, Float[Tensor, ""]]:
         """One step of the generator, and those of the critics that go with it.
 
         Raises `NotFinite`, before anything is moved by it, where a loss or a gradient is not finite.
@@ -119,7 +119,7 @@ class Game:
         alternating = self.up is not None and self.critic_steps > 0
         for parameter in self.critics:
             parameter.requires_grad_(not alternating)
-        total, told = self.players.objective(images, labelled)
+        total, told = self.players.objective(images, labeled)
         total.backward()
         for parameter in self.critics:
             parameter.requires_grad_(True)

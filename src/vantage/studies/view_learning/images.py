@@ -13,8 +13,8 @@ from torch import Tensor
 from vantage import draws
 from vantage.data import Source, Subset, labels_of
 from vantage.errors import UserError
-from vantage.evaluate.labelled import held_out
-from vantage.studies.view_learning.game import Labelled
+from vantage.evaluate.labeled import held_out
+from vantage.studies.view_learning.game import Labeled
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.training.feed import Feed, feed_of, training_part
 from vantage.training.run import Data
@@ -22,7 +22,7 @@ from vantage.views.augmentation import Views
 
 __all__ = ["Images", "Stream", "images_of"]
 
-_ORDER, _LABELLED, _HELD_OUT, _VIEWS = range(4)  # what a seed is for
+_ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # what a seed is for
 
 
 class Stream:
@@ -39,7 +39,7 @@ class Stream:
         """Batches of a pass over all images."""
         return self.feed.steps
 
-    def batches(self, start: int = 0) -> Iterator[Labelled]:
+    def batches(self, start: int = 0) -> Iterator[Labeled]:
         """The batches from that of step `start` on; the label is −1 where there is none."""
         step, (epoch, within) = start, divmod(start, self.feed.steps)
         while True:
@@ -47,7 +47,7 @@ class Stream:
                 batch = batch.to(self.device)
                 self.generator.manual_seed(draws.mix(self.seed, step, _VIEWS))
                 (images,) = self.feed.views_of(batch, self.generator)
-                yield Labelled(images, self.label[batch.image])
+                yield Labeled(images, self.label[batch.image])
                 step += 1
             epoch, within = epoch + 1, 0
 
@@ -59,13 +59,13 @@ class Images:
     every: Stream
     """All images that are trained on."""
 
-    labelled: Stream | None
+    labeled: Stream | None
     """Those with labels; none where no term needs them."""
 
     held_out: Stream
     """Images that nothing is trained on."""
 
-    held_out_labelled: Stream | None
+    held_out_labeled: Stream | None
     """Those of them with labels."""
 
     classes: int
@@ -86,20 +86,20 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> I
 
     Raises `UserError` where labels are needed and there are none, or too few of anything for a batch.
     """
-    needs = any(term.labelled for term in learning.terms)
+    needs = any(term.labeled for term in learning.terms)
     label = _labels(learning, source) if needs else torch.full((len(source),), -1)
     out = held_out(label, learning.validation, learning.seed)
     parts = {"every": ~out, "held_out": out}
     if needs:
-        parts |= {"labelled": ~out & (label >= 0), "held_out_labelled": out & (label >= 0)}
-    salts = {"every": _ORDER, "labelled": _LABELLED, "held_out": _HELD_OUT, "held_out_labelled": _HELD_OUT}
+        parts |= {"labeled": ~out & (label >= 0), "held_out_labeled": out & (label >= 0)}
+    salts = {"every": _ORDER, "labeled": _LABELED, "held_out": _HELD_OUT, "held_out_labeled": _HELD_OUT}
     streams = {name: _stream(learning, source, label, rows, salts[name], device) for name, rows in parts.items()}
     classes = max(len(source.classes), int(label.max()) + 1)
     return Images(
         streams["every"],
-        streams.get("labelled"),
+        streams.get("labeled"),
         streams["held_out"],
-        streams.get("held_out_labelled"),
+        streams.get("held_out_labeled"),
         classes if needs else 0,
     )
 
@@ -126,7 +126,7 @@ def _stream(
     learning: ViewLearning, source: Source, label: Int[Tensor, "n"], rows: Tensor, salt: int, device: torch.device
 ) -> Stream:
     numbers = rows.nonzero()[:, 0]
-    most = learning.labelled_batch if salt == _LABELLED else learning.batch
+    most = learning.labeled_batch if salt == _LABELED else learning.batch
     batch = most if salt == _ORDER else min(most, len(numbers))
     if batch < 2 or batch > len(numbers):
         raise UserError(

@@ -59,8 +59,8 @@ def judged(players: Players, images: Images) -> dict[str, float]:
     """
     players.eval()
     found, objective = Means(), 0.0
-    for of_labels, stream in ((False, images.held_out), (True, images.held_out_labelled)):
-        terms = [term for term in players.each_term() if term.labelled == of_labels]
+    for of_labels, stream in ((False, images.held_out), (True, images.held_out_labeled)):
+        terms = [term for term in players.each_term() if term.labeled == of_labels]
         if not terms or stream is None:
             continue
         means = Means()

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from vantage.errors import UserError
-from vantage.studies.view_learning.scaling import Standardisation, Unchanged
+from vantage.studies.view_learning.scaling import Standardization, Unchanged
 from vantage.studies.view_learning.terms import Term
 from vantage.training.run import Data
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.flows import Flow
-from vantage.views.colors.spaces import RGB, ColourSpace, InSpace
+from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
 __all__ = ["PRINTED", "SWAPPED", "Alternately", "Rates", "Together", "Updates", "ViewLearning"]
 
@@ -94,10 +94,10 @@ class ViewLearning:
     """What is added up: Eq. 2 is `SharedInformation`, Eq. 3 that and `LabelInformation`."""
 
     crop: Augmentation
-    """How images are seen, as colours from 0 to 1: crop and flip; nothing that changes colours."""
+    """How images are seen, as colors from 0 to 1: crop and flip; nothing that changes colors."""
 
-    space: ColourSpace = RGB()
-    """Whose channels, normalised by its statistics, go into the flow: RGB or YDbDr in the paper, or any other."""
+    space: ColorSpace = RGB()
+    """Whose channels, normalized by its statistics, go into the flow: RGB or YDbDr in the paper, or any other."""
 
     flow: Flow = Flow()
     """The generator g: couplings that keep the volume (VP) or do not (NVP)."""
@@ -105,7 +105,7 @@ class ViewLearning:
     channels: tuple[tuple[int, ...], tuple[int, ...]] = ((0,), (1, 2))
     """Which channels of ĝ(X) each of the two views sees: the first, and the others (as stated)."""
 
-    scaling: Standardisation = Unchanged()
+    scaling: Standardization = Unchanged()
     """What is done to ĝ(X) before critics and classifiers see it."""
 
     rates: Rates = PRINTED
@@ -115,13 +115,13 @@ class ViewLearning:
     """How critics and generator take turns: 1 to 1."""
 
     epochs: int = 100
-    """Passes over all images; over the labelled ones where no term is of all. Not stated."""
+    """Passes over all images; over the labeled ones where no term is of all. Not stated."""
 
     batch: int = 128
     """Images of a step. Not stated."""
 
-    labelled_batch: int = 128
-    """Labelled images of a step, where a term needs labels; fewer where there are fewer. Not stated."""
+    labeled_batch: int = 128
+    """Labeled images of a step, where a term needs labels; fewer where there are fewer. Not stated."""
 
     labels: int = 0
     """Use the labels of so many images only, as many of each class; 0: of all that have one."""
@@ -144,7 +144,7 @@ class ViewLearning:
     def __post_init__(self) -> None:
         if not self.terms:
             raise UserError("views are learned by the terms of an objective: give at least one")
-        for name in ("epochs", "labelled_batch"):
+        for name in ("epochs", "labeled_batch"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is {getattr(self, name)}: give at least 1")
         if self.batch < 2:
@@ -162,5 +162,5 @@ class ViewLearning:
     @property
     def view(self) -> Augmentation:
         """How the channels that go into the flow are made."""
-        normalise = self.space.statistics.normalise()
-        return Augmentation(self.crop.crop, (*self.crop.operations, InSpace(self.space), normalise))
+        normalize = self.space.statistics.normalize()
+        return Augmentation(self.crop.crop, (*self.crop.operations, InSpace(self.space), normalize))

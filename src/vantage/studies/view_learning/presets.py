@@ -29,7 +29,7 @@ def unsupervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
 
 
 def supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
-    """Views that tell the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labelled images only."""
+    """Views that tell the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labeled images only."""
     return _learning("supervised", size, (_labels(size, backbones),))
 
 
@@ -37,7 +37,7 @@ def semi_supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearni
     """Less shared information, but the label in both views (Eq. 3): I_NCE of all images, cross-entropies of those with
     labels.
 
-    The batch of all images may hold labelled ones, whose labels are not looked at.
+    The batch of all images may hold labeled ones, whose labels are not looked at.
     """
     return _learning("semi_supervised", size, (_shared(size, backbones), _labels(size, backbones)))
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from vantage.errors import UserError
 
-__all__ = ["ByStatistics", "RunningScale", "Standardisation", "Unchanged"]
+__all__ = ["ByStatistics", "RunningScale", "Standardization", "Unchanged"]
 
 
 @runtime_checkable
-class Standardisation(Protocol):
+class Standardization(Protocol):
     """A frozen choice of what is done to the channels."""
 
     def build(self) -> nn.Module:
@@ -26,7 +26,7 @@ class Standardisation(Protocol):
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Critics see the channels as the flow gives them: at the start those that go into it, which are normalised."""
+    """Critics see the channels as the flow gives them: at the start those that go into it, which are normalized."""
 
     def build(self) -> nn.Module:
         """Nothing is done."""
@@ -67,7 +67,7 @@ class RunningScale(nn.Module):
         self.register_buffer("seen", torch.zeros((), dtype=torch.bool))
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-        """The channels, standardised; in training the statistics move first."""
+        """The channels, standardized; in training the statistics move first."""
         if self.training:
             with torch.no_grad():
                 pixels = images.movedim(1, 0).flatten(1)

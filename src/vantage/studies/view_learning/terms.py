@@ -1,6 +1,6 @@
 """The terms of InfoMin's objective for learned views (Tian et al., arXiv 2005.10243, Eq. 2 and 3), as parts.
 
-The views are channels of ĝ(X): one, and the two others. What g minimises is the weighted sum of the terms, so Eq. 2 is
+The views are channels of ĝ(X): one, and the two others. What g minimizes is the weighted sum of the terms, so Eq. 2 is
 `SharedInformation` alone, Eq. 3 both terms, and the paper's "supervised" is `LabelInformation` alone.
 
 b: images   d: width of the vectors   f: width of the features   c: classes   h, w: height and width in pixels
@@ -27,9 +27,9 @@ class TermNetwork(nn.Module, ABC):
     """What a term needs to be computed: its networks, and whose side they are on."""
 
     opposes: bool
-    """Whether its networks maximise the term (f₁ and f₂ of Eq. 2), or minimise it with g (c₁ and c₂ of Eq. 3)."""
+    """Whether its networks maximize the term (f₁ and f₂ of Eq. 2), or minimize it with g (c₁ and c₂ of Eq. 3)."""
 
-    labelled: bool
+    labeled: bool
     """Whether it is of images with labels, as its choice says."""
 
     weight: float
@@ -47,18 +47,18 @@ class Term(Protocol):
     """The frozen choice of a term."""
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         """Whether it is of images with labels; otherwise it is of all images, and labels are not looked at."""
         ...
 
     def build(self, classes: int) -> TermNetwork:
-        """Its networks, freshly initialised, for labels below `classes`."""
+        """Its networks, freshly initialized, for labels below `classes`."""
         ...
 
 
 @dataclass(frozen=True)
 class SharedInformation:
-    """I_NCE(ĝ(X)₁; ĝ(X)₂₃), which two critics maximise and g minimises; of all images.
+    """I_NCE(ĝ(X)₁; ĝ(X)₂₃), which two critics maximize and g minimizes; of all images.
 
     InfoNCE within the batch, both ways: I_NCE = log N − ½ (L₁₂ + L₂₁) for N images, so at most log N. The paper does
     not say how I_NCE is computed here.
@@ -80,7 +80,7 @@ class SharedInformation:
             )
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         """No: of all images."""
         return False
 
@@ -92,7 +92,7 @@ class SharedInformation:
 class SharedNetwork(TermNetwork):
     """The network of `SharedInformation`."""
 
-    opposes, labelled = True, False
+    opposes, labeled = True, False
 
     def __init__(self, choice: SharedInformation) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ def info_nce(first: Float[Tensor, "b d"], second: Float[Tensor, "b d"], temperat
 
 @dataclass(frozen=True)
 class LabelInformation:
-    """CE(c₁(ĝ(X)₁), y) + CE(c₂(ĝ(X)₂₃), y), which two classifiers and g minimise; of images with labels."""
+    """CE(c₁(ĝ(X)₁), y) + CE(c₂(ĝ(X)₂₃), y), which two classifiers and g minimize; of images with labels."""
 
     backbones: tuple[Backbone, Backbone]
     """What the classifiers of the single channel and of the two others see with; a linear layer follows."""
@@ -129,7 +129,7 @@ class LabelInformation:
             raise UserError(f"LabelInformation with weight {self.weight}: give one above 0")
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         """Yes."""
         return True
 
@@ -141,7 +141,7 @@ class LabelInformation:
 class LabelNetwork(TermNetwork):
     """The network of `LabelInformation`."""
 
-    opposes, labelled = False, True
+    opposes, labeled = False, True
 
     def __init__(self, choice: LabelInformation, classes: int) -> None:
         super().__init__()

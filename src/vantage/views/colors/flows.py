@@ -1,4 +1,4 @@
-"""Invertible flows over the colours of each pixel: what InfoMin learns views with.
+"""Invertible flows over the colors of each pixel: what InfoMin learns views with.
 
 No code of it was ever released; the paper (Tian et al., arXiv 2005.10243, section 4.3 and appendix B) leaves depth,
 width and the equations of a coupling open, so each is a setting here.
@@ -187,7 +187,7 @@ class FlowNetwork(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Float[Tensor, "b 3 h w"], Float[Tensor, "b"]]:
-        """The images in the flow's colours, and the logarithm of the volume: log |det| summed over the pixels."""
+        """The images in the flow's colors, and the logarithm of the volume: log |det| summed over the pixels."""
         volume = images.new_zeros(len(images))
         for number, layer in enumerate(self.layers):
             one, two = _parted(images, number % 3)

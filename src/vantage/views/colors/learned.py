@@ -1,6 +1,6 @@
-"""A colour space that was learned: a frozen flow, read from a file that is known by its digest.
+"""A color space that was learned: a frozen flow, read from a file that is known by its digest.
 
-The file is safetensors: the flow's parameters, and as metadata (JSON) the flow's choice, the colour space whose
+The file is safetensors: the flow's parameters, and as metadata (JSON) the flow's choice, the color space whose
 channels go in, and mean and deviation of the channels that come out. Nothing in it is executed.
 
 b: images   h, w: height and width in pixels
@@ -23,7 +23,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.storage.files import write_result
 from vantage.views.colors.flows import Flow, FlowNetwork
-from vantage.views.colors.spaces import ColourSpace
+from vantage.views.colors.spaces import ColorSpace
 from vantage.views.colors.statistics import Statistics
 
 __all__ = ["BEST", "LAST", "Learned", "learned_views", "write_learned"]
@@ -57,8 +57,8 @@ class Learned:
         """Red, green and blue from 0 to 1 as the learned channels, without a gradient."""
         found = _opened(self.file, self.digest, str(images.device), images.dtype)
         with torch.no_grad():
-            normalised = found.space.statistics.normalise()
-            channels = normalised.apply(found.space.convert(images), torch.empty(len(images), 0))
+            normalized = found.space.statistics.normalize()
+            channels = normalized.apply(found.space.convert(images), torch.empty(len(images), 0))
             return found.network(channels)[0]
 
     def copy_to(self, folder: Path) -> None:
@@ -83,7 +83,7 @@ class Learned:
 
 
 def learned_views(place: Path | str) -> Learned:
-    """The colour space that `vantage views learn` wrote: a file, or a folder, whose last state is then meant.
+    """The color space that `vantage views learn` wrote: a file, or a folder, whose last state is then meant.
 
     Raises `UserError` where there is none.
     """
@@ -102,10 +102,10 @@ def learned_views(place: Path | str) -> Learned:
     return Learned(digest, file, _opened(file, digest, "cpu", torch.float32).statistics)
 
 
-def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColourSpace, statistics: Statistics) -> Learned:
-    """Keep a trained flow as a file, whole or not at all, and give the colour space that reads it.
+def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColorSpace, statistics: Statistics) -> Learned:
+    """Keep a trained flow as a file, whole or not at all, and give the color space that reads it.
 
-    `space` is the one whose channels, normalised by its statistics, go into the flow; `statistics` are those of the
+    `space` is the one whose channels, normalized by its statistics, go into the flow; `statistics` are those of the
     channels that come out. Raises `UserError` where the file cannot be written.
     """
     from vantage.training import settings
@@ -125,7 +125,7 @@ def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColourSpa
 class _Opened(NamedTuple):
     """What a file of learned views holds."""
 
-    space: ColourSpace
+    space: ColorSpace
     network: FlowNetwork
     statistics: Statistics
 
@@ -148,7 +148,7 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
     from vantage.training import settings
 
     flow: Flow = settings.decode(told["flow"], Flow, path="flow")
-    space: ColourSpace = settings.decode(told["space"], ColourSpace, path="space")
+    space: ColorSpace = settings.decode(told["space"], ColorSpace, path="space")
     network = flow.build()
     try:
         network.load_state_dict(state)

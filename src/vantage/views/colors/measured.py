@@ -1,4 +1,4 @@
-"""Means and standard deviations of the channels of one's own images, in any colour space.
+"""Means and standard deviations of the channels of one's own images, in any color space.
 
 h, w: height and width in pixels
 """
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
-from vantage.views.colors.spaces import RGB, ColourSpace
+from vantage.views.colors.spaces import RGB, ColorSpace
 from vantage.views.colors.statistics import Statistics
 
 __all__ = ["measured_statistics"]
@@ -21,11 +21,11 @@ _RGB = RGB()
 
 def measured_statistics(
     source: Source,
-    space: ColourSpace = _RGB,
+    space: ColorSpace = _RGB,
     images: int = 5_000,
     progress: Callable[[int], None] | None = None,
 ) -> Statistics:
-    """Mean and standard deviation of each channel of `space` over the pixels of a data set, what `Normalise` takes.
+    """Mean and standard deviation of each channel of `space` over the pixels of a data set, what `Normalize` takes.
 
     At most `images` images are read, spread evenly over the set (0: all), one after the other, so that a set of any
     size streams by. Every image counts alike, whatever its size, since every view of it has the same. `progress` is
@@ -45,13 +45,13 @@ def measured_statistics(
     if still:
         raise UserError(
             f"channel {still[0]} of {type(space).__name__} is {mean[still[0]]:.4g} in every pixel of {count:,} images,"
-            " so it cannot be normalised: look at more images, or take a colour space in which they differ"
+            " so it cannot be normalized: look at more images, or take a color space in which they differ"
         )
     (m0, m1, m2), (s0, s1, s2) = mean.tolist(), deviation.tolist()
     return Statistics((m0, m1, m2), (s0, s1, s2))
 
 
-def _moments(image: UInt8[Tensor, "3 h w"], space: ColourSpace) -> Float64[Tensor, "2 3"]:
+def _moments(image: UInt8[Tensor, "3 h w"], space: ColorSpace) -> Float64[Tensor, "2 3"]:
     """Means of each channel and of its square, over the pixels of one image."""
     pixels = space.convert(image[None] / 255)[0].flatten(1).double()
     return torch.stack((pixels.mean(1), (pixels**2).mean(1)))

@@ -1,7 +1,7 @@
-"""Colour spaces: what the three channels of an image mean, for views that see some of them (CMC, InfoMin).
+"""Color spaces: what the three channels of an image mean, for views that see some of them (CMC, InfoMin).
 
 Each follows scikit-image's function of its name, on whole batches and on any device. Where no paper gives constants to
-normalise the channels with, they are means and deviations of 5,000 images of 50 classes of Tiny ImageNet.
+normalize the channels with, they are means and deviations of 5,000 images of 50 classes of Tiny ImageNet.
 
 b: images   c: channels picked   h, w: height and width in pixels
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.views.colors.statistics import IMAGENET, Statistics
 
-__all__ = ["HSV", "RGB", "XYZ", "YIQ", "YUV", "ColourSpace", "InSpace", "Lab", "Pick", "YCbCr", "YDbDr"]
+__all__ = ["HSV", "RGB", "XYZ", "YIQ", "YUV", "ColorSpace", "InSpace", "Lab", "Pick", "YCbCr", "YDbDr"]
 
 _Matrix = tuple[tuple[float, float, float], tuple[float, float, float], tuple[float, float, float]]
 
@@ -45,12 +45,12 @@ _YDBDR: _Matrix = ((0.299, 0.587, 0.114), (-0.45, -0.883, 1.333), (-1.333, 1.116
 
 
 @runtime_checkable
-class ColourSpace(Protocol):
+class ColorSpace(Protocol):
     """A frozen choice of what the three channels mean."""
 
     @property
     def statistics(self) -> Statistics:
-        """What its channels are normalised with."""
+        """What its channels are normalized with."""
         ...
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
@@ -92,7 +92,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class YCbCr:
-    """Luma and two colour differences of ITU-R BT.601, from 16 to 235 and to 240; constants as CMC's release."""
+    """Luma and two color differences of ITU-R BT.601, from 16 to 235 and to 240; constants as CMC's release."""
 
     statistics: Statistics = Statistics((116.151, 121.080, 132.342), (109.5, 111.855, 111.964))
     """What the channels are shifted and divided by."""
@@ -104,7 +104,7 @@ class YCbCr:
 
 @dataclass(frozen=True)
 class YDbDr:
-    """Luma and two colour differences of SECAM, from 0 to 1 and from −1.333 to 1.333; InfoMin's space beside RGB (Tian
+    """Luma and two color differences of SECAM, from 0 to 1 and from −1.333 to 1.333; InfoMin's space beside RGB (Tian
     et al., arXiv 2005.10243), with the constants of the PyContrast code."""
 
     statistics: Statistics = Statistics((0.457, -0.082, -0.052), (0.5, 1.331, 1.333))
@@ -117,7 +117,7 @@ class YDbDr:
 
 @dataclass(frozen=True)
 class YIQ:
-    """Luma and two colour differences of NTSC; statistics of Tiny ImageNet."""
+    """Luma and two color differences of NTSC; statistics of Tiny ImageNet."""
 
     statistics: Statistics = Statistics((0.4512, 0.0328, -0.0103), (0.2608, 0.0947, 0.0439))
     """Mean and standard deviation of the channels."""
@@ -129,7 +129,7 @@ class YIQ:
 
 @dataclass(frozen=True)
 class YUV:
-    """Luma and two colour differences of PAL; statistics of Tiny ImageNet."""
+    """Luma and two color differences of PAL; statistics of Tiny ImageNet."""
 
     statistics: Statistics = Statistics((0.4512, -0.0265, 0.0219), (0.2608, 0.0613, 0.0845))
     """Mean and standard deviation of the channels."""
@@ -154,7 +154,7 @@ class XYZ:
 @dataclass(frozen=True)
 class HSV:
     """Hue in turns, saturation and value, each from 0 to 1; statistics of Tiny ImageNet. A hue near 0 and one near 1
-    are alike, and the hue of a grey is 0."""
+    are alike, and the hue of a gray is 0."""
 
     statistics: Statistics = Statistics((0.2946, 0.3476, 0.5188), (0.2782, 0.2882, 0.2732))
     """Mean and standard deviation of the channels."""
@@ -174,9 +174,9 @@ class HSV:
 
 @dataclass(frozen=True)
 class InSpace:
-    """The operation that takes images to a colour space; the space's own `Normalise` usually follows."""
+    """The operation that takes images to a color space; the space's own `Normalize` usually follows."""
 
-    space: ColourSpace
+    space: ColorSpace
     """What the channels become."""
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "{count} 0"]:

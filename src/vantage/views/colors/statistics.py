@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from vantage.views.operations.color import Normalise
+from vantage.views.operations.color import Normalize
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Mean and standard deviation of each channel over a data set; of colours from 0 to 1, unless another colour space
+    """Mean and standard deviation of each channel over a data set; of colors from 0 to 1, unless another color space
     says otherwise."""
 
     mean: tuple[float, float, float]
@@ -15,9 +15,9 @@ class Statistics:
     std: tuple[float, float, float]
     """Standard deviation of each channel."""
 
-    def normalise(self) -> Normalise:
+    def normalize(self) -> Normalize:
         """The operation that takes the mean and divides by the standard deviation."""
-        return Normalise(self.mean, self.std)
+        return Normalize(self.mean, self.std)
 
 
 IMAGENET = Statistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -1,7 +1,7 @@
 """Changes of an image by a level from 0 (none) to 1 (strongest): what RandAugment draws from.
 
 They follow PIL as timm's RandAugment calls it, which InfoMin's code used, on whole batches of floats. Where those
-count in grey levels of 255 (posterize, solarize, equalize, autocontrast), pixels are rounded to them.
+count in gray levels of 255 (posterize, solarize, equalize, autocontrast), pixels are rounded to them.
 
 m: images, each with its own level   c: channels   h, w: height and width in pixels
 """
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torchvision.transforms.v2 import functional as vision
 
-from vantage.views.operations.color import grey
+from vantage.views.operations.color import gray
 
 __all__ = [
     "AutoContrast",
@@ -77,7 +77,7 @@ class AutoContrast:
 
 @dataclass(frozen=True)
 class Equalize:
-    """Each channel with a histogram as even as its grey levels allow, whatever the level."""
+    """Each channel with a histogram as even as its gray levels allow, whatever the level."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The evened images."""
@@ -144,20 +144,20 @@ class _Blend:
 
 @dataclass(frozen=True)
 class Saturation(_Blend):
-    """More or less colour: 1.9 times at level 1, nearly grey at 0 (`Color` of RandAugment)."""
+    """More or less color: 1.9 times at level 1, nearly gray at 0 (`Color` of RandAugment)."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The images, blended with their grey."""
-        return self.blended(images, grey(images), strength)
+        """The images, blended with their gray."""
+        return self.blended(images, gray(images), strength)
 
 
 @dataclass(frozen=True)
 class Contrast(_Blend):
-    """More or less contrast, around the mean grey of the image."""
+    """More or less contrast, around the mean gray of the image."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The images, blended with one even grey."""
-        even = (grey(images).mean((1, 2, 3), keepdim=True) * 255 + 0.5).floor() / 255
+        """The images, blended with one even gray."""
+        even = (gray(images).mean((1, 2, 3), keepdim=True) * 255 + 0.5).floor() / 255
         return self.blended(images, even, strength)
 
 

@@ -1,4 +1,4 @@
-"""Colour jitter, grayscale and normalisation of whole batches, with parameters per image.
+"""Color jitter, grayscale and normalization of whole batches, with parameters per image.
 
 b: images   m: images in a part of the batch   h, w: height and width in pixels   p: pixels (h x w)   k: steps in a row
 """
@@ -16,14 +16,14 @@ from vantage.errors import UserError
 from vantage.views.operations.operation import check_probability, chosen, coin, put_back, taken, uniform
 
 LUMA = (0.2989, 0.587, 0.114)
-"""Shares of red, green and blue in the grey value, as torchvision has them (ITU-R BT.601)."""
+"""Shares of red, green and blue in the gray value, as torchvision has them (ITU-R BT.601)."""
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 """How `JitterDraw.order` numbers the four changes."""
 
 
 class JitterDraw(NamedTuple):
-    """Parameters of colour jitter."""
+    """Parameters of color jitter."""
 
     on: Bool[Tensor, "b"]
     """Whether the image is changed at all."""
@@ -36,7 +36,7 @@ class JitterDraw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ColourJitter:
+class ColorJitter:
     """Brightness, contrast, saturation and hue changed at random, the four in a random order per image, as in
     torchvision.
 
@@ -55,12 +55,12 @@ class ColourJitter:
     """Share of the images that are changed."""
 
     def __post_init__(self) -> None:
-        check_probability("colour jitter's probability", self.probability)
+        check_probability("color jitter's probability", self.probability)
         for name in ("brightness", "contrast", "saturation"):
             if not getattr(self, name) >= 0:
-                raise UserError(f"colour jitter's {name} must be at least 0, found {getattr(self, name)}")
+                raise UserError(f"color jitter's {name} must be at least 0, found {getattr(self, name)}")
         if not 0 <= self.hue <= 0.5:
-            raise UserError(f"colour jitter's hue must be from 0 to 0.5 turns, found {self.hue}")
+            raise UserError(f"color jitter's hue must be from 0 to 0.5 turns, found {self.hue}")
 
     def draw(self, count: int, generator: torch.Generator) -> JitterDraw:
         """Parameters of `count` images, drawn for the unchanged ones too."""
@@ -79,7 +79,7 @@ class ColourJitter:
         which = torch.from_numpy(when.argsort(kind="stable")[: ends[3]])
         if len(which) == 0:
             return images
-        matrix, shift = (part.to(images.device, non_blocking=True) for part in _colour_steps(drawn, which))
+        matrix, shift = (part.to(images.device, non_blocking=True) for part in _color_steps(drawn, which))
         turn = drawn.turn[which].to(images.device, non_blocking=True)
         where = which.to(images.device, non_blocking=True)
         part, start = taken(images, where), 0
@@ -98,26 +98,26 @@ class ColourJitter:
 
 @dataclass(frozen=True)
 class Grayscale:
-    """Some images without colour: their grey value in all three channels."""
+    """Some images without color: their gray value in all three channels."""
 
     probability: float = 0.2
-    """Share of the images that lose their colour."""
+    """Share of the images that lose their color."""
 
     def __post_init__(self) -> None:
         check_probability("grayscale's probability", self.probability)
 
     def draw(self, count: int, generator: torch.Generator) -> Bool[Tensor, "{count}"]:
-        """Which of `count` images lose their colour."""
+        """Which of `count` images lose their color."""
         return coin(count, self.probability, generator)
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
-        """The images, grey where `drawn` is true."""
+        """The images, gray where `drawn` is true."""
         which = chosen(drawn, images.device)
-        return put_back(images, which, grey(taken(images, which)).repeat(1, 3, 1, 1)) if len(which) else images
+        return put_back(images, which, gray(taken(images, which)).repeat(1, 3, 1, 1)) if len(which) else images
 
 
 @dataclass(frozen=True)
-class Normalise:
+class Normalize:
     """Each channel less its mean, over its standard deviation."""
 
     mean: tuple[float, float, float]
@@ -134,13 +134,13 @@ class Normalise:
         return torch.empty(count, 0)
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b 3 h w"]:
-        """The images, normalised."""
+        """The images, normalized."""
         factor, shift = _affine(self.mean, self.std, images.device)
         return images.mul(factor).add_(shift)  # one call for both is twice as slow
 
 
-def grey(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1 h w"]:
-    """Grey values."""
+def gray(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1 h w"]:
+    """Gray values."""
     red, green, blue = LUMA
     mixed = images[:, 0:1] * red
     return mixed.add_(images[:, 1:2], alpha=green).add_(images[:, 2:3], alpha=blue)
@@ -170,13 +170,13 @@ def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Floa
     return out
 
 
-def _colour_steps(
+def _color_steps(
     drawn: JitterDraw, which: Int64[Tensor, "m"]
 ) -> tuple[Float[Tensor, "3 m 3 3"], Float[Tensor, "3 m 1 3"]]:
     """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of mean
-    colours.
+    colors.
 
-    All three are f x + (1 - f) y with y black, the mean grey, or the pixel's own grey.
+    All three are f x + (1 - f) y with y black, the mean gray, or the pixel's own gray.
     """
     order, factor = drawn.order.numpy()[which.numpy()], drawn.factor.numpy()[which.numpy()]  # fast on such small tables
     change = order[order != HUE].reshape(-1, 3)
@@ -191,7 +191,7 @@ def _colour_steps(
 def _mix(
     images: Float[Tensor, "m 3 h w"], matrix: Float[Tensor, "m 3 3"], shift: Float[Tensor, "m 1 3"]
 ) -> Float[Tensor, "m 3 h w"]:
-    """matrix @ pixel + shift @ mean colour of the image, cut to [0, 1]."""
+    """matrix @ pixel + shift @ mean color of the image, cut to [0, 1]."""
     pixels = images.flatten(2)
     offset = torch.matmul(shift, pixels.mean(2, keepdim=True))
     return torch.baddbmm(offset, matrix, pixels).clamp_(0, 1).view_as(images)
@@ -201,7 +201,7 @@ def _mix(
 def _affine(
     mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
 ) -> tuple[Float[Tensor, "3 1 1"], Float[Tensor, "3 1 1"]]:
-    """Normalisation as a factor and a shift, kept on the device so that no step waits for a copy."""
+    """Normalization as a factor and a shift, kept on the device so that no step waits for a copy."""
     deviation = torch.tensor(std, dtype=torch.float64)
     shift = -torch.tensor(mean, dtype=torch.float64) / deviation
     return (1 / deviation).float().to(device).view(3, 1, 1), shift.float().to(device).view(3, 1, 1)

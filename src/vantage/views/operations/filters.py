@@ -36,7 +36,7 @@ class GaussianBlur:
 
     The kernel is a true Gaussian at whole pixels, cut at ceil(3 sigma_max) pixels for every image and brought to sum 1;
     edges are mirrored. PIL, which the papers' code used, comes near a Gaussian by three box filters and repeats the
-    edge pixel: for sigma from 0.1 to 2 the two differ by about 1 grey level of 255 on average.
+    edge pixel: for sigma from 0.1 to 2 the two differ by about 1 gray level of 255 on average.
     """
 
     sigma: tuple[float, float] = (0.1, 2.0)

@@ -78,7 +78,7 @@ class RandomResizedCrop:
         return CropDraw(area, aspect, raw[:, -2], raw[:, -1])
 
     def boxes(self, drawn: CropDraw, height: int, width: int) -> Boxes:
-        """The rectangles that `drawn` means in images of that many pixels: the first try that fits, else the centre."""
+        """The rectangles that `drawn` means in images of that many pixels: the first try that fits, else the center."""
         area, aspect, down, right = (part.numpy() for part in drawn)
         pixels = area * (height * width)
         wide, high = numpy.rint(numpy.sqrt(pixels * aspect)), numpy.rint(numpy.sqrt(pixels / aspect))
@@ -166,13 +166,13 @@ def interpolation(
     scale = length / target
     steps = torch.arange(target, device=offset.device, dtype=offset.dtype) + 0.5
     pixels = torch.arange(source, device=offset.device, dtype=offset.dtype)
-    centre = offset.unsqueeze(1) + steps * scale.unsqueeze(1) - 0.5
-    if source <= target:  # nothing can shrink: two taps, whose weights sum to 1 when the centre stays inside
+    center = offset.unsqueeze(1) + steps * scale.unsqueeze(1) - 0.5
+    if source <= target:  # nothing can shrink: two taps, whose weights sum to 1 when the center stays inside
         first, last = offset.unsqueeze(1), (offset + length - 1).unsqueeze(1)
-        centre = torch.minimum(torch.maximum(centre, first), last)
-        return torch.sub(1, (centre.unsqueeze(2) - pixels).abs_()).clamp_min_(0)
+        center = torch.minimum(torch.maximum(center, first), last)
+        return torch.sub(1, (center.unsqueeze(2) - pixels).abs_()).clamp_min_(0)
     reach = scale.clamp_min(1)[:, None, None]
-    weight = torch.sub(1, (centre.unsqueeze(2) - pixels).abs_().div_(reach)).clamp_min_(0)
+    weight = torch.sub(1, (center.unsqueeze(2) - pixels).abs_().div_(reach)).clamp_min_(0)
     inside = (pixels >= offset.unsqueeze(1)) & (pixels < (offset + length).unsqueeze(1))
     weight.mul_(inside.unsqueeze(1))
     return weight.div_(weight.sum(2, keepdim=True))

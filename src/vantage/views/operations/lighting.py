@@ -1,4 +1,4 @@
-"""AlexNet's lighting: every image shifted along the directions in which the colours of ImageNet vary.
+"""AlexNet's lighting: every image shifted along the directions in which the colors of ImageNet vary.
 
 b: images   h, w: height and width in pixels
 """
@@ -15,15 +15,15 @@ __all__ = ["Lighting"]
 
 _VARIANCE = (0.2175, 0.0188, 0.0045)
 _DIRECTION = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
-"""Principal components of ImageNet's pixels, colours from 0 to 1: a row for red, green and blue, a column for each."""
+"""Principal components of ImageNet's pixels, colors from 0 to 1: a row for red, green and blue, a column for each."""
 
 
 @dataclass(frozen=True)
 class Lighting:
-    """The same colour is added to all pixels of an image: the principal components of ImageNet's colours, each times
+    """The same color is added to all pixels of an image: the principal components of ImageNet's colors, each times
     its eigenvalue and a normal number (Krizhevsky, Sutskever and Hinton, 2012, §4.1).
 
-    It stands before the normalisation; as in the published code nothing is cut to [0, 1] afterwards.
+    It stands before the normalization; as in the published code nothing is cut to [0, 1] afterwards.
     """
 
     strength: float = 0.1
@@ -39,5 +39,5 @@ class Lighting:
         return (along * torch.tensor(_VARIANCE)) @ torch.tensor(_DIRECTION).T
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 3"]) -> Float[Tensor, "b 3 h w"]:
-        """The images, each with its colour added."""
+        """The images, each with its color added."""
         return images + drawn.to(images.device, non_blocking=True)[:, :, None, None]

@@ -26,7 +26,7 @@ class Operation(Protocol):
         ...
 
     def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b _ _ _"]:
-        """The images, in [0, 1] until they are normalised, changed as `drawn` says."""
+        """The images, in [0, 1] until they are normalized, changed as `drawn` says."""
         ...
 
 

@@ -32,7 +32,7 @@ from vantage.views.operations.warps import Rotate, Shear, Translate
 __all__ = ["CHANGES", "SHAPE_CHANGES", "RandAugment", "RandDraw"]
 
 SHAPE_CHANGES: tuple[Change, ...] = (Identity(), Rotate(), Shear(0), Shear(1), Translate(0), Translate(1))
-"""What leaves colours alone, for views that are channels of a colour space (CMC)."""
+"""What leaves colors alone, for views that are channels of a color space (CMC)."""
 
 CHANGES: tuple[Change, ...] = (
     AutoContrast(),

@@ -169,7 +169,7 @@ class Course:
 
 @torch.no_grad()
 def find(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Found]:
-    """What a detector finds in each image, one image at a time, so that no image depends on its neighbours; those that
+    """What a detector finds in each image, one image at a time, so that no image depends on its neighbors; those that
     follow are decoded meanwhile, by `work.workers` threads."""
     device = work.place()
     detector.model.to(device)

@@ -58,7 +58,7 @@ class Detector:
 
 
 def images_of(trained: Trained, sizes: Sizes) -> dict[str, Any]:
-    """How images are resized and normalised, and how many regions are looked at. Of the proposals of a pyramid,
+    """How images are resized and normalized, and how many regions are looked at. Of the proposals of a pyramid,
     torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
     statistics = trained.view.statistics
     return {

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from vantage.encoding import Work
 from vantage.evaluate.judge import Result, judged, keep
-from vantage.evaluate.labelled import check_apart
+from vantage.evaluate.labeled import check_apart
 from vantage.evaluate.protocols.detection.detector import check_backbone
 from vantage.evaluate.protocols.detection.protocols import (
     Detection,

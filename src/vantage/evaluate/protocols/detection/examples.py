@@ -93,7 +93,7 @@ def mirror_order(names: Sequence[str]) -> tuple[int, ...]:
 
 def worth_training(source: Annotated, output: Output, keep_empty: bool) -> Annotated:
     """The images that a detector learns from: those with an instance (crowds do not count), and where keypoints are
-    learned, with a labelled keypoint; all of them with `keep_empty`.
+    learned, with a labeled keypoint; all of them with `keep_empty`.
 
     Raises `UserError` where no image is left, or where what is to be learned is not told.
     """
@@ -102,7 +102,7 @@ def worth_training(source: Annotated, output: Output, keep_empty: bool) -> Annot
     counted = [_teaches(source, number, output) for number in range(len(source))]
     kept = [number for number, found in enumerate(counted) if found or keep_empty]
     if not any(counted):
-        wanted = "labelled keypoints" if isinstance(output, Keypoints) else "boxes"
+        wanted = "labeled keypoints" if isinstance(output, Keypoints) else "boxes"
         raise UserError(f"none of the {len(source)} training images has {wanted} (crowds do not count): name others")
     return source if len(kept) == len(source) else Chosen(source, kept)
 

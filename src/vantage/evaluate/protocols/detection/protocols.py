@@ -23,7 +23,7 @@ class Detection(Judging):
     As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
     640 to 800 in training and 800 in testing, 16 images a step, rate .02; frozen as Ring has it (whose boxes are those
     of `instances`): --network-on.frozen-stages 5 --network-on.no-new-norm. BatchNorm takes its statistics over the
-    images of a step, which are all on one device: the papers' synchronised BatchNorm of 16 images is that of --batch 16
+    images of a step, which are all on one device: the papers' synchronized BatchNorm of 16 images is that of --batch 16
     here.
 
     Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.evaluate.protocols.detection.open_annotated`).
@@ -46,7 +46,7 @@ class DetectionC4(Judging):
     in testing, all layers learn. Without it the schedule is COCO's 1x, at 640 to 800. --data
     VOC2007#trainval,VOC2012#trainval --test VOC2007#test; they report means of five runs (--seed). Frozen as Ring has
     it: --network-on.frozen-stages 5 --network-on.no-new-norm. Measures: VOC's own AP averages precision at 11 recalls,
-    and is VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For synchronised BatchNorm see
+    and is VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For synchronized BatchNorm see
     `detection`.
     """
 
@@ -95,7 +95,7 @@ class KeypointDetection(Judging):
     """Keypoints: Keypoint R-CNN on a feature pyramid (torchvision's), AP of keypoints (by OKS) and of boxes.
 
     As JCL trains it on COCO's persons (1x), and Ring on a frozen ResNet-18 (1x); see `detection`. Images without a
-    labelled keypoint are left out of training.
+    labeled keypoint are left out of training.
     """
 
     name: ClassVar[str] = "keypoints"

@@ -48,7 +48,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Precision:
-    """Average precision over all images, in per cent."""
+    """Average precision over all images, in percent."""
 
     measures: dict[str, float | None]
     """By COCO's names, of which VOC has the first three: AP is the mean over classes and IoU (for keypoints, OKS) .5 to

@@ -50,7 +50,7 @@ def is_voc(source: Annotated) -> bool:
 
 
 def voc_precision_of(source: Annotated, found: Sequence[Found]) -> Precision:
-    """Compare the boxes found in each image of a source, in order, with what is there; AP, AP50 and AP75 in per cent,
+    """Compare the boxes found in each image of a source, in order, with what is there; AP, AP50 and AP75 in percent,
     means over the classes that the images show.
 
     The most certain box comes first, over all images; one is right where it overlaps the instance that it overlaps
@@ -105,7 +105,7 @@ def _judge(
 
 
 def _at_eleven(right: Bool[Tensor, "d"], wanted: int) -> Float[Tensor, ""]:
-    """Mean over the recalls 0, .1, … 1 of the best precision at that recall or any higher, in per cent."""
+    """Mean over the recalls 0, .1, … 1 of the best precision at that recall or any higher, in percent."""
     hits = right.double().cumsum(0)
     recall, precision = hits / wanted, hits / torch.arange(1, len(right) + 1)
     reached = recall >= _RECALLS[:, None]

@@ -13,7 +13,7 @@ from vantage import draws
 from vantage.data.sources.source import Source, Subset
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labelled import check_classes, held_out, with_labels
+from vantage.evaluate.labeled import check_classes, held_out, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
 from vantage.evaluate.protocols.finetune.tuning import Diverged
@@ -114,7 +114,7 @@ class FineTuneChosen:
 def _top1_held_out(
     protocol: FineTune, trained: Trained, train: Source, rows: Int[Tensor, "k"], held: Bool[Tensor, "k"], work: Work
 ) -> float:
-    """Top-1 on the images held out, in per cent, of a copy trained on the others."""
+    """Top-1 on the images held out, in percent, of a copy trained on the others."""
     rest, asked = Subset(train, rows[~held]), Subset(train, rows[held])
     try:
         return replace(protocol, fraction=1.0)(trained, rest, asked, work).accuracy.top1

@@ -1,4 +1,4 @@
-"""Fine-tuning of a copy of the backbone with a linear classifier, on all labelled images or on a few of each class.
+"""Fine-tuning of a copy of the backbone with a linear classifier, on all labeled images or on a few of each class.
 
 n: images   m: test images   k: images that are trained on
 """
@@ -18,7 +18,7 @@ from vantage import draws
 from vantage.data.sources.source import Source, Subset, cache_key, hash_of
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labelled import check_classes, with_labels
+from vantage.evaluate.labeled import check_classes, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.tuning import Course, tune
 from vantage.frozen.encoder import Trained
@@ -183,7 +183,7 @@ def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
     found = [[whole[name]] if name in whole else last.get(name, []) for name in wanted]
     bad = [name for name, numbers in zip(wanted, found, strict=True) if len(numbers) != 1]
     if bad or not wanted:
-        words = f"{len(bad)} of the {len(wanted)} names in {file} are none or several of the labelled images"
+        words = f"{len(bad)} of the {len(wanted)} names in {file} are none or several of the labeled images"
         example = f", such as {bad[0]!r} (the set has names such as {source.name(0)!r})" if bad else ""
         raise UserError(f"{words}{example}: name each image once, as the set does")
     return torch.tensor(sorted(numbers[0] for numbers in found))

@@ -1,4 +1,4 @@
-"""Random views of labelled images, epoch after epoch, that linear classifiers are trained on.
+"""Random views of labeled images, epoch after epoch, that linear classifiers are trained on.
 
 b: images of a batch   s: side of a view in pixels   c: channels of a view
 """

@@ -14,7 +14,7 @@ from vantage.data.sources.source import Source
 from vantage.encoders.depths import AtDepth
 from vantage.encoding import Work, in_threads
 from vantage.errors import UserError
-from vantage.evaluate.labelled import with_labels
+from vantage.evaluate.labeled import with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.linear.plan import Plan, torch_start
 from vantage.evaluate.protocols.linear.pooled import on_features, training_view
@@ -35,7 +35,7 @@ class LinearRing:
     """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest map
     before the pooling, flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
 
-    SGD with momentum .9, no weight decay, rate .01 that never falls; pixels are normalised by mean and standard
+    SGD with momentum .9, no weight decay, rate .01 that never falls; pixels are normalized by mean and standard
     deviation of the training images themselves (of 10,000 spread evenly over them, where there are more). Of a run with
     several encoders the maps of all are taken. The paper does not tell how images are cropped in this training: here
     by random resized crops of at least .2 of the image, as in its pre-training, and flips. The released code puts
@@ -65,7 +65,7 @@ class LinearRing:
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         statistics = statistics_of(trained, train, work)
-        seen = replace(trained, view=_normalised(trained.view, statistics))
+        seen = replace(trained, view=_normalized(trained.view, statistics))
         if not isinstance(trained.backbone, Pixels):  # which have no depth
             seen = replace(seen, backbone=AtDepth(trained.backbone, -1, nn.Identity(), example_of(trained)).eval())
         crops = training_view(seen, self.smallest_area)
@@ -82,23 +82,23 @@ def example_of(trained: Trained) -> Float[Tensor, "1 c s s"]:
     return torch.zeros(1, len(trained.view.channels), side, side, device=place)
 
 
-def _normalised(
+def _normalized(
     view: Evaluation | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
 ) -> Evaluation | Straight:
     """The same view with other statistics, and all channels where they are given."""
     if isinstance(view, Straight):
-        return replace(view, seen=_normalised(view.seen, statistics, channels))
+        return replace(view, seen=_normalized(view.seen, statistics, channels))
     return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
 
 
 def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
-    """Mean and standard deviation of each channel of the labelled images, cropped and converted as in testing; of
+    """Mean and standard deviation of each channel of the labeled images, cropped and converted as in testing; of
     10,000 of them, spread evenly, where there are more."""
     source, _ = with_labels(source)
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
     parts = (numbers[start : start + work.batch] for start in range(0, count, work.batch))
-    plain = _normalised(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
+    plain = _normalized(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
     seen = 0
     with counting(work.teller, "mean and deviation") as progress:
@@ -111,7 +111,7 @@ def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
     mean = total / pixels
     deviation = (squares / pixels - mean.square()).clamp(min=1e-12).sqrt()
     if bool((deviation < 1e-5).any()):
-        raise UserError("a channel of the training images never changes, so images cannot be normalised by it")
+        raise UserError("a channel of the training images never changes, so images cannot be normalized by it")
     red, green, blue = mean.tolist()
     first, second, third = deviation.tolist()
     return Statistics((red, green, blue), (first, second, third))

@@ -79,7 +79,7 @@ class Heads:
 
     @torch.no_grad()
     def accuracies(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> list[float]:
-        """Share of right first guesses of each head, in per cent; a head that diverged has none right."""
+        """Share of right first guesses of each head, in percent; a head that diverged has none right."""
         return (100.0 * self.right(features, label).double() / len(label)).tolist()
 
     @torch.no_grad()

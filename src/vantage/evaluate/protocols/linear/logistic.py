@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labelled import check_classes, held_out, labelled, with_labels
+from vantage.evaluate.labeled import check_classes, held_out, labeled, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.frozen.encoder import Trained
 from vantage.measures.accuracy import accuracy, best_classes
@@ -38,9 +38,9 @@ _ROWS = 8192
 
 @dataclass(frozen=True)
 class LinearCached:
-    """Multinomial logistic regression on features of the evaluation view, each standardised by the training images.
+    """Multinomial logistic regression on features of the evaluation view, each standardized by the training images.
 
-    Minimises mean cross-entropy + l2/2 · ‖weights‖² (biases are free) by L-BFGS with a strong Wolfe line search. A
+    Minimizes mean cross-entropy + l2/2 · ‖weights‖² (biases are free) by L-BFGS with a strong Wolfe line search. A
     tenth of each class of the training images is held out and chooses `l2`; then all of the training images are
     fitted with it. No crops and flips, so its numbers are not those of the published protocols: name it with them.
     """
@@ -65,7 +65,7 @@ class LinearCached:
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, count on `test`."""
         check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.teller)
-        known, asked = labelled(trained, train, work), labelled(trained, test, work)
+        known, asked = labeled(trained, train, work), labeled(trained, test, work)
         classes = max(known.classes, asked.classes)
         mean, deviation = known.vector.mean(0), known.vector.std(0, correction=0)
         scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a feature that never changes stays 0
@@ -86,7 +86,7 @@ class LinearCached:
         found: dict[int, float] = {}
         start: Logistic | None = None
         work.teller.start("logistic regressions", len(self.l2))
-        # From strong to weak, each from the one before: neighbours are near, and the strong ones are quick.
+        # From strong to weak, each from the one before: neighbors are near, and the strong ones are quick.
         for number, place in enumerate(sorted(range(len(self.l2)), key=lambda place: -self.l2[place])):
             start = fit_logistic(vector[~held], label[~held], classes, self.l2[place], self.iterations, start)
             found[place] = accuracy(start.predict(vector[held]), label[held], classes).top1
@@ -126,7 +126,7 @@ def fit_logistic(
     iterations: int = 200,
     start: Logistic | None = None,
 ) -> Logistic:
-    """Minimise mean cross-entropy + l2/2 · ‖weights‖² by L-BFGS, from zero or from an earlier fit.
+    """Minimize mean cross-entropy + l2/2 · ‖weights‖² by L-BFGS, from zero or from an earlier fit.
 
     Loss and gradient are summed over some thousand images at a time, so logits never exist for all of them.
     """

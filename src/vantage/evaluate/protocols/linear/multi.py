@@ -19,7 +19,7 @@ from vantage.evaluate.protocols.linear.side_by_side import Verdict, check_settin
 from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.frozen.encoder import Pixels, Trained
 from vantage.measures.accuracy import accuracy
-from vantage.views.operations.color import ColourJitter
+from vantage.views.operations.color import ColorJitter
 from vantage.views.operations.geometry import Flip
 from vantage.views.operations.lighting import Lighting
 
@@ -69,7 +69,7 @@ class LinearMulti:
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        view = training_view(trained, self.smallest_area, ColourJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
+        view = training_view(trained, self.smallest_area, ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
         return _at_depths(self, view, trained, train, test, work)
 
 
@@ -79,8 +79,8 @@ class LinearPlaces:
     2008.11702, appendix A) and OpenSelfSup's code.
 
     As `LinearMulti`, but for 28 epochs, the rate times .1 after 7, 14 and 21 of them, and other training images: the
-    shorter side resized, the centre square cut, a smaller square cut out of it anywhere (224 of 256 pixels), flipped;
-    colours stay as they are. At views of another size the squares keep that proportion.
+    shorter side resized, the center square cut, a smaller square cut out of it anywhere (224 of 256 pixels), flipped;
+    colors stay as they are. At views of another size the squares keep that proportion.
 
     Raises `UserError` for a backbone that shows no maps.
     """
@@ -100,7 +100,7 @@ class LinearPlaces:
     weight_decay: float = 1e-4
     """L2 penalty of weights and biases."""
     crop: float = 0.875
-    """Side of a crop, in sides of the centre square that it is cut out of: 224 of 256 pixels."""
+    """Side of a crop, in sides of the center square that it is cut out of: 224 of 256 pixels."""
     seed: int = 0
     """Of the order, the crops, the initial weights and the images held out."""
 

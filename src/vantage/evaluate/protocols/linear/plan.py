@@ -59,7 +59,7 @@ class Plan:
     """Initial weights."""
     descent: Descent = Descent()
     """How weights move."""
-    normalise: Callable[[int], nn.Module] = nn.Identity
+    normalize: Callable[[int], nn.Module] = nn.Identity
     """By the number of channels: what features (b, channels, places) go through before a classifier."""
     held_out: float = 0.1
     """Share of each class of the training images that chooses, where there is something to choose."""
@@ -78,7 +78,7 @@ class Plan:
             "rates_fall_before_epochs": list(self.falls),
             "rates_fall_by": self.fall,
             "start": " ".join((self.start.__doc__ or self.start.__name__).split()),
-            "before_the_classifier": repr(self.normalise(1)),
+            "before_the_classifier": repr(self.normalize(1)),
             "held_out_to_choose": self.held_out,
             **asdict(self.descent),
         }

@@ -138,7 +138,7 @@ def sixths(epochs: int) -> tuple[int, ...]:
 
 
 def training_view(trained: Trained, smallest_area: float, *changes: Operation) -> Augmentation:
-    """Random crop and flip, what else changes colours, and then what is done to images in testing."""
+    """Random crop and flip, what else changes colors, and then what is done to images in testing."""
     crop = RandomResizedCrop(trained.view.size, (smallest_area, 1.0))
     return Augmentation(crop, (Flip(0.5), *changes, *trained.view.operations))
 

@@ -22,7 +22,7 @@ from vantage.data.sources.source import Source, Subset, cache_key
 from vantage.encoders.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
-from vantage.evaluate.labelled import check_classes, held_out, with_labels
+from vantage.evaluate.labeled import check_classes, held_out, with_labels
 from vantage.evaluate.protocols.linear.crops import Epochs, counted, epochs_of
 from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import Plan
@@ -45,10 +45,10 @@ class Classifiers:
             torch.manual_seed(plan.seed)
             starts = [plan.start(classes, depth.width) for depth in depths]
         self.heads = [Heads(weight.to(device), bias.to(device), rates, plan.descent) for weight, bias in starts]
-        self.before = [plan.normalise(depth.channels).to(device) for depth in depths]
+        self.before = [plan.normalize(depth.channels).to(device) for depth in depths]
 
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
-        """One step of all of them. One number per channel cannot be normalised by its batch: then nothing happens."""
+        """One step of all of them. One number per channel cannot be normalized by its batch: then nothing happens."""
         for depth, heads, before, part in zip(self.depths, self.heads, self.before, self._parts(features), strict=True):
             if len(part) * depth.width // depth.channels > 1 or isinstance(before, nn.Identity):
                 heads.step(_through(before.train(), part, depth), label, factor)
@@ -83,11 +83,11 @@ class Verdict:
     rate: tuple[float, ...]
     """Of each depth, the rate chosen: of the best accuracy on the images held out, of equal ones the lowest."""
     held_out: tuple[list[float], ...]
-    """Of each depth, the accuracy of each rate on the images held out, in per cent; none where nothing was chosen."""
+    """Of each depth, the accuracy of each rate on the images held out, in percent; none where nothing was chosen."""
     classes: int
     """How many classes the two sets have."""
     train_images: int
-    """Labelled training images."""
+    """Labeled training images."""
     held_images: int
     """How many of them were held out of the classifiers that choose."""
     how: Mapping[str, Any]

@@ -20,12 +20,12 @@ __all__ = ["SquareCrop", "SquareView"]
 
 @dataclass(frozen=True)
 class SquareCrop:
-    """The shorter side resized, the centre square of that side, and a square at random inside it."""
+    """The shorter side resized, the center square of that side, and a square at random inside it."""
 
     size: int
     """Side of the crop, in pixels."""
     resize: int
-    """What the shorter side of the image becomes before, in pixels: the side of the centre square."""
+    """What the shorter side of the image becomes before, in pixels: the side of the center square."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
@@ -35,7 +35,7 @@ class SquareCrop:
             )
 
     def draw(self, count: int, generator: torch.Generator) -> Int[Tensor, "{count} 2"]:
-        """First row and column of each crop inside the centre square, every place as likely."""
+        """First row and column of each crop inside the center square, every place as likely."""
         return torch.randint(self.resize - self.size + 1, (count, 2), generator=generator)
 
     def apply(

@@ -1,6 +1,6 @@
-"""Nearest neighbours in the training set vote for the class of a test image.
+"""Nearest neighbors in the training set vote for the class of a test image.
 
-n: training images   q: test images   d: width of the features   c: classes   t: guesses an image   k: neighbours
+n: training images   q: test images   d: width of the features   c: classes   t: guesses an image   k: neighbors
 b: test images at once
 
 Similarities are computed for a bounded table of test by training images at a time, whatever the sizes.
@@ -18,12 +18,12 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labelled import Labelled, check_classes, labelled, with_labels
+from vantage.evaluate.labeled import Labeled, check_classes, labeled, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.frozen.encoder import Trained
 from vantage.measures.accuracy import accuracy, best_classes
 
-__all__ = ["KNN", "NearestNeighbour"]
+__all__ = ["KNN", "NearestNeighbor"]
 
 _QUERIES, _BANK = 192, 50_000
 """Rows and columns of the table of similarities that is held at a time: 37 MiB."""
@@ -35,14 +35,14 @@ class KNN:
     1805.01978, §3.4).
 
     The paper's values are k = 200 and temperature .07; its CIFAR-10 code has .1. Nothing is chosen by looking at
-    test labels. Raises `UserError` where the training set holds fewer than k labelled images.
+    test labels. Raises `UserError` where the training set holds fewer than k labeled images.
     """
 
     name: ClassVar[str] = "knn"
     version: ClassVar[int] = 1
 
     k: int = 200
-    """How many neighbours vote."""
+    """How many neighbors vote."""
 
     temperature: float = 0.07
     """Divides the cosine in a vote's weight: the lower, the more the nearest count."""
@@ -56,7 +56,7 @@ class KNN:
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
         self._check(len(_checked(train, test, work)))
-        known, asked = labelled(trained, train, work), labelled(trained, test, work)
+        known, asked = labeled(trained, train, work), labeled(trained, test, work)
         guess = self.predict(known.vector, known.label, asked.vector, _classes(known, asked))
         return Outcome(accuracy(guess, asked.label, _classes(known, asked)).measures(), known.count, asked.count, {})
 
@@ -77,27 +77,27 @@ class KNN:
     def _check(self, images: int) -> None:
         if images < self.k:
             raise UserError(
-                f"kNN with k = {self.k} needs as many labelled training images, but there are {images}:"
+                f"kNN with k = {self.k} needs as many labeled training images, but there are {images}:"
                 f" choose k of at most {images} (--k {images})"
             )
 
 
 @dataclass(frozen=True)
-class NearestNeighbour:
+class NearestNeighbor:
     """The nearest training image names the class, as Ring (arXiv 2010.02037) and local aggregation report it.
 
     They look the image up in the memory bank, whose rows are averages of the network's features while it learned; here
     the network that is judged sees the training images anew, so that any run can be judged, with a bank or without.
-    With one neighbour there is one guess, so there is no top-5.
+    With one neighbor there is one guess, so there is no top-5.
     """
 
-    name: ClassVar[str] = "nearest-neighbour"
+    name: ClassVar[str] = "nearest-neighbor"
     version: ClassVar[int] = 1
 
     def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
         _checked(train, test, work)
-        known, asked = labelled(trained, train, work), labelled(trained, test, work)
+        known, asked = labeled(trained, train, work), labeled(trained, test, work)
         guess = self.predict(known.vector, known.label, asked.vector)
         share = accuracy(guess[:, None], asked.label, _classes(known, asked))
         return Outcome(share.measures(), known.count, asked.count, {})
@@ -154,7 +154,7 @@ def _inverse_length(bank: Float[Tensor, "n d"]) -> Float[Tensor, "n"] | None:
     return length.clamp_min(1e-12).reciprocal()
 
 
-def _classes(known: Labelled, asked: Labelled) -> int:
+def _classes(known: Labeled, asked: Labeled) -> int:
     return max(known.classes, asked.classes)
 
 

@@ -1,6 +1,6 @@
 """A picture of retrieval: test images in rows, and beside each its nearest training images.
 
-q: test images   k: neighbours   h, w: height and width of an image in pixels
+q: test images   k: neighbors   h, w: height and width of an image in pixels
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
-from vantage.evaluate.protocols.neighbors.retrieval import Neighbours
+from vantage.evaluate.protocols.neighbors.retrieval import Neighbors
 from vantage.views.show import fitted
 
 __all__ = ["rows_of", "retrieval_picture"]
@@ -33,13 +33,13 @@ def rows_of(test: Source, count: int) -> list[int]:
 
 
 def retrieval_picture(
-    found: Neighbours, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
+    found: Neighbors, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
 ) -> Image.Image:
-    """The test images `rows` with the neighbours found for all of `test`, each `side` pixels wide.
+    """The test images `rows` with the neighbors found for all of `test`, each `side` pixels wide.
 
-    A neighbour of the same class has a green, unbroken frame and a tick in the corner, one of another class a red,
-    broken frame and a cross, so that no colour has to be told from another. Without labels there are neither frames nor
-    signs. Under an image stands its class, or its name where it has none; under neighbours their cosine too.
+    A neighbor of the same class has a green, unbroken frame and a tick in the corner, one of another class a red,
+    broken frame and a cross, so that no color has to be told from another. Without labels there are neither frames nor
+    signs. Under an image stands its class, or its name where it has none; under neighbors their cosine too.
     """
     if not 16 <= side <= 1024:
         raise UserError(f"images {side} pixels wide were asked for (--side); take 16 to 1024")
@@ -51,7 +51,7 @@ def retrieval_picture(
     draw.fontmode = "L"
     _write(draw, (_GAP, 6), title, whole.width - 2 * _GAP, "black")
     for column in range(columns):
-        _write(draw, (_left(column, steps[0]), top - _LINE - 4), str(column) if column else "looked up", side, "grey")
+        _write(draw, (_left(column, steps[0]), top - _LINE - 4), str(column) if column else "looked up", side, "gray")
     for row, number in enumerate(rows):
         height = top + row * steps[1]
         _cell(draw, whole, (_left(0, steps[0]), height), test.image(number), side)
@@ -68,7 +68,7 @@ def retrieval_picture(
 
 
 def _left(column: int, step: int) -> int:
-    """Where a column begins; the neighbours stand a little apart from what was looked up."""
+    """Where a column begins; the neighbors stand a little apart from what was looked up."""
     return _GAP + column * step + (_GAP if column else 0)
 
 
@@ -82,8 +82,8 @@ def _cell(
 def _judged(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, right: bool) -> None:
     """Frame and sign."""
     x, y, end = corner[0], corner[1], side + 2 * _FRAME
-    colour = _RIGHT if right else _WRONG
-    draw.rectangle((x, y, x + end - 1, y + end - 1), outline=colour, width=_FRAME)
+    color = _RIGHT if right else _WRONG
+    draw.rectangle((x, y, x + end - 1, y + end - 1), outline=color, width=_FRAME)
     if not right:  # gaps in the frame
         for start in range(_FRAME + 6, end - _FRAME - 4, 14):
             for box in (
@@ -94,7 +94,7 @@ def _judged(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, right
             ):
                 draw.rectangle(box, fill="white")
     left, low = x + end - _FRAME - _BADGE, y + _FRAME
-    draw.rectangle((left, low, left + _BADGE - 1, low + _BADGE - 1), fill=colour)
+    draw.rectangle((left, low, left + _BADGE - 1, low + _BADGE - 1), fill=color)
     if right:
         tick = [(left + 4, low + 9), (left + 8, low + 13), (left + 14, low + 5)]
         draw.line(tick, fill="white", width=3)
@@ -110,14 +110,14 @@ def _lines(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, first:
         _write(draw, (corner[0] + _FRAME, low + number * _LINE), words, side + _GAP - 2, "black")
 
 
-def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, colour: str) -> None:
+def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, color: str) -> None:
     """Words, cut where they would not fit."""
     font = ImageFont.load_default(_TEXT)
     if draw.textlength(words, font) > room:
         while words and draw.textlength(words + "…", font) > room:
             words = words[:-1]
         words += "…"
-    draw.text(corner, words, fill=colour, font=font)
+    draw.text(corner, words, fill=color, font=font)
 
 
 def _class(source: Source, number: int) -> str:

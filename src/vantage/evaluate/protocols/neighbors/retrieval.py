@@ -1,6 +1,6 @@
 """Retrieval: which training images lie nearest to a test image, and how many of them are of its class.
 
-n: training images   q: test images   d: width of the features   k: neighbours
+n: training images   q: test images   d: width of the features   k: neighbors
 """
 
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from vantage.data.sources.source import Source, Subset, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.judge import split
-from vantage.evaluate.labelled import check_classes, finite_features, with_labels
+from vantage.evaluate.labeled import check_classes, finite_features, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.neighbors.knn import nearest
 from vantage.frozen.encoder import Trained
 
-__all__ = ["Neighbours", "Retrieval", "neighbours", "queries"]
+__all__ = ["Neighbors", "Retrieval", "neighbors", "queries"]
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """The nearest training images of some test images."""
 
     number: Int[Tensor, "q k"]
@@ -41,15 +41,15 @@ class Retrieval:
     """Precision at k: the share of a test image's k nearest training images, by the cosine of their features, that are
     of its class; the mean over all test images.
 
-    No classifier is trained and no neighbour weighed. The precision of every class is among the details. Raises
-    `UserError` where the training set holds fewer than k labelled images.
+    No classifier is trained and no neighbor weighed. The precision of every class is among the details. Raises
+    `UserError` where the training set holds fewer than k labeled images.
     """
 
     name: ClassVar[str] = "retrieval"
     version: ClassVar[int] = 1
 
     k: int = 10
-    """How many neighbours are counted."""
+    """How many neighbors are counted."""
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -60,7 +60,7 @@ class Retrieval:
         train, label = with_labels(train)
         test, test_label = with_labels(test)
         check_classes(label, test_label, test.classes, work.teller)
-        found = neighbours(trained, train, test, self.k, work)
+        found = neighbors(trained, train, test, self.k, work)
         assert found.right is not None
         precision = 100.0 * found.right.double().mean(1)
         measures = {f"precision at {self.k}": float(precision.mean())}
@@ -70,13 +70,13 @@ class Retrieval:
         return Outcome(measures, len(label), len(test_label), {}, details)
 
 
-def neighbours(trained: Trained, train: Source, test: Source, k: int, work: Work) -> Neighbours:
+def neighbors(trained: Trained, train: Source, test: Source, k: int, work: Work) -> Neighbors:
     """The k nearest training images of every test image. Labels are not needed.
 
     Features are cached. Raises `UserError` for fewer than k training images or no test images.
     """
     if len(train) < k:
-        raise UserError(f"retrieval: {k} neighbours were asked for (--k) among {len(train)} images; take a smaller k")
+        raise UserError(f"retrieval: {k} neighbors were asked for (--k) among {len(train)} images; take a smaller k")
     if not len(test):
         raise UserError("retrieval: there is no image to look up; name a test set with images")
     place = work.place()
@@ -87,11 +87,11 @@ def neighbours(trained: Trained, train: Source, test: Source, k: int, work: Work
     right = None
     if bool((label >= 0).any()) and bool((test_label >= 0).any()):
         right = (label[number] == test_label[:, None]) & (test_label >= 0)[:, None]
-    return Neighbours(number, cosine, right)
+    return Neighbors(number, cosine, right)
 
 
 def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
-    """Images to look among and images to look up of one source: of a labelled one as `vantage.evaluate.split` has it,
+    """Images to look among and images to look up of one source: of a labeled one as `vantage.evaluate.split` has it,
     else `share` of all images, drawn with `seed`."""
     if bool((labels_of(source) >= 0).any()):
         return split(source, share, seed)

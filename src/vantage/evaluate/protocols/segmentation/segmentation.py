@@ -39,7 +39,7 @@ class Segmentation:
     """A decoder of four convolutions on a frozen backbone, trained on images with masks; mean intersection over union.
 
     InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says no more than: frozen backbone, 4-layer
-    decoder, mean IoU of the labelled classes. All else is chosen here. Images are resized to a square and flipped at
+    decoder, mean IoU of the labeled classes. All else is chosen here. Images are resized to a square and flipped at
     random; what the backbone makes of them and of their mirror images is kept in the cache, once for a checkpoint, and
     read from there where it does not fit in memory. The decoder (see `Decoder`) is trained with AdamW, its rate falling
     along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are interpolated to

@@ -13,7 +13,7 @@ from vantage.data.sources.source import Source, Subset, labels_of, marks_in, mar
 from vantage.encoders.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
 from vantage.errors import UserError
-from vantage.evaluate.labelled import finite_features
+from vantage.evaluate.labeled import finite_features
 from vantage.frozen.encoder import Trained
 from vantage.views.evaluation import Straight
 

@@ -77,7 +77,7 @@ class Judged(NamedTuple):
     """What came of it."""
 
     precision: dict[tuple[int, int], Float[Tensor, "c v"]]
-    """Of each k and sample the average precision, in per cent, of every class and machine."""
+    """Of each k and sample the average precision, in percent, of every class and machine."""
     train_images: int
     """Training images to draw from."""
     test_images: int

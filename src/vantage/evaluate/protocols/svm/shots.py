@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
-from vantage.storage.figures import colour, panels, titled
+from vantage.storage.figures import color, panels, titled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ class Curve:
     """What it is called."""
 
     samples: Mapping[int, Sequence[float]]
-    """For every number of images of each class the measure of every sample, in per cent."""
+    """For every number of images of each class the measure of every sample, in percent."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Shots:
             mean = [fmean(curve.samples[k]) for k in shots]
             spread = [_spread(curve.samples[k]) for k in shots]
             panel.errorbar(
-                shots, mean, spread, color=colour(number), marker="o", markersize=3.5, linewidth=1.4, capsize=2,
+                shots, mean, spread, color=color(number), marker="o", markersize=3.5, linewidth=1.4, capsize=2,
                 label=curve.name,
             )  # fmt: skip
         shots = sorted({k for curve in self.curves for k in curve.samples})

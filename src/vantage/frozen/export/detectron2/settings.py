@@ -1,6 +1,6 @@
 """Settings of the detectors that papers train from a contrastive backbone, as Detectron2's configuration has them.
 
-Fine-tuned: every layer learns (FREEZE_AT 0), BatchNorm is synchronised and is added to new layers: after the last
+Fine-tuned: every layer learns (FREEZE_AT 0), BatchNorm is synchronized and is added to new layers: after the last
 stage of C4 heads (MoCo, arXiv 1911.05722, §4.2; the head is in train_net.py), to the feature pyramid and the heads on
 it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). Frozen: the backbone stays
 as it is (FREEZE_AT 5), the rest is Detectron2's own (Ring, appendix D).

@@ -47,7 +47,7 @@ class Instances:
     """Pixels that it covers: of its mask where the annotation tells it, else of its box."""
 
     points: Float[Tensor, "n k 3"] | None = None
-    """Column, row and visibility (0 not labelled, 1 hidden, 2 visible) of each keypoint; none where the source has no
+    """Column, row and visibility (0 not labeled, 1 hidden, 2 visible) of each keypoint; none where the source has no
     keypoints."""
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Near neighbours as positives: what is chosen, and the loss against a loop over the whole bank."""
+"""Near neighbors as positives: what is chosen, and the loss against a loop over the whole bank."""
 
 from dataclasses import replace
 
@@ -14,22 +14,22 @@ from torch.testing import assert_close
 from vantage.branch import Branch
 from vantage.composition.fitting import stretched
 from vantage.errors import UserError
-from vantage.estimators import Estimator, InfoNCE, MeanNeighbours, SoftNeighbours
+from vantage.estimators import Estimator, InfoNCE, MeanNeighbors, SoftNeighbors
 from vantage.memory import Bank, Queue
 from vantage.negatives import AbsoluteRing, Ring
 from vantage.partition import negatives_of
-from vantage.positives import Neighbours, OtherViews, Remembered
+from vantage.positives import Neighbors, OtherViews, Remembered
 from vantage.records import Keys
 from vantage.schedules import BetweenEpochs, Constant, Linear
 
 RING = Ring(Constant(0.6), Constant(0.4))
-JOINED = pytest.mark.parametrize("estimator", [SoftNeighbours(0.2), MeanNeighbours(0.2)], ids=str)
+JOINED = pytest.mark.parametrize("estimator", [SoftNeighbors(0.2), MeanNeighbors(0.2)], ids=str)
 
 
 def branch(estimator: Estimator, ring: Ring | AbsoluteRing = RING, bank: bool = True) -> Branch:
     if bank:
-        return Branch(Bank(), Neighbours(Remembered(), ring), (ring,), estimator, keys=(), pool=(0,))
-    return Branch(Queue(20), Neighbours(OtherViews(), ring), (ring,), estimator)
+        return Branch(Bank(), Neighbors(Remembered(), ring), (ring,), estimator, keys=(), pool=(0,))
+    return Branch(Queue(20), Neighbors(OtherViews(), ring), (ring,), estimator)
 
 
 def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int, estimator: Estimator) -> Tensor:
@@ -40,8 +40,8 @@ def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int,
         order = sorted(range(len(pool)), key=lambda j: -float(cosine[j].detach()))  # noqa: B023
         near = [cosine[j] for j in order[:inner]]
         ring = [cosine[j] for j in order[inner:outer]]
-        join = reference.together if isinstance(estimator, SoftNeighbours) else reference.on_average
-        losses.append(reference.neighbours(reference.dot(asked, mine), near, ring, estimator.temperature, join))
+        join = reference.together if isinstance(estimator, SoftNeighbors) else reference.on_average
+        losses.append(reference.neighbors(reference.dot(asked, mine), near, ring, estimator.temperature, join))
     return torch.stack(losses).mean()
 
 
@@ -61,10 +61,10 @@ def test_the_loss_is_its_loop(estimator: Estimator, bank: bool, ring: Ring | Abs
 
 
 @given(rows=st.integers(5, 40), keep=st.floats(0.0, 1.0), drop=st.floats(0.0, 1.0), seed=st.integers(0, 50))
-def test_neighbours_and_negatives_are_the_ball_and_share_no_row(rows: int, keep: float, drop: float, seed: int):
+def test_neighbors_and_negatives_are_the_ball_and_share_no_row(rows: int, keep: float, drop: float, seed: int):
     ring = Ring(Constant(keep), Constant(drop))
     query, pool = synthetic.keys(4, 3, seed), synthetic.keys(rows, 3, seed + 1)
-    positive = Neighbours(Remembered(), ring)(query, (), pool, 0)
+    positive = Neighbors(Remembered(), ring)(query, (), pool, 0)
     negative = negatives_of(query, pool, (ring,), 0)
     inner, outer = (int(edge) for edge in ring.ranks(torch.tensor([rows]), 0))
     for row in range(4):
@@ -84,24 +84,24 @@ def test_without_an_inner_cut_it_is_info_nce(estimator: Estimator):
     assert torch.equal(found, plain.contrast(query, (), pool, 0, InfoNCE(0.2)).loss)
 
 
-def test_neighbours_above_the_line_only_may_make_a_loss_negative():
+def test_neighbors_above_the_line_only_may_make_a_loss_negative():
     near = synthetic.table(torch.tensor([[0.2, 0.9, 0.9]], dtype=torch.float64))
     rest = torch.tensor([-1.0], dtype=torch.float64)
-    assert SoftNeighbours(0.1)(near, rest, 0) < 0 and MeanNeighbours(0.1)(near, rest, 0) < 0
+    assert SoftNeighbors(0.1)(near, rest, 0) < 0 and MeanNeighbors(0.1)(near, rest, 0) < 0
     assert InfoNCE(0.1)(near, rest, 0) > 0
 
 
 def test_how_many_follows_the_step_and_the_length_of_the_run():
     ring = Ring(Linear(1.0, 0.5, 10), Constant(0.4))
     query, pool = synthetic.keys(5, 4, 0), synthetic.keys(20, 4, 2)
-    counts = [Neighbours(Remembered(), ring)(query, (), pool, step).key.shape[1] - 1 for step in (0, 5, 10)]
+    counts = [Neighbors(Remembered(), ring)(query, (), pool, step).key.shape[1] - 1 for step in (0, 5, 10)]
     assert counts == [8, 6, 4]
     course = BetweenEpochs(Linear(1.0, 0.1, 100))
-    longer = stretched(Neighbours(Remembered(), Ring(course)), 2.0, 1.0)
+    longer = stretched(Neighbors(Remembered(), Ring(course)), 2.0, 1.0)
     assert longer.ring == stretched(Ring(course), 2.0, 1.0) != Ring(course)
 
 
 def test_what_the_own_positive_needs_is_asked_for():
     query, pool = synthetic.keys(3, 4, 0), synthetic.keys(9, 4, 1)
     with pytest.raises(UserError, match=r"Bank\(\)"):
-        Neighbours()(query, (), Keys(pool.vector, pool.image.flip(0)), 0)
+        Neighbors()(query, (), Keys(pool.vector, pool.image.flip(0)), 0)

@@ -1,4 +1,4 @@
-"""The labelled images of a source, and which of them are held out to choose settings by.
+"""The labeled images of a source, and which of them are held out to choose settings by.
 
 n: images   m: test images   d: width of the features   h, w: size of an image in pixels   c: classes
 """
@@ -19,20 +19,20 @@ from vantage.frozen.feature_cache import features_of
 from vantage.progress import Teller
 
 __all__ = [
-    "Labelled",
+    "Labeled",
     "Renumbered",
     "check_apart",
     "check_classes",
     "finite_features",
     "held_out",
-    "labelled",
+    "labeled",
     "with_labels",
 ]
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """Features of labelled images, on the device of the work."""
+class Labeled:
+    """Features of labeled images, on the device of the work."""
 
     vector: Float[Tensor, "n d"]
     """Features as the backbone gives them."""
@@ -96,12 +96,12 @@ class Renumbered:
         return found
 
 
-def labelled(trained: Trained, source: Source, work: Work) -> Labelled:
-    """Features of the labelled images of a source, cached. Raises `UserError` where there are none."""
+def labeled(trained: Trained, source: Source, work: Work) -> Labeled:
+    """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
     part, label = with_labels(source)
     device = work.place()
     classes = max(len(source.classes), int(label.max()) + 1)
-    return Labelled(finite_features(trained, part, work).to(device), label.to(device), classes)
+    return Labeled(finite_features(trained, part, work).to(device), label.to(device), classes)
 
 
 def finite_features(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
@@ -113,7 +113,7 @@ def finite_features(trained: Trained, source: Source, work: Work) -> Float[Tenso
 
 
 def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
-    """The labelled images of a source, and their labels. Raises `UserError` where there are none."""
+    """The labeled images of a source, and their labels. Raises `UserError` where there are none."""
     if marks_in(source) is not None:
         raise UserError(
             "this protocol needs one class an image, but these images are marked with several: judge them by svm or"
@@ -141,7 +141,7 @@ def check_classes(
     known = label.unique()
     if len(known) < 2:
         raise UserError(
-            f"all {len(label)} labelled training images are of one class, so there is nothing to tell apart: give"
+            f"all {len(label)} labeled training images are of one class, so there is nothing to tell apart: give"
             " images of two classes or more"
         )
     alien = ~torch.isin(test_label, known)
@@ -181,6 +181,6 @@ def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "
         out[members[torch.randperm(len(members), generator=generator)[:count]]] = True
     if not out.any():
         raise UserError(
-            "no class has two images, so none can be held out: give more labelled images, or a test set of its own"
+            "no class has two images, so none can be held out: give more labeled images, or a test set of its own"
         )
     return out

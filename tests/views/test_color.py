@@ -1,4 +1,4 @@
-"""Colour operations against torchvision's functional ones; the law of the parameters against torchvision's sampler."""
+"""Color operations against torchvision's functional ones; the law of the parameters against torchvision's sampler."""
 
 import itertools
 
@@ -11,8 +11,8 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
-from vantage.views import CIFAR10, IMAGENET, STL10, ColourJitter, Grayscale, Normalise
-from vantage.views.operations.color import HUE, JitterDraw, grey, turn_hue
+from vantage.views import CIFAR10, IMAGENET, STL10, ColorJitter, Grayscale, Normalize
+from vantage.views.operations.color import HUE, JitterDraw, gray, turn_hue
 
 CHANGES = (
     functional.adjust_brightness,
@@ -20,7 +20,7 @@ CHANGES = (
     functional.adjust_saturation,
     functional.adjust_hue,
 )
-JITTER = ColourJitter(0.8, 0.8, 0.8, 0.5, 0.7)
+JITTER = ColorJitter(0.8, 0.8, 0.8, 0.5, 0.7)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -43,7 +43,7 @@ def test_jitter_equals_torchvision_with_the_same_parameters(height: int, width: 
     drawn = JITTER.draw(8, generator(seed))
     got = JITTER.apply(images, drawn)
     expected = torch.stack([torchvision_jitter(image, drawn, row) for row, image in enumerate(images)])
-    # A change of hue after others can magnify rounding in nearly grey pixels, never past this.
+    # A change of hue after others can magnify rounding in nearly gray pixels, never past this.
     torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)
     assert torch.equal(images, before)
 
@@ -51,24 +51,24 @@ def test_jitter_equals_torchvision_with_the_same_parameters(height: int, width: 
 def test_every_order_equals_torchvision() -> None:
     orders = torch.tensor(list(itertools.permutations(range(4))))
     images = torch.rand(24, 3, 9, 7)
-    drawn = ColourJitter(0.8, 0.8, 0.8, 0.5).draw(24, generator())._replace(order=orders)
+    drawn = ColorJitter(0.8, 0.8, 0.8, 0.5).draw(24, generator())._replace(order=orders)
     got = JITTER.apply(images, drawn)
     expected = torch.stack([torchvision_jitter(image, drawn, row) for row, image in enumerate(images)])
     torch.testing.assert_close(got, expected, atol=2e-5, rtol=0)
     assert got.min() >= -1e-6 and got.max() <= 1 + 1e-6
 
 
-def test_the_hue_of_every_kind_of_colour_equals_torchvision() -> None:
+def test_the_hue_of_every_kind_of_color_equals_torchvision() -> None:
     levels = torch.tensor([0.0, 0.2, 0.5, 0.8, 1.0])
-    colours = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, 5, 25)  # greys, ties, pure and dark ones
+    colors = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, 5, 25)  # grays, ties, pure and dark ones
     turns = torch.linspace(-0.5, 0.5, 41)
-    got = turn_hue(colours.expand(41, -1, -1, -1).contiguous(), turns)
-    expected = torch.cat([functional.adjust_hue(colours, float(turn)) for turn in turns])
+    got = turn_hue(colors.expand(41, -1, -1, -1).contiguous(), turns)
+    expected = torch.cat([functional.adjust_hue(colors, float(turn)) for turn in turns])
     torch.testing.assert_close(got, expected, atol=2e-6, rtol=0)
 
 
 def test_a_hue_setting_of_zero_leaves_the_hue() -> None:
-    still = ColourJitter(0.0, 0.0, 0.0, 0.0)
+    still = ColorJitter(0.0, 0.0, 0.0, 0.0)
     images = torch.rand(5, 3, 6, 6)
     torch.testing.assert_close(still.apply(images, still.draw(5, generator())), images)
 
@@ -77,7 +77,7 @@ def test_jitter_parameters_are_distributed_as_torchvisions() -> None:
     count = 3000
     theirs = v2.ColorJitter(0.4, 0.3, 1.5, 0.1)
     expected = [theirs.make_params([]) for _ in range(count)]
-    drawn = ColourJitter(0.4, 0.3, 1.5, 0.1, 0.8).draw(count, generator(3))
+    drawn = ColorJitter(0.4, 0.3, 1.5, 0.1, 0.8).draw(count, generator(3))
     names = ("brightness_factor", "contrast_factor", "saturation_factor")
     for column, name in enumerate(names):
         result = ks_2samp(drawn.factor[:, column].numpy(), [params[name] for params in expected])
@@ -95,15 +95,15 @@ def test_grayscale_equals_torchvision_on_the_chosen() -> None:
     got = Grayscale().apply(images, torch.tensor([True, False, True]))
     expected = functional.rgb_to_grayscale(images, num_output_channels=3)
     torch.testing.assert_close(got[::2], expected[::2], atol=1e-6, rtol=0)
-    assert torch.equal(got[1], images[1]) and grey(images).shape == (3, 1, 5, 4)
+    assert torch.equal(got[1], images[1]) and gray(images).shape == (3, 1, 5, 4)
     assert abs(Grayscale(0.2).draw(20_000, generator()).float().mean() - 0.2) < 0.01
 
 
 @pytest.mark.parametrize("statistics", [IMAGENET, CIFAR10, STL10])
-def test_normalise_equals_torchvision(statistics) -> None:
+def test_normalize_equals_torchvision(statistics) -> None:
     images = torch.rand(2, 3, 5, 4)
-    operation = statistics.normalise()
-    assert operation == Normalise(statistics.mean, statistics.std)
+    operation = statistics.normalize()
+    assert operation == Normalize(statistics.mean, statistics.std)
     got = operation.apply(images, operation.draw(2, generator()))
     expected = functional.normalize(images, list(statistics.mean), list(statistics.std))
     torch.testing.assert_close(got, expected, atol=2e-6, rtol=0)
@@ -116,11 +116,11 @@ def test_normalise_equals_torchvision(statistics) -> None:
 )  # fmt: skip
 def test_impossible_jitter_is_refused(settings: tuple, word: str) -> None:
     with pytest.raises(UserError, match=word):
-        ColourJitter(*map(float, settings))
+        ColorJitter(*map(float, settings))
 
 
-def test_impossible_grayscale_and_normalise_are_refused() -> None:
+def test_impossible_grayscale_and_normalize_are_refused() -> None:
     with pytest.raises(UserError, match="probability"):
         Grayscale(-0.1)
     with pytest.raises(UserError, match="above 0"):
-        Normalise((0.5, 0.5, 0.5), (0.1, 0.0, 0.1))
+        Normalize((0.5, 0.5, 0.5), (0.1, 0.0, 0.1))

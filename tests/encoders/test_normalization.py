@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from vantage.encoders.backbones import ResNet, Timm
-from vantage.encoders.heads import NormalisedMLP
+from vantage.encoders.heads import NormalizedMLP
 from vantage.encoders.normalization import (
     BatchNorm,
     GroupedStatistics,
-    Normalisation,
+    Normalization,
     SplitBatchNorm,
     SplitBatchNorm2d,
     SyncBatchNorm,
@@ -125,8 +125,8 @@ def test_evaluation_is_ordinary_batch_norm_and_takes_any_batch() -> None:
 
 
 @pytest.mark.parametrize("choice", [BatchNorm(), SplitBatchNorm(4), SyncBatchNorm()])
-def test_names_and_values_of_the_state_stay(choice: Normalisation) -> None:
-    for plain in (ResNet(18).build(), NormalisedMLP(hidden=8, width=4).build(8)):
+def test_names_and_values_of_the_state_stay(choice: Normalization) -> None:
+    for plain in (ResNet(18).build(), NormalizedMLP(hidden=8, width=4).build(8)):
         converted = choice.convert(copy.deepcopy(plain))
         assert list(converted.state_dict()) == list(plain.state_dict())
         plain.load_state_dict(converted.state_dict(), strict=True)
@@ -169,7 +169,7 @@ def test_sync_replaces_every_layer_and_is_batch_norm_on_one_process() -> None:
 
 
 @pytest.mark.parametrize("choice", [SplitBatchNorm(2), SyncBatchNorm()])
-def test_activations_inside_timms_batch_norm_survive(choice: Normalisation) -> None:
+def test_activations_inside_timms_batch_norm_survive(choice: Normalization) -> None:
     pytest.importorskip("timm")
     plain = Timm("efficientnet_lite0").build().double()
     converted = choice.convert(copy.deepcopy(plain))
@@ -193,7 +193,7 @@ class Unknown(nn.BatchNorm2d):
 
 
 @pytest.mark.parametrize("choice", [SplitBatchNorm(2), SyncBatchNorm()])
-def test_unknown_kinds_are_refused_and_left_as_they_were(choice: Normalisation) -> None:
+def test_unknown_kinds_are_refused_and_left_as_they_were(choice: Normalization) -> None:
     network = nn.Sequential(nn.BatchNorm2d(3), Unknown(3))
     with pytest.raises(UserError, match="Unknown"):
         choice.convert(network)
@@ -202,7 +202,7 @@ def test_unknown_kinds_are_refused_and_left_as_they_were(choice: Normalisation) 
 
 def test_choices_are_values() -> None:
     for choice in (BatchNorm(), SplitBatchNorm(groups=4), SyncBatchNorm()):
-        assert isinstance(choice, Normalisation)
+        assert isinstance(choice, Normalization)
         assert eval(repr(choice)) == choice
     with pytest.raises(UserError, match="groups is 0"):
         SplitBatchNorm(0)
