@@ -26,22 +26,22 @@ from timing import write_results
 
 from vantage import moco_v2
 from vantage.data import cache_folder
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.evaluate.protocols.detection import (
     Annotated,
-    Chosen,
     Detection,
     DetectionC4,
     InstancesC4,
     InstanceSegmentation,
     KeypointDetection,
+    SelectedImages,
     Sizes,
     open_annotated,
 )
 from vantage.evaluate.protocols.detection.evaluation import Protocol
 from vantage.frozen.encoder import random_encoder
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 
 SIZES = Sizes((96,), 96, 160, (12, 24, 48, 72, 96), regions=32, proposals=50)
 FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and C4 cost most
@@ -56,13 +56,13 @@ def ten(source: Annotated) -> Annotated:
         sides = shown.box[:, 2:] - shown.box[:, :2]
         if len(shown) and not bool(shown.crowd.any()) and bool((sides >= least).all()):
             easy.append((len(shown), number))
-    return Chosen(source, [number for _, number in sorted(easy)[:10]])
+    return SelectedImages(source, [number for _, number in sorted(easy)[:10]])
 
 
 def case(protocol: Protocol, source: Annotated, work: Work) -> dict[str, object]:
     """Train and judge on the same images."""
     run = moco_v2(224)
-    encoder = Encoder(ResNet(18), Linear(128))
+    encoder = Encoder(ResNet(18), LinearHead(128))
     start = time.process_time()
     outcome = protocol(random_encoder(replace(run, encoders=Shared(encoder))), source, source, work)
     losses = outcome.details["losses"]
@@ -94,7 +94,7 @@ def main() -> None:
     boxes = ten(open_annotated(files / "instances_train2017.json"))
     people = open_annotated(files / "person_keypoints_train2017.json")
     with_points = [n for n in range(len(people)) if bool((people.instances(n).points[..., 2] > 0).any())]  # pyright: ignore
-    persons = Chosen(people, with_points[:10])
+    persons = SelectedImages(people, with_points[:10])
     few = {"batch": BATCH, "rate": RATE, "sizes": FEWER, "precise_batches": 20}
     cases = [
         ("detection, overfitting", Detection("1x", asked.steps, BATCH, RATE, precise_batches=20, sizes=SIZES), boxes),
@@ -108,7 +108,7 @@ def main() -> None:
     for name, protocol, source in cases:
         kept = asked.work / f"{name.replace(', ', '-').replace(' ', '-')}-{protocol.steps}.json"
         if not kept.is_file():
-            kept.write_text(json.dumps(case(protocol, source, Work("cpu", cache=asked.work, teller=PlainTeller()))))
+            kept.write_text(json.dumps(case(protocol, source, Work("cpu", cache=asked.work, progress=PlainProgress()))))
         rows.append({"case": name} | settings | json.loads(kept.read_text()))
         print(rows[-1], flush=True)
     print(write_results("detection", rows))

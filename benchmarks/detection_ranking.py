@@ -31,7 +31,7 @@ from torch import Tensor, nn
 import vantage
 from vantage.data import Source, labels_of, open_source
 from vantage.data.resident import decode_all
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.evaluate.protocols.detection import (
     Annotated,
@@ -48,7 +48,7 @@ from vantage.evaluate.protocols.detection import (
 from vantage.evaluate.protocols.detection.evaluation import Protocol
 from vantage.frozen.encoder import load, random_encoder
 from vantage.learner import Learner
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.training import checkpoint, settings
 
 SIZES = Sizes((96,), 96, 160, (24, 32, 40, 48, 72), regions=16, proposals=50)
@@ -82,7 +82,9 @@ def main() -> None:
                 if known or (chosen.only and name not in chosen.only):
                     continue
                 start, (train, test) = time.process_time(), sets[scenes]
-                found = protocol(encoder, train, test, Work("cpu", cache=folder, workers=1, teller=PlainTeller()))
+                found = protocol(
+                    encoder, train, test, Work("cpu", cache=folder, num_workers=1, progress=PlainProgress())
+                )
                 counts = {"training images": found.train_images, "test images": found.test_images}
                 seconds = {"seconds of one core": time.process_time() - start}
                 rows.append({**key, "scenes": scenes, **found.measures, **counts, **seconds})
@@ -109,7 +111,7 @@ def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
 
 def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
     """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
-    run = replace(vantage.simclr(32), recipe="trained with labels", encoders=Shared(Encoder(ResNet(18), Linear(8))))
+    run = replace(vantage.simclr(32), recipe="trained with labels", encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
     backbone = learner.networks.kept[0].get_submodule("backbone")
     view = random_encoder(run).view

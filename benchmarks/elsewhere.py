@@ -37,15 +37,15 @@ from vantage.data import open_source
 from vantage.data.resident import decode_all
 from vantage.data.sources.masked import MaskedImages, open_masked
 from vantage.data.sources.source import labels_of
-from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.encoding import Work
 from vantage.evaluate import KNN
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.transfer import transfer
-from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.learner import Learner
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.training import checkpoint, settings
 
 ALLOW = ("small_network",)
@@ -77,7 +77,7 @@ def main() -> None:
 
 def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
     """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
-    run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(FourLayers(), Linear(8))))
+    run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(FourLayers(), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
     backbone = learner.networks.kept[0].get_submodule("backbone")
     view = random_encoder(run).view
@@ -132,7 +132,7 @@ def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
             cut(open_source(f"{data}/{place}"), count, folder / f"{name}-{part}.npz") for place, count, part in parts
         ]
         sets.append(TransferSet(name, *cuts))
-    work = Work("cpu", workers=1, cache=folder / "cache", teller=PlainTeller())
+    work = Work("cpu", num_workers=1, cache=folder / "cache", progress=PlainProgress())
     table = transfer(folder / "run", sets, KNN(20, 0.1), baselines=True, allow=ALLOW, work=work)
     print(table.markdown(), flush=True)
     return [{"part": "transfer", "protocol": table.protocol, **asdict(row)} for row in table.rows]
@@ -144,12 +144,12 @@ def segmented(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dic
     trained = load(folder / "run", allow=ALLOW)
     train, test = SCENES[name](data, folder)
     for seed in seeds:
-        encoders: list[Trained] = [trained, random_encoder(trained.run, seed)]
+        encoders: list[FrozenEncoder] = [trained, random_encoder(trained.run, seed)]
         encoders += [raw_pixels(trained.run)]
         for encoder in encoders:
             start = time.process_time()
             protocol = Segmentation(size=96, width=32, epochs=15, seed=seed)
-            found = protocol(encoder, train, test, Work("cpu", workers=1, cache=folder / "cache"))
+            found = protocol(encoder, train, test, Work("cpu", num_workers=1, cache=folder / "cache"))
             row = {"part": f"segmentation, {name}", "encoder": encoder.name, "seed": seed, **found.measures}
             rows.append({**row, "IoU": found.details["IoU"], "seconds of one core": time.process_time() - start})
             print(json.dumps(rows[-1]), flush=True)

@@ -35,7 +35,7 @@ from timing import RESULTS, write_results
 import vantage
 from vantage.branch import Branch
 from vantage.data import open_source
-from vantage.encoders import Convolutions, Encoder, Linear, PerView
+from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
 from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached
@@ -43,9 +43,9 @@ from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
-from vantage.studies.view_learning import LEARNINGS, Rates, Together, learn
+from vantage.studies.view_learning import LEARNINGS, Jointly, Rates, learn
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Data, Hardware
@@ -95,7 +95,7 @@ def measure(method: str, space: ColorSpace, seed: int, places: list[str], folder
         row |= told
     source, test = (open_source(place) for place in places)
     run = contrast(space, seed, places[0])
-    if not train(run, folder / "run", PlainTeller()).finished:
+    if not train(run, folder / "run", PlainProgress()).finished:
         raise SystemExit("the run was stopped: nothing is judged")
     last = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[-1])
     row |= {"optimizer": repr(run.optimizer), "cmc i_nce": round(math.log(BATCH) - last["loss"] / 2, 3)}
@@ -104,7 +104,7 @@ def measure(method: str, space: ColorSpace, seed: int, places: list[str], folder
         judged |= {"raw pixels": raw_pixels(run), "random encoder": random_encoder(run, seed=seed)}
     for protocol in (KNN(k=20), LinearCached()):
         for name, trained in judged.items():
-            outcome = protocol(trained, source, test, Work(workers=1))
+            outcome = protocol(trained, source, test, Work(num_workers=1))
             row[f"{protocol.name}: {name}"] = round(outcome.accuracy.top1, 2)
     shutil.rmtree(folder)
     return row | {"cpu seconds": round(time.process_time() - start)}
@@ -123,7 +123,7 @@ def learned(
         space=space,
         flow=FLOWS[flow],
         rates=Rates(generator=1e-3, critics=3e-3, classifiers=3e-3),
-        updates=Together(),
+        updates=Jointly(),
         batch=BATCH,
         labeled_batch=BATCH,
         labels=LABELS,
@@ -131,7 +131,7 @@ def learned(
         seed=seed,
         data=Data(place),
     )
-    done = learn(learning, folder, PlainTeller())
+    done = learn(learning, folder, PlainProgress())
     assert done.last is not None
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     told = {name: round(value, 3) for name, value in last.items() if name.startswith("held_out.") or name == "log_det"}
@@ -141,16 +141,16 @@ def learned(
 def contrast(space: ColorSpace, seed: int, place: str) -> vantage.Run:
     """CMC in the batch on two channels' worth of views, the same for every space."""
     ask = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1))
-    encoders = tuple(Encoder(Convolutions(SMALL, channels), Linear(128)) for channels in (1, 2))
+    encoders = tuple(Encoder(Convolutions(SMALL, channels), LinearHead(128)) for channels in (1, 2))
     return vantage.Run(
         recipe="cmc in the batch",
         views=cmc(32, space),
         encoders=PerView(encoders),
         branches=(ask, replace(ask, query=1, keys=(0,), pool=(0,))),
         optimizer=AdamW(weight_decay=1e-4),
-        rate=CosineByStep(1e-3),
+        learning_rate=CosineByStep(1e-3),
         epochs=EPOCHS,
-        batch=BATCH,
+        batch_size=BATCH,
         seed=seed,
         data=Data(place),
         hardware=Hardware(precision="32-true"),

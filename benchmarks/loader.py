@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
-from vantage.data import Crops, Folder, StreamedImages, Subset, open_source
+from vantage.data import Crops, Folder, SourceSubset, StreamedImages, open_source
 from vantage.views import moco_v2
 
 BATCH = 64
@@ -97,7 +97,7 @@ def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[st
         (folder / name).write_bytes(source.encoded(number))  # pyright: ignore[reportAttributeAccessIssue]
     files = open_source(folder, cache=folder / "cache")
     assert isinstance(files, Folder)
-    many = Subset(files, list(range(len(files))) * repeat)
+    many = SourceSubset(files, list(range(len(files))) * repeat)
     crops: dict[str, Crops] = {"vantage": moco_v2(), "vantage, torchvision's crops": TorchvisionCrops()}
     cases: dict[str, Callable[[], int]] = {}
     for name, views in crops.items():

@@ -35,7 +35,7 @@ from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.schedules import Constant, CosineByStep
 from vantage.training.loop import train
 from vantage.training.optimizers import SGD
@@ -111,9 +111,9 @@ def measure(method: str, seed: int, places: list[str], folder: Path, baselines: 
     source, test = (open_source(place) for place in places)
     run = replace(brief(METHODS[method](32).fit(len(source))), seed=seed, data=vantage.Data(places[0]))
     start = time.perf_counter()
-    if not train(run, folder, PlainTeller()).finished:
+    if not train(run, folder, PlainProgress()).finished:
         raise SystemExit("the run was stopped: nothing is judged")
-    row: dict[str, Any] = {"recipe": method, "seed": seed, "epochs": run.epochs, "batch": run.batch}
+    row: dict[str, Any] = {"recipe": method, "seed": seed, "epochs": run.epochs, "batch": run.batch_size}
     row |= {"train images": len(source), "test images": len(test), "optimizer": repr(run.optimizer)}
     row |= {"train seconds": round(time.perf_counter() - start)}
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
@@ -123,7 +123,7 @@ def measure(method: str, seed: int, places: list[str], folder: Path, baselines: 
         judged += [("raw pixels", raw_pixels(run)), ("random encoder", random_encoder(run, seed=seed))]
     for protocol in (KNN(k=20), LinearCached()):
         for name, trained in judged:
-            outcome = protocol(trained, source, test, Work(workers=1))
+            outcome = protocol(trained, source, test, Work(num_workers=1))
             row[f"{protocol.name}: {name if name in ('raw pixels', 'random encoder') else 'trained'}"] = round(
                 outcome.accuracy.top1, 2
             )

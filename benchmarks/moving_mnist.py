@@ -20,9 +20,9 @@ from timing import write_results
 
 from vantage.data import open_source
 from vantage.encoding import Work
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
-from vantage.studies.moving_mnist import Course, LinearHeads, Scene
+from vantage.studies.moving_mnist import ClipTraining, LinearHeads, Scene
 from vantage.studies.reproduce import InfoMinTable4, reproduce
 from vantage.training.optimizers import AdamW
 
@@ -48,7 +48,7 @@ def main() -> None:
     entry = InfoMinTable4(seeds=chosen.seeds)
     entry = entry if chosen.published else brief(entry, chosen.steps, chosen.rate)
     sources = {name: open_source(f"{chosen.data}/{place}") for name, place in PLACES.items()}
-    done = reproduce(entry, sources, chosen.work, Work(device="auto", teller=PlainTeller()))
+    done = reproduce(entry, sources, chosen.work, Work(device="auto", progress=PlainProgress()))
     print(done.report.markdown())
     told = json.loads((chosen.work / f"{entry.name}.json").read_text())
     each = [json.loads(file.read_text()) for file in sorted((chosen.work / "rows").glob("*.json"))]
@@ -60,8 +60,8 @@ def main() -> None:
 def brief(entry: InfoMinTable4, steps: int, peak: float) -> InfoMinTable4:
     """The table for some minutes of one core."""
     adamw, rate = AdamW(weight_decay=0.0), CosineByStep(peak)
-    course = Course(epochs=1, batch=64, clips=64 * steps, optimizer=adamw, rate=rate)
-    heads = LinearHeads(Course(epochs=100), frames=4_000)
+    course = ClipTraining(epochs=1, batch=64, clips=64 * steps, optimizer=adamw, rate=rate)
+    heads = LinearHeads(ClipTraining(epochs=100), frames=4_000)
     scene = Scene(seen=2, last=3)
     return replace(entry, scene=scene, course=course, heads=heads, test_frames=2_000, information_clips=1_280)
 

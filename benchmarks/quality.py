@@ -32,7 +32,7 @@ import vantage
 from vantage.data import Source, labels_of, open_source
 from vantage.encoders import Momentum, ResNet, Shared
 from vantage.evaluate import KNN, LinearCached, evaluate
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
@@ -84,9 +84,15 @@ def measure(chosen: argparse.Namespace, name: str, recipe: str, seed: int) -> di
     run = replace(run, seed=seed, data=vantage.Data(train_place))
     try:
         start = time.perf_counter()
-        if not train(run, folder / "run", PlainTeller()).finished:
+        if not train(run, folder / "run", PlainProgress()).finished:
             raise SystemExit("the run was stopped: nothing is judged")
-        row: dict[str, Any] = {"set": name, "recipe": recipe, "seed": seed, "epochs": run.epochs, "batch": run.batch}
+        row: dict[str, Any] = {
+            "set": name,
+            "recipe": recipe,
+            "seed": seed,
+            "epochs": run.epochs,
+            "batch": run.batch_size,
+        }
         row |= {"train images": len(source), "test images": len(test)}
         row |= {"train seconds": round(time.perf_counter() - start), "optimizer": repr(run.optimizer)}
         first = recipe == chosen.recipes[0] and not chosen.no_baselines
@@ -117,7 +123,7 @@ def brief(run: vantage.Run, epochs: int) -> vantage.Run:
     role = replace(role, encoder=replace(role.encoder, backbone=ResNet(18, small=True, stem_stride=2)))
     run = replace(run, encoders=role).resized(64, epochs)
     if isinstance(role, Momentum):
-        return replace(run, rate=CosineByStep(0.03))
+        return replace(run, learning_rate=CosineByStep(0.03))
     return replace(run, optimizer=AdamW(weight_decay=1e-2), rate=CosineByStep(1e-3))
 
 

@@ -14,7 +14,7 @@ from PIL import Image, ImageFilter
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from vantage.views import Augmentation, ColorJitter, Flip, GaussianBlur, Grayscale, Normalize, RandAugment
+from vantage.views import Augmentation, ColorJitter, GaussianBlur, Grayscale, HorizontalFlip, Normalize, RandAugment
 
 
 class PillowBlur:
@@ -32,7 +32,7 @@ def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
     steps: list[Any] = [v1.RandomResizedCrop(view.crop.size, view.crop.scale)]
     for operation in view.operations:
         match operation:
-            case Flip(p):
+            case HorizontalFlip(p):
                 steps.append(v1.RandomHorizontalFlip(p))
             case ColorJitter():
                 steps.append(v1.RandomApply([v1.ColorJitter(*jitter(operation))], operation.probability))
@@ -54,7 +54,7 @@ def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]
     steps: list[Any] = [v2.RandomResizedCrop(view.crop.size, view.crop.scale)]
     for operation in view.operations:
         match operation:
-            case Flip(p):
+            case HorizontalFlip(p):
                 steps.append(v2.RandomHorizontalFlip(p))
             case ColorJitter():
                 steps.append(v2.RandomApply([v2.ColorJitter(*jitter(operation))], operation.probability))
@@ -82,7 +82,7 @@ def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
     steps: list[Any] = [theirs.RandomResizedCrop((side, side), scale=view.crop.scale)]
     for operation in view.operations:
         match operation:
-            case Flip(p):
+            case HorizontalFlip(p):
                 steps.append(theirs.RandomHorizontalFlip(p=p))
             case ColorJitter():
                 steps.append(theirs.ColorJitter(*jitter(operation), p=operation.probability))

@@ -34,7 +34,7 @@ from vantage.evaluate import KNN, LinearCached
 from vantage.memory import InBatch
 from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
 from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, study
@@ -61,12 +61,12 @@ def main() -> None:
     chosen = parser.parse_args()
     sweep, base = SWEEPS[chosen.sweep]()
     place = f"{chosen.data}/tiny-imagenet-50.tar.gz"
-    data = vantage.Data(f"{place}#train", workers=1, images=chosen.images)
+    data = vantage.Data(f"{place}#train", num_workers=1, max_images=chosen.images)
     run = replace(base, epochs=chosen.epochs, data=data, hardware=vantage.Hardware("cpu", precision="32-true"))
     information, protocols = HeldOutInformation(images=1_500, draws=2), (LINEAR[chosen.sweep], KNN(k=20))
     asked = Study(sweep, run, tuple(chosen.seeds), information, protocols, discard=True)
     train, test = open_images(data)[0], open_source(f"{place}#val")
-    found = study(asked, train, test, chosen.work / chosen.sweep, Work("cpu", workers=1), PlainTeller())
+    found = study(asked, train, test, chosen.work / chosen.sweep, Work("cpu", num_workers=1), PlainProgress())
     rows = [{"summary": row} for row in found.table()]
     about = {"axis": found.axis, "what": found.caption(), "base": repr(replace(run, data=vantage.Data()))}
     write_results(f"views_{chosen.sweep}", [about, *rows, *map(asdict, (*found.rows, *found.baselines))])
@@ -93,7 +93,7 @@ def _run(name: str, views: ViewMaker, encoders: Role) -> vantage.Run:
     one = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=0, keys=(1,), pool=(1,))
     other = replace(one, query=1, keys=(0,), pool=(0,))
     optimizer, rate = AdamW(weight_decay=1e-2), CosineByStep(1e-3)
-    return vantage.Run(name, views, encoders, (one, other), optimizer, rate, batch=BATCH)
+    return vantage.Run(name, views, encoders, (one, other), optimizer, rate, batch_size=BATCH)
 
 
 SWEEPS: dict[str, Callable[[], tuple[Sweep, vantage.Run]]] = {"crop": crop, "color": color}

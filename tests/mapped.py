@@ -9,7 +9,7 @@ from tiny import tiny_run
 from torch import Tensor, nn
 
 from vantage.encoders import Encoder, Momentum, PerView
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm
 from vantage.recipes import cmc
 from vantage.training.run import Run
@@ -45,12 +45,12 @@ class Mapped(nn.Module):
 
 def mapped_run() -> Run:
     """MoCo on 32-pixel images."""
-    return tiny_run(Momentum(Encoder(MappedBackbone(), Linear(8), SplitBatchNorm(2))))
+    return tiny_run(Momentum(Encoder(MappedBackbone(), LinearHead(8), SplitBatchNorm(2))))
 
 
 def two_run() -> Run:
     """CMC on 32-pixel images: one network sees lightness, the other color."""
-    encoders = (Encoder(MappedBackbone(6, 1), Linear(8)), Encoder(MappedBackbone(5, 2), Linear(8)))
+    encoders = (Encoder(MappedBackbone(6, 1), LinearHead(8)), Encoder(MappedBackbone(5, 2), LinearHead(8)))
     return replace(cmc(32), encoders=PerView(encoders))
 
 

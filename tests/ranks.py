@@ -22,7 +22,7 @@ from vantage.learner import Learner
 from vantage.memory import Queue
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, ring_moco
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
@@ -113,7 +113,7 @@ def stores_begun(place: str) -> dict[str, Any]:
         with torch.no_grad():
             for parameter in learner.networks.parameters():
                 parameter.add_(0.1 * processes.rank())
-        begin(learner, run, open_images(run.data)[0], QuietTeller())
+        begin(learner, run, open_images(run.data)[0], QuietProgress())
         told[recipe] = learner.stores.state_dict()
     return told
 

@@ -27,7 +27,7 @@ from vantage.estimators import InfoNCE
 from vantage.recipes import RECIPES, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch
 from vantage.training import settings
-from vantage.training.loop import Outcome
+from vantage.training.loop import TrainingOutcome
 from vantage.training.run import Data, Hardware
 
 MOST_LINES = 4
@@ -84,14 +84,14 @@ class Trained:
     folder: Path | None = None
     finished: bool = True
 
-    def train(self, run: Run, folder: Path, teller: Any = None) -> Outcome:
+    def train(self, run: Run, folder: Path, progress: Any = None) -> TrainingOutcome:
         self.run, self.folder = run, folder
         settings.write(run, folder)
-        return Outcome(folder, 5, self.finished)
+        return TrainingOutcome(folder, 5, self.finished)
 
-    def resume(self, folder: Path, run: Run | None = None, teller: Any = None) -> Outcome:
+    def resume(self, folder: Path, run: Run | None = None, progress: Any = None) -> TrainingOutcome:
         self.run, self.folder = run, folder
-        return Outcome(folder, 5, self.finished)
+        return TrainingOutcome(folder, 5, self.finished)
 
 
 @pytest.fixture
@@ -137,9 +137,9 @@ def test_field_help_is_the_text_under_the_field() -> None:
 def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None:
     fitted = moco_v1(224)
     run = overridden(fitted, {"batch": 512, "epochs": 100})
-    assert run.rate.peak == pytest.approx(0.06) and run.rate.at_epochs == (60, 80)
+    assert run.learning_rate.peak == pytest.approx(0.06) and run.learning_rate.at_epochs == (60, 80)
     run = overridden(fitted, {"batch": 512, "epochs": 100, "rate.peak": 0.5})
-    assert run.rate.peak == 0.5 and run.rate.at_epochs == (60, 80)
+    assert run.learning_rate.peak == 0.5 and run.learning_rate.at_epochs == (60, 80)
     assert overridden(fitted, {}) == fitted
 
 
@@ -162,7 +162,7 @@ def test_pretrain_fits_the_recipe_and_lets_the_user_win(trained: Trained, images
     run = run_of(trained, *words, "--branches.0.estimator.temperature", "0.17", "--branches.0.memory.length=77")
     assert run.branches[0].estimator == InfoNCE(0.17)
     assert run.branches[0].memory.length == 77
-    assert run.batch == fitted.batch
+    assert run.batch_size == fitted.batch_size
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_run_finds_its_images_from_any_folder(
 ) -> None:
     monkeypatch.chdir(images.parent)
     run = run_of(trained, "pretrain", "moco_v2", "--data", images.name, "--out", tmp_path / "run")
-    assert run.data.place == str(images.parent / images.name)
+    assert run.data.path == str(images.parent / images.name)
     assert absolute("torchvision:CIFAR10") == "torchvision:CIFAR10"
     assert absolute(f"{images.name}#a") == f"{images}#a"
     settings.write(replaced(moco_v2(32).fit(40), {"data.place": "gone"}), tmp_path)

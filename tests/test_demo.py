@@ -27,7 +27,7 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path):
 
 def test_the_run_is_a_value_that_fits_its_images():
     run = demo_run()
-    assert run == demo_run() and run.data.place == "photographs:train"
+    assert run == demo_run() and run.data.path == "photographs:train"
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from tiny import kept_run, tiny_run
 
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import UserError
 from vantage.frozen.export.backbone import export, export_backbone
@@ -144,7 +144,7 @@ def test_the_files_say_what_the_settings_say() -> None:
 
 
 def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
-    kept_run(tmp_path, replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8)))))
+    kept_run(tmp_path, replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
     made = export(tmp_path, "detectron2", tmp_path / "there")
     names = {path.name for path in (tmp_path / "there").iterdir()}
     assert {"weights.pth", "weights-to-res4.pth", "train_net.py", "coco-mask-rcnn-fpn-1x-frozen.yaml"} <= names

@@ -48,12 +48,12 @@ def test_few_batches_are_decoded_ahead() -> None:
 
 
 def test_auto_is_a_device() -> None:
-    assert Work().place().type in ("cpu", "cuda", "mps", "xpu")
+    assert Work().resolved_device().type in ("cpu", "cuda", "mps", "xpu")
 
 
 def test_a_device_that_is_not_here_and_an_empty_batch_are_refused() -> None:
     for device in ("foo", "cuda:99"):
         with pytest.raises(UserError, match=f"the device '{device}' cannot be had here"):
-            Work(device=device).place()
+            Work(device=device).resolved_device()
     with pytest.raises(UserError, match="batch is 0"):
-        Work(batch=0)
+        Work(batch_size=0)

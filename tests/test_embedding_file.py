@@ -17,17 +17,17 @@ from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.frozen import embedding as embedding_file
 from vantage.frozen.embedding import write_embeddings
-from vantage.frozen.encoder import Trained, load, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder
 
 COUNT = 100
 
 
 @pytest.fixture
-def trained() -> Trained:
+def trained() -> FrozenEncoder:
     return random_encoder(tiny_run())
 
 
-def test_parquet_holds_name_label_and_vector(trained: Trained, tmp_path: Path) -> None:
+def test_parquet_holds_name_label_and_vector(trained: FrozenEncoder, tmp_path: Path) -> None:
     source, here = images(COUNT, seed=0), work(tmp_path)
     file = write_embeddings(trained, source, tmp_path / "out" / "rows.parquet", here)
     table = pq.read_table(file)
@@ -41,7 +41,9 @@ def test_parquet_holds_name_label_and_vector(trained: Trained, tmp_path: Path) -
     assert [path.name for path in file.parent.iterdir()] == ["rows.parquet"]
 
 
-def test_parquet_is_written_in_row_groups(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_is_written_in_row_groups(
+    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedding_file, "_GROUP_BYTES", 4 * 12 * 30)
     source, here = images(COUNT, seed=0), work(tmp_path)
     file = pq.ParquetFile(write_embeddings(trained, source, tmp_path / "rows.parquet", here))
@@ -50,7 +52,7 @@ def test_parquet_is_written_in_row_groups(trained: Trained, tmp_path: Path, monk
     assert np.array_equal(vectors, embed(trained, source, here).vector.numpy())
 
 
-def test_npy_holds_vectors_and_rows(trained: Trained, tmp_path: Path) -> None:
+def test_npy_holds_vectors_and_rows(trained: FrozenEncoder, tmp_path: Path) -> None:
     source, here = images(COUNT, seed=0), work(tmp_path)
     file = write_embeddings(trained, source, tmp_path / "rows.npy", here)
     assert np.array_equal(np.load(file, mmap_mode="r"), embed(trained, source, here).vector.numpy())
@@ -108,7 +110,7 @@ def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: 
     assert not draft.exists() and not draft.with_name(draft.name + ".json").exists()
 
 
-def test_a_draft_of_something_else_is_not_continued(trained: Trained, tmp_path: Path) -> None:
+def test_a_draft_of_something_else_is_not_continued(trained: FrozenEncoder, tmp_path: Path) -> None:
     source, here = images(COUNT, seed=0), work(tmp_path)
     file = tmp_path / "rows.npy"
     (tmp_path / "rows.npy.draft").write_bytes(b"x" * 10_000)
@@ -117,7 +119,7 @@ def test_a_draft_of_something_else_is_not_continued(trained: Trained, tmp_path: 
     assert np.array_equal(np.load(file), embed(trained, source, here).vector.numpy())
 
 
-def test_bounded_memory_of_batches(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounded_memory_of_batches(trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     empty = torch.empty
 
@@ -131,7 +133,7 @@ def test_bounded_memory_of_batches(trained: Trained, tmp_path: Path, monkeypatch
     assert max(sizes, default=0) < COUNT * 12
 
 
-def test_refusals(trained: Trained, tmp_path: Path) -> None:
+def test_refusals(trained: FrozenEncoder, tmp_path: Path) -> None:
     source, here = images(10, seed=0), work(tmp_path)
     with pytest.raises(UserError, match="end the name with .parquet or .npy"):
         write_embeddings(trained, source, tmp_path / "rows.csv", here)
@@ -142,7 +144,7 @@ def test_refusals(trained: Trained, tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_keeps_what_was_done(
-    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(source: str, target: str) -> None:
         raise OSError(28, "No space left on device")

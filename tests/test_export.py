@@ -11,11 +11,11 @@ from tiny import ALLOW, kept_run, tiny_run
 
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm
 from vantage.encoders.roles import Shared
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.export.backbone import Format, export, export_backbone
 
 RESNETS = [
@@ -29,8 +29,8 @@ LARGE = [ResNet(34), ResNet(101), ResNet(50, groups=32, width_per_group=4), ResN
 UNNAMED = ResNet(50, groups=2, width_per_group=16)
 
 
-def encoder(backbone: Backbone) -> Trained:
-    run = replace(tiny_run(), encoders=Shared(Encoder(backbone, Linear(8), SplitBatchNorm(2))))
+def encoder(backbone: Backbone) -> FrozenEncoder:
+    run = replace(tiny_run(), encoders=Shared(Encoder(backbone, LinearHead(8), SplitBatchNorm(2))))
     trained = random_encoder(run)
     generator = torch.Generator().manual_seed(1)
     for tensor in trained.backbone.buffers():  # batch statistics of a trained network are not 0 and 1
@@ -86,7 +86,7 @@ def test_timm_networks_load_elsewhere_with_equal_outputs(to: Format, tmp_path: P
 
 
 def test_a_run_is_exported(tmp_path: Path) -> None:
-    run = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
+    run = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
     learner = kept_run(tmp_path, run).eval()
     made = export(tmp_path, "torchvision", tmp_path / "out" / "backbone.safetensors")
     images = torch.randn(2, 3, 32, 32)

@@ -11,7 +11,7 @@ from counting import Counting
 from tiny import tiny_run, work
 from torch import Tensor
 
-from vantage.data.sources.source import Subset
+from vantage.data.sources.source import SourceSubset
 from vantage.encoding import embed
 from vantage.errors import UnreadableImage
 from vantage.frozen import feature_cache
@@ -27,7 +27,7 @@ def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) ->
     other = [
         features_of(random_encoder(tiny_run(), seed=1), source, here),
         features_of(replace(trained, view=replace(trained.view, resize=40)), source, here),
-        features_of(trained, Subset(source, range(39, -1, -1)), here),
+        features_of(trained, SourceSubset(source, range(39, -1, -1)), here),
     ]
     assert source.reads == 160 and not any(torch.equal(first, vector) for vector in other)
 
@@ -115,4 +115,4 @@ def test_features_that_cannot_be_kept_are_held(tmp_path: Path, monkeypatch: pyte
 def test_of_no_images_there_are_no_features(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
     for _ in range(2):
-        assert features_of(trained, Subset(Counting(), []), work(tmp_path)).shape == (0, trained.width)
+        assert features_of(trained, SourceSubset(Counting(), []), work(tmp_path)).shape == (0, trained.width)

@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 import vantage
-from vantage.data import ResidentImages, Source, StreamedImages, Subset, labels_of
+from vantage.data import ResidentImages, Source, SourceSubset, StreamedImages, labels_of
 from vantage.data.sources.arrays import Arrays
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.evaluate import split
@@ -76,7 +76,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(resident_bytes: int = 1 << 20, workers: int = 0) -> Run:
     base = vantage.moco_v2(32).resized(4, 2)
-    return replace(base, views=Still(), seed=3, data=Data(workers=workers, resident_bytes=resident_bytes))
+    return replace(base, views=Still(), seed=3, data=Data(num_workers=workers, resident_bytes=resident_bytes))
 
 
 def squares() -> Arrays:
@@ -236,24 +236,24 @@ def test_images_without_labels_are_held_out_at_random() -> None:
 
 def test_so_many_images_are_spread_over_the_classes() -> None:
     source = colored(60, 3)
-    some = training_part(source, Data(hold_out=0.2, images=14))
+    some = training_part(source, Data(hold_out=0.2, max_images=14))
     assert sorted(labels_of(some).bincount().tolist()) == [4, 5, 5]
     assert grays(some) < grays(training_part(source, Data(hold_out=0.2)))
-    assert len(training_part(colored(50, 0), Data(images=7))) == 7
-    assert isinstance(some, Subset) and some.numbers.tolist() == sorted(some.numbers.tolist())
+    assert len(training_part(colored(50, 0), Data(max_images=7))) == 7
+    assert isinstance(some, SourceSubset) and some.numbers.tolist() == sorted(some.numbers.tolist())
 
 
 def test_everything_is_trained_on_where_nothing_else_is_asked() -> None:
     source = colored(10, 2)
     assert training_part(source, Data()) is source
     with pytest.raises(UserError, match="11 training images were asked for, but there are 10: ask for fewer"):
-        training_part(source, Data(images=11))
+        training_part(source, Data(max_images=11))
     with pytest.raises(UserError, match=r"data.hold_out is 1.0: give a share below 1"):
         Data(hold_out=1.0)
 
 
 def test_a_place_tells_how_much_of_it_is_trained_on(tmp_path: Path) -> None:
     np.savez(tmp_path / "images.npz", images=np.zeros((9, 8, 8, 3), np.uint8))
-    source, line = open_images(Data(str(tmp_path / "images.npz"), images=4))
+    source, line = open_images(Data(str(tmp_path / "images.npz"), max_images=4))
     assert len(source) == 4
     assert line.endswith("; 4 of them are trained on")

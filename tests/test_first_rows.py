@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from vantage.frozen.encoder import evaluation_view
 from vantage.learner import Learner
 from vantage.memory.clusters import OnlineStore
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 from vantage.training import checkpoint
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
@@ -28,7 +28,7 @@ def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tm
     torch.manual_seed(0)
     learner = Learner(run.encoders, run.branches, IMAGES, run.seed)
     before = {name: tensor.clone() for name, tensor in learner.networks.state_dict().items()}
-    begin(learner, run, source, QuietTeller())
+    begin(learner, run, source, QuietProgress())
     store, view = learner.store(branch), evaluation_view(run)
     assert isinstance(store, OnlineStore) and learner.networks.training
     assert_close(learner.networks.state_dict(), before, rtol=0, atol=0)

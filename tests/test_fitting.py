@@ -32,7 +32,7 @@ def test_a_ring_anneals_over_its_share_of_the_run():
     fitted = ring_moco(32).fit(13_000)
     rule = fitted.branches[0].negatives[0]
     assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs)
-    assert rule.keep.steps_per_epoch == 13_000 // fitted.batch
+    assert rule.keep.steps_per_epoch == 13_000 // fitted.batch_size
 
 
 def test_other_epochs_and_another_batch_stretch_what_is_counted_in_epochs():
@@ -62,7 +62,7 @@ def test_parts_fit_wherever_they_are():
     assert isinstance(sample, Sample) and sample.count == 256
     assert isinstance(ring, Ring) and isinstance(made.estimator, JCL) and isinstance(run.encoders, Momentum)
     for found in (ring.drop, made.estimator.strength, made.weight, run.encoders.momentum):
-        assert isinstance(found, ByEpoch) and found.steps_per_epoch == 2_560 // run.batch
+        assert isinstance(found, ByEpoch) and found.steps_per_epoch == 2_560 // run.batch_size
         assert found.every == pytest.approx(run.epochs / base.epochs)
 
 
@@ -76,11 +76,11 @@ def test_everywhere_changes_the_inside_first_and_leaves_the_rest():
 def test_memories_and_groups_follow_a_batch_that_is_given():
     """The rules that fit them see the batch that is used, not one that is replaced later."""
     given, chosen = moco_v2(32).fit(100, batch=64), moco_v2(32).fit(100)
-    assert (given.batch, chosen.batch) == (64, 8)
+    assert (given.batch_size, chosen.batch_size) == (64, 8)
     assert given.encoders.encoder.normalization == SplitBatchNorm(4)  # pyright: ignore
     assert chosen.encoders.encoder.normalization == SplitBatchNorm(1)  # pyright: ignore
     assert moco_v2(32).fit(13_000, batch=512).branches[0].memory == Queue(2048)
-    assert given.rate.peak == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
+    assert given.learning_rate.peak == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
     with pytest.raises(UserError, match="give at most 100"):
         moco_v2(32).fit(100, batch=128)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import vantage
 from vantage.errors import UserError
-from vantage.progress import PlainTeller
+from vantage.progress import PlainProgress
 from vantage.training import checkpoint
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Monitoring
@@ -241,7 +241,7 @@ def test_accumulated_parts_give_the_gradient_of_their_mean(place: str, tmp_path:
 
 def test_streamed_images_resume_too(tmp_path: Path, place: str, monkeypatch):
     run = small_run("moco_v2", place, epochs=1)
-    run = replace(run, data=replace(run.data, resident_bytes=0, workers=0))
+    run = replace(run, data=replace(run.data, resident_bytes=0, num_workers=0))
     train(run, tmp_path / "whole")
     step_of = Session.step
 
@@ -314,10 +314,10 @@ def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(place: str, tmp_
 def test_resume_tells_where_it_goes_on(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
     with allowing("tiny"):
-        resume(tmp_path / "run", teller=PlainTeller())
+        resume(tmp_path / "run", progress=PlainProgress())
         assert "continuing at step 6 of 6" in capsys.readouterr().err
         shutil.rmtree(tmp_path / "run" / "checkpoint")
-        resume(tmp_path / "run", teller=PlainTeller())
+        resume(tmp_path / "run", progress=PlainProgress())
         assert "there is no checkpoint yet: starting at the first step of 6" in capsys.readouterr().err
 
 

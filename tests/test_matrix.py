@@ -23,7 +23,7 @@ from torch import Tensor
 import vantage
 from vantage import draws, estimators, memory, negatives, positives
 from vantage.branch import Branch
-from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.errors import UserError
 from vantage.estimators import (
     JCL,
@@ -290,7 +290,7 @@ def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: 
 def test_two_branches_of_one_memory_learn_for_some_epochs(first: Memory, kept: Remember):
     one = Branch(first, OtherViews(), (), JCL(TAU), keys=(1, 2), pool=(1, 2), remember=kept)
     other = Branch(StoreOf(0), OtherViews(), (OtherImages(),), NCE(TAU), query=1, keys=(0, 2))
-    built = Learner(Shared(Encoder(TwoLayers(), Linear(WIDTH))), (one, other), images=IMAGES, seed=0).double()
+    built = Learner(Shared(Encoder(TwoLayers(), LinearHead(WIDTH))), (one, other), images=IMAGES, seed=0).double()
     fill(built)
     for step, (views, image) in enumerate(batches(7, 3)):
         made = built(views, image, step)

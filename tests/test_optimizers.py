@@ -50,7 +50,7 @@ def lars_by_hand(
                 size = sum(value * value for value in values) ** 0.5
                 slope = sum(value * value for value in gradient) ** 0.5
                 if size > 0 and slope > 0:
-                    local = choice.trust * size / (slope + decay * size)
+                    local = choice.trust_coefficient * size / (slope + decay * size)
             for i in range(len(values)):
                 full = gradient[i] + decay * values[i]
                 velocity[name][i] = choice.momentum * velocity[name][i] + rate * local * full
@@ -61,7 +61,7 @@ def lars_by_hand(
 def test_lars_is_the_slow_loop() -> None:
     network = small_network()
     start = {name: parameter.detach().clone() for name, parameter in network.named_parameters()}
-    choice, rates = LARS(trust=0.01, weight_decay=0.1), [0.5, 1.0, 0.7, 0.2]
+    choice, rates = LARS(trust_coefficient=0.01, weight_decay=0.1), [0.5, 1.0, 0.7, 0.2]
     gradients = descend(network, choice.build(network), rates)
     expected = lars_by_hand(start, gradients, rates, choice)
     for name, parameter in network.named_parameters():
@@ -140,7 +140,7 @@ def decays(network: nn.Module, choice: Optimizer) -> dict[str, float]:
     return {name: decay[id(parameter)] for name, parameter in network.named_parameters()}
 
 
-@pytest.mark.parametrize("choice", [LARS(), AdamW(), SGD(spare=BiasAndNorm())])
+@pytest.mark.parametrize("choice", [LARS(), AdamW(), SGD(exclude=BiasAndNorm())])
 def test_biases_and_norms_of_a_resnet_are_spared_by_name(choice: Optimizer) -> None:
     with torch.device("meta"):
         network = torchvision.models.resnet18()
@@ -156,7 +156,7 @@ def test_moco_decays_every_parameter() -> None:
     with torch.device("meta"):
         network = torchvision.models.resnet18()
     assert set(decays(network, SGD()).values()) == {1e-4}
-    assert set(decays(network, LARS(spare=NoParameters())).values()) == {1e-6}
+    assert set(decays(network, LARS(exclude=NoParameters())).values()) == {1e-6}
 
 
 @pytest.mark.parametrize("spare", [NoParameters(), BiasAndNorm()])
@@ -213,7 +213,7 @@ class Count(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("choice", [LARS(), LARS(spare=NoParameters())])
+@pytest.mark.parametrize("choice", [LARS(), LARS(exclude=NoParameters())])
 def test_a_step_of_lars_takes_as_many_calls_for_a_hundred_tensors_as_for_two(choice: Optimizer) -> None:
     counts = []
     for layers in (1, 50):
@@ -239,9 +239,9 @@ def test_nothing_to_train_is_refused() -> None:
     [
         (lambda: SGD(momentum=1.0), "momentum"),
         (lambda: SGD(weight_decay=-1e-4), "weight_decay"),
-        (lambda: LARS(trust=float("nan")), "trust"),
-        (lambda: AdamW(first_moment=-0.1), "first_moment"),
-        (lambda: AdamW(second_moment=1.5), "second_moment"),
+        (lambda: LARS(trust_coefficient=float("nan")), "trust"),
+        (lambda: AdamW(beta1=-0.1), "first_moment"),
+        (lambda: AdamW(beta2=1.5), "second_moment"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(make: Callable[[], Optimizer], named: str) -> None:

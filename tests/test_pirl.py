@@ -154,7 +154,7 @@ def test_it_trains_on_images_that_are_streamed_or_resident(resident: int, tmp_pa
 
     monkeypatch.setattr(Feed, "views_of", watched)
     run = small_run("pirl", write_images(tmp_path / "images.npz"), epochs=1)
-    run = replace(run, data=replace(run.data, resident_bytes=resident, workers=0))
+    run = replace(run, data=replace(run.data, resident_bytes=resident, num_workers=0))
     assert train(run, tmp_path / "run").finished
     whole, patches = seen[0]
     assert whole.shape == (8, 3, 16, 16) and patches.shape == (8, 9, 3, 5, 5)

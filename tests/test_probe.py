@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.sources.arrays import Arrays
-from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.errors import UnreadableImage, UserError
 from vantage.learner import Learner
 from vantage.training.probe import knn_so_far
@@ -35,7 +35,7 @@ def shuffled(source: Arrays) -> Arrays:
     return Arrays(pixels, label, "shuffled")
 
 
-@pytest.mark.parametrize("role", [None, Shared(Encoder(tiny.TinyBackbone(), Linear(8)))], ids=["slow", "shared"])
+@pytest.mark.parametrize("role", [None, Shared(Encoder(tiny.TinyBackbone(), LinearHead(8)))], ids=["slow", "shared"])
 def test_classes_apart_are_found_and_others_are_not(role: Shared | None):
     run = tiny.tiny_run(role)
     learner, source = started(run), tiny.images(150, 0, noise=3.0)

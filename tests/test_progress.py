@@ -3,13 +3,13 @@
 import pytest
 
 from vantage import progress
-from vantage.progress import BarTeller, PlainTeller, QuietTeller, Teller, teller
+from vantage.progress import BarProgress, PlainProgress, Progress, QuietProgress, progress_for
 
 
-@pytest.mark.parametrize("kind", [QuietTeller, PlainTeller, BarTeller])
+@pytest.mark.parametrize("kind", [QuietProgress, PlainProgress, BarProgress])
 def test_every_teller_warns_and_keeps_its_contract(kind: type, capsys: pytest.CaptureFixture[str]):
     told = kind()
-    assert isinstance(told, Teller)
+    assert isinstance(told, Progress)
     told.start("work", 10, 2)
     told.advance(5, "going well")
     told.line("a line")
@@ -17,13 +17,13 @@ def test_every_teller_warns_and_keeps_its_contract(kind: type, capsys: pytest.Ca
     told.stop()
     shown = capsys.readouterr().err
     assert "warning: a danger" in shown
-    assert ("a line" in shown) == (kind is not QuietTeller)
+    assert ("a line" in shown) == (kind is not QuietProgress)
 
 
 def test_lines_tell_the_time_left_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
-    told = PlainTeller()
+    told = PlainProgress()
     told.start("epochs", 100, 20)
     clock[0] += 10
     told.advance(30)
@@ -39,7 +39,7 @@ def test_lines_tell_the_time_left_now_and_then(monkeypatch: pytest.MonkeyPatch, 
 def test_work_that_may_be_none_is_told_from_its_first_word_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    clock, told = [0.0], PlainTeller()
+    clock, told = [0.0], PlainProgress()
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     with progress.counting(told, "decoding images"):
         pass
@@ -53,4 +53,4 @@ def test_work_that_may_be_none_is_told_from_its_first_word_on(
 
 
 def test_quiet_wins_over_the_terminal():
-    assert isinstance(teller(quiet=True), QuietTeller)
+    assert isinstance(progress_for(quiet=True), QuietProgress)

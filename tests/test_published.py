@@ -168,7 +168,7 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
     contrasts = []
     for number, branch in enumerate(run.branches):
         estimator: Any = branch.estimator
-        rules = (_negatives(rule, IMAGENET // run.batch) for rule in fitted.branches[number].negatives)
+        rules = (_negatives(rule, IMAGENET // run.batch_size) for rule in fitted.branches[number].negatives)
         contrasts.append(
             Contrast(
                 _remembered(run.branches[owner[number]].memory),
@@ -183,10 +183,10 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
         )
     return Row(
         run.recipe,
-        {epoch: run.rate(epoch, 1, run.epochs) for epoch in epochs},
+        {epoch: run.learning_rate(epoch, 1, run.epochs) for epoch in epochs},
         tuple(contrasts),
         run.epochs,
-        run.batch,
+        run.batch_size,
         optimizer.momentum,
         optimizer.weight_decay,
         run.encoders.momentum(0) if isinstance(run.encoders, Momentum) else None,

@@ -15,7 +15,7 @@ from vantage.training.trial import trial
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        (lambda: Data(workers=-1), "data.workers is -1: give at least 0"),
+        (lambda: Data(num_workers=-1), "data.workers is -1: give at least 0"),
         (lambda: Data(resident_bytes=-1), "data.resident_bytes is -1"),
         (lambda: Hardware(devices=0), "hardware.devices is 0: give at least 1"),
         (lambda: Hardware(nodes=0), "hardware.nodes is 0"),
@@ -33,10 +33,10 @@ def test_numbers_that_make_no_sense_are_refused_by_name(made, told: str) -> None
 
 def test_resized_scales_the_rate_and_stretches_its_course() -> None:
     run = simclr(32)
-    other = run.resized(batch=run.batch // 2, epochs=run.epochs // 2)
-    assert (other.batch, other.epochs) == (run.batch // 2, run.epochs // 2)
-    middle = run.rate(10 * run.epochs // 2, 10, run.epochs)
-    assert other.rate(10 * other.epochs // 2, 10, other.epochs) == pytest.approx(middle / 2)
+    other = run.resized(batch=run.batch_size // 2, epochs=run.epochs // 2)
+    assert (other.batch_size, other.epochs) == (run.batch_size // 2, run.epochs // 2)
+    middle = run.learning_rate(10 * run.epochs // 2, 10, run.epochs)
+    assert other.learning_rate(10 * other.epochs // 2, 10, other.epochs) == pytest.approx(middle / 2)
 
 
 def test_a_batch_without_negatives_is_refused() -> None:

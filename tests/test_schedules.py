@@ -17,8 +17,8 @@ from vantage.schedules import (
     CosineByEpoch,
     CosineByStep,
     Exponential,
+    LearningRate,
     Linear,
-    RateSchedule,
     Schedule,
     StepDecay,
     Steps,
@@ -102,12 +102,12 @@ def test_cosine_by_step_warms_up_then_follows_the_curve(steps: int, warmup: int,
 RATES = [
     CosineByEpoch(0.3, final=0.01, warmup_epochs=3),
     CosineByStep(0.3, final=0.01, warmup_epochs=3),
-    StepDecay(0.3, at_epochs=(6, 8), warmup_epochs=3),
+    StepDecay(0.3, milestones=(6, 8), warmup_epochs=3),
 ]
 
 
 @pytest.mark.parametrize("schedule", RATES, ids=lambda schedule: type(schedule).__name__)
-def test_rates_climb_to_the_peak_and_never_climb_again(schedule: RateSchedule) -> None:
+def test_rates_climb_to_the_peak_and_never_climb_again(schedule: LearningRate) -> None:
     rates = [schedule(step, 5, 10) for step in range(50)]
     assert rates[0] == pytest.approx(0.3 / 15)
     assert all(a < b for a, b in itertools.pairwise(rates[:15]))
@@ -117,13 +117,13 @@ def test_rates_climb_to_the_peak_and_never_climb_again(schedule: RateSchedule) -
 
 
 def test_step_decay_drops_at_the_first_step_of_its_epochs() -> None:
-    schedule = StepDecay(0.03, factor=0.1, at_epochs=(120, 160))
+    schedule = StepDecay(0.03, factor=0.1, milestones=(120, 160))
     rates = [schedule(epoch * 10 + step, 10, 200) for epoch in (0, 119, 120, 159, 160, 199) for step in (0, 9)]
     assert rates == pytest.approx([0.03] * 4 + [0.003] * 4 + [0.0003] * 4)
 
 
 def test_step_decay_without_drops_is_constant() -> None:
-    assert {StepDecay(0.03, at_epochs=())(step, 3, 10) for step in range(30)} == {0.03}
+    assert {StepDecay(0.03, milestones=())(step, 3, 10) for step in range(30)} == {0.03}
 
 
 def test_they_are_schedules_and_values() -> None:
@@ -137,23 +137,23 @@ def test_they_are_schedules_and_values() -> None:
         assert isinstance(schedule, Schedule)
         assert eval(repr(schedule)) == schedule
     for rate in RATES:
-        assert isinstance(rate, RateSchedule)
+        assert isinstance(rate, LearningRate)
         assert eval(repr(rate)) == rate
 
 
 @pytest.mark.parametrize("schedule", RATES, ids=lambda schedule: type(schedule).__name__)
-def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: RateSchedule) -> None:
+def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: LearningRate) -> None:
     for step in range(50):
         assert schedule.scaled(2.5)(step, 5, 10) == pytest.approx(2.5 * schedule(step, 5, 10), rel=1e-12)
 
 
 def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None:
-    assert StepDecay(0.03).stretched(200, to=100) == StepDecay(0.03, at_epochs=(60, 80))
-    once = StepDecay(0.03, at_epochs=(120, 160, 200)).stretched(240, to=1)
+    assert StepDecay(0.03).stretched(200, to=100) == StepDecay(0.03, milestones=(60, 80))
+    once = StepDecay(0.03, milestones=(120, 160, 200)).stretched(240, to=1)
     assert {once(step, 7, 1) for step in range(7)} == {0.03}, "a run of one epoch trains at its rate"
     assert CosineByStep(0.3, warmup_epochs=10).stretched(100, to=200) == CosineByStep(0.3, warmup_epochs=20)
     assert CosineByEpoch(0.3).stretched(200, to=7) == CosineByEpoch(0.3)
-    with_both = StepDecay(0.3, at_epochs=(6, 8), warmup_epochs=3)
+    with_both = StepDecay(0.3, milestones=(6, 8), warmup_epochs=3)
     long = with_both.stretched(10, to=40)
     assert [long(4 * step + 3, 5, 40) for step in range(50)] == pytest.approx(
         [with_both(step, 5, 10) for step in range(50)]
@@ -162,8 +162,8 @@ def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None
 
 @given(epochs=st.integers(20, 300), to=st.integers(1, 300))
 def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> None:
-    stretched = StepDecay(0.03, at_epochs=(epochs // 2, epochs // 2 + 1, epochs - 2)).stretched(epochs, to)
-    assert len(stretched.at_epochs) == 3
+    stretched = StepDecay(0.03, milestones=(epochs // 2, epochs // 2 + 1, epochs - 2)).stretched(epochs, to)
+    assert len(stretched.milestones) == 3
     assert stretched(0, 3, to) > 0
 
 
@@ -182,8 +182,8 @@ def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> Non
         (lambda: CosineByEpoch(-0.1), "peak"),
         (lambda: CosineByEpoch(0.1, final=math.nan), "final"),
         (lambda: CosineByStep(0.1, warmup_epochs=-1), "warmup_epochs"),
-        (lambda: StepDecay(0.1, at_epochs=(160, 120)), "at_epochs"),
-        (lambda: StepDecay(0.1, at_epochs=(5,), warmup_epochs=10), "at_epochs"),
+        (lambda: StepDecay(0.1, milestones=(160, 120)), "at_epochs"),
+        (lambda: StepDecay(0.1, milestones=(5,), warmup_epochs=10), "at_epochs"),
         (lambda: CosineByStep(0.1, warmup_epochs=10)(0, 5, 10), "warmup_epochs"),
         (lambda: CosineByEpoch(0.1)(0, 0, 10), "steps_per_epoch"),
         (lambda: StepDecay(0.1)(0, 5, 0), "epochs"),

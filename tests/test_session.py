@@ -16,7 +16,7 @@ from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Fresh
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 from vantage.training import checkpoint
 from vantage.training.feed import Feed, open_images
 from vantage.training.first_rows import begin
@@ -34,9 +34,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def session(run: Run) -> Session:
-    fabric, run = launch(run, QuietTeller())
+    fabric, run = launch(run, QuietProgress())
     made = Session(run, fabric, open_images(run.data)[0])
-    begin(made.learner, run, made.source, QuietTeller())
+    begin(made.learner, run, made.source, QuietProgress())
     return made
 
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_of_another_data_set_is_refused(place: str, tmp_path: Path)
     session(run).save(tmp_path, 0, 0.0)
     newest = checkpoint.latest(tmp_path)
     assert newest is not None
-    fabric, run = launch(run, QuietTeller())
+    fabric, run = launch(run, QuietProgress())
     fewer = Arrays(torch.zeros(IMAGES - 8, SIZE, SIZE, 3, dtype=torch.uint8).numpy(), None, "fewer")
     with pytest.raises(UserError, match="does not fit the settings"):
         Session(run, fabric, fewer).restore(newest)
@@ -152,7 +152,9 @@ def test_a_step_takes_the_rate_of_its_number(place: str):
     before = {name: weight.clone() for name, weight in one.learner.networks.named_parameters()}
     for step in (0, 15):
         one.step(batch, step)
-        assert {group["lr"] for group in one.optimizer.param_groups} == {run.rate(step, one.feed.steps, run.epochs)}
+        assert {group["lr"] for group in one.optimizer.param_groups} == {
+            run.learning_rate(step, one.feed.steps, run.epochs)
+        }
     assert any(not torch.equal(weight, before[name]) for name, weight in one.learner.networks.named_parameters())
 
 
@@ -180,7 +182,7 @@ def test_branches_that_do_not_fit_are_refused_before_anything_is_built(place: st
 def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: bool, place: str, monkeypatch):
     told: list[str] = []
 
-    class Told(QuietTeller):
+    class Told(QuietProgress):
         def line(self, text: str) -> None:
             told.append(text)
 
@@ -196,4 +198,4 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
 def test_hardware_that_is_not_there_is_refused(place: str):
     run = replace(small_run("moco_v2", place), hardware=Hardware("cuda", precision="32-true"))
     with pytest.raises(UserError, match="1 × cuda on 1 machine"):
-        launch(run, QuietTeller())
+        launch(run, QuietProgress())

@@ -82,7 +82,7 @@ def test_numbers_and_text_come_back_exactly(temperature: float, weight: float, p
     branch = replace(branch, estimator=replace(branch.estimator, temperature=temperature), weight=jumps)
     back = settings.decode(json.loads(json.dumps(settings.encode(branch))), Branch)
     assert back == branch and repr(back) == repr(branch)
-    data = Data(place=place)
+    data = Data(path=place)
     assert settings.decode(json.loads(json.dumps(settings.encode(data))), Data) == data
     number = settings.decode(json.loads(json.dumps(settings.encode(weight))), float)
     assert number == weight and math.copysign(1, number) == math.copysign(1, weight)
@@ -188,7 +188,7 @@ def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Pat
         (lambda run: run.pop("recipe"), "recipe: Run needs this field"),
         (lambda run: run.update(epochs=0), "epochs is 0: give at least 1"),
         (lambda run: run["rate"].update(peak=-1.0), "rate: CosineByEpoch: peak is -1.0"),
-        (lambda run: run.update(rate=run["data"]), "rate: expected RateSchedule, found "),
+        (lambda run: run.update(rate=run["data"]), "rate: expected LearningRate, found "),
         (lambda run: run.update(data=run["hardware"]), "data: expected Data, found "),
         (lambda run: run["branches"][0].update(estimator=3), "branches.0.estimator: expected .*Estimator.*, found 3"),
         (

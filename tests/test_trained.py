@@ -9,15 +9,15 @@ import torch
 from tiny import ALLOW, TinyBackbone, kept_run, tiny_run
 
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import PerView, Role, Shared
 from vantage.errors import UserError
 from vantage.frozen.encoder import evaluation_view, load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
 from vantage.training import checkpoint
 
-ENCODER = Encoder(TinyBackbone(), Linear(8))
-ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), Linear(8))))]
+ENCODER = Encoder(TinyBackbone(), LinearHead(8))
+ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), LinearHead(8))))]
 
 
 @pytest.mark.parametrize("role", ROLES, ids=["Momentum", "Shared", "PerView"])
@@ -88,7 +88,7 @@ def test_settings_of_another_architecture_are_refused(tmp_path: Path) -> None:
     from vantage.training import settings
 
     kept_run(tmp_path, tiny_run())
-    settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), Linear(8)))), tmp_path)
+    settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), LinearHead(8)))), tmp_path)
     with pytest.raises(UserError, match="does not fit"):
         load(tmp_path, allow=ALLOW)
 

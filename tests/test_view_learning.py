@@ -14,22 +14,22 @@ from references import view_learning as reference
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from vantage.encoders import Convolutions, Encoder, Linear
+from vantage.encoders import Convolutions, Encoder, LinearHead
 from vantage.errors import UserError
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 from vantage.studies.view_learning import (
     LEARNINGS,
     SWAPPED,
     Alternately,
     ByStatistics,
     Game,
-    Labeled,
+    Jointly,
+    LabeledBatch,
     LabelInformation,
-    Learned,
+    LearnedViews,
     Players,
     Rates,
     SharedInformation,
-    Together,
     ViewLearning,
     info_nce,
     learn,
@@ -40,12 +40,12 @@ from vantage.studies.view_learning import (
 )
 from vantage.training.run import Data
 from vantage.training.settings import decode, encode
-from vantage.views import Augmentation, Flip, Flow, RandomResizedCrop, RealNVP, VolumePreserving, YDbDr
+from vantage.views import Augmentation, Flow, HorizontalFlip, RandomResizedCrop, RealNVP, VolumePreserving, YDbDr
 from vantage.views.colors.flows import AdditiveLayer
 
 IMAGES, SIZE, CLASSES = 60, 8, 3
 by_preset = pytest.mark.parametrize("preset", LEARNINGS, ids=lambda preset: preset.__name__)
-by_turns = pytest.mark.parametrize("updates", [Alternately(), Together()], ids=repr)
+by_turns = pytest.mark.parametrize("updates", [Alternately(), Jointly()], ids=repr)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Perceptron:
 
 
 def critics(pixels: int = 4, hidden: int = 5, width: int = 6) -> SharedInformation:
-    one, two = (Encoder(Perceptron(pixels * channels, hidden), Linear(width)) for channels in (1, 2))
+    one, two = (Encoder(Perceptron(pixels * channels, hidden), LinearHead(width)) for channels in (1, 2))
     return SharedInformation((one, two))
 
 
@@ -71,7 +71,7 @@ def classifiers(pixels: int = 4) -> LabelInformation:
 
 
 def learning(*terms, **fields) -> ViewLearning:
-    crop = Augmentation(RandomResizedCrop(2, (0.2, 1.0)), (Flip(0.5),))
+    crop = Augmentation(RandomResizedCrop(2, (0.2, 1.0)), (HorizontalFlip(0.5),))
     return ViewLearning("toy", terms, crop, flow=Flow(RealNVP(4, 2), 3), **fields)
 
 
@@ -88,8 +88,8 @@ def channels(count: int = 6, seed: int = 1) -> Tensor:
     return torch.randn(count, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def labeled(count: int = 5) -> Labeled:
-    return Labeled(channels(count, 2), torch.arange(count) % CLASSES)
+def labeled(count: int = 5) -> LabeledBatch:
+    return LabeledBatch(channels(count, 2), torch.arange(count) % CLASSES)
 
 
 def unit_rows(count: int = 6) -> Tensor:
@@ -246,7 +246,7 @@ class Shear:
         return AdditiveLayer(slope, None)
 
 
-@pytest.mark.parametrize("updates", [pytest.param(Alternately(), marks=pytest.mark.slow), Together()], ids=repr)
+@pytest.mark.parametrize("updates", [pytest.param(Alternately(), marks=pytest.mark.slow), Jointly()], ids=repr)
 def test_26_a_linear_flow_lowers_the_information_that_gaussian_channels_share(updates) -> None:
     """What is measured is the true information, which small critics are to find and the flow to remove."""
     root = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.5, 0.0], [-0.6, 0.3, 0.6]])
@@ -297,7 +297,7 @@ def rows(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-class Interrupting(QuietTeller):
+class Interrupting(QuietProgress):
     """Asks for an end, as Ctrl-C does, when a step is told of."""
 
     def __init__(self, step: int) -> None:
@@ -351,7 +351,7 @@ def test_other_settings_or_images_are_refused_on_the_same_folder(place, tmp_path
     with pytest.raises(UserError, match="epochs is 1 there, 3 was asked"):
         learn(replace(asked, epochs=3), tmp_path)
     with pytest.raises(UserError, match="began on 60 images"):
-        learn(replace(asked, data=Data(place, images=30)), tmp_path)
+        learn(replace(asked, data=Data(place, max_images=30)), tmp_path)
 
 
 @by_turns
@@ -375,7 +375,7 @@ def test_labels_are_asked_for_only_where_a_term_needs_them(place, tmp_path) -> N
         with pytest.raises(UserError, match="none of the 60 images has one"):
             learn(small(preset, bare), tmp_path / "none")
     assert not (tmp_path / "none").exists(), "what is refused leaves nothing behind"
-    assert isinstance(learn(small(unsupervised, bare, epochs=1), tmp_path / "some"), Learned)
+    assert isinstance(learn(small(unsupervised, bare, epochs=1), tmp_path / "some"), LearnedViews)
 
 
 def test_networks_that_do_not_fit_the_views_are_refused(place, tmp_path) -> None:
@@ -404,5 +404,5 @@ def test_what_makes_no_sense_is_refused() -> None:
 @by_preset
 @pytest.mark.parametrize("size", [32, 64, 224])
 def test_every_preset_comes_back_from_its_settings(preset, size) -> None:
-    asked = replace(preset(size), updates=Together(), scaling=ByStatistics())
+    asked = replace(preset(size), updates=Jointly(), scaling=ByStatistics())
     assert decode(json.loads(json.dumps(encode(asked))), ViewLearning) == asked

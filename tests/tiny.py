@@ -10,7 +10,7 @@ from torch import nn
 
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm
 from vantage.encoders.roles import Momentum, Role
 from vantage.encoding import Work
@@ -78,7 +78,7 @@ ALLOW = ("tiny",)
 
 def tiny_run(role: Role | None = None) -> Run:
     """MoCo on 32-pixel images with the small backbone."""
-    role = role or Momentum(Encoder(TinyBackbone(), Linear(8), SplitBatchNorm(2)))
+    role = role or Momentum(Encoder(TinyBackbone(), LinearHead(8), SplitBatchNorm(2)))
     return replace(moco_v2(32), encoders=role)
 
 
@@ -107,4 +107,4 @@ def images(count: int, seed: int, classes: int = 3, size: int = 32, noise: float
 
 def work(folder: Path, batch: int = 16) -> Work:
     """On the CPU, with a cache of the test's own."""
-    return Work("cpu", batch=batch, workers=2, cache=folder / "cache")
+    return Work("cpu", batch_size=batch, num_workers=2, cache=folder / "cache")

@@ -101,7 +101,7 @@ if TYPE_CHECKING:
         with_small_crops,
     )
     from vantage.records import Keys, Scores
-    from vantage.training.loop import Outcome, resume, train
+    from vantage.training.loop import TrainingOutcome, resume, train
     from vantage.training.run import Data, Hardware, Monitoring, Run
 
 __version__ = "0.1.0"
@@ -171,7 +171,7 @@ __all__ = [
     "OtherImages",
     "OtherMate",
     "OtherViews",
-    "Outcome",
+    "TrainingOutcome",
     "OwnCluster",
     "PooledNCE",
     "Queue",

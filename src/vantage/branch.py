@@ -21,10 +21,10 @@ from vantage.positives import Positives
 from vantage.records import Keys, Scores
 from vantage.schedules import Constant, Schedule
 
-__all__ = ["Branch", "Contrast", "owners"]
+__all__ = ["Branch", "BranchLoss", "owners"]
 
 
-class Contrast(NamedTuple):
+class BranchLoss(NamedTuple):
     """What a branch makes of one batch."""
 
     loss: Float[Tensor, ""]
@@ -78,7 +78,7 @@ class Branch:
 
     def contrast(
         self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, estimator: Estimator | TableEstimator
-    ) -> Contrast:
+    ) -> BranchLoss:
         """The loss of these queries against the pool. `estimator` is the branch's own, or what its choice built.
 
         Queries take the clusters that the pool keeps of their images, if it keeps any.
@@ -90,7 +90,7 @@ class Branch:
         else:
             rest = log_partition(query, pool, self.negatives, estimator.temperature, step)
             losses = estimator(positive, rest, step)
-        return Contrast(_mean(losses, positive), positive)
+        return BranchLoss(_mean(losses, positive), positive)
 
 
 def _with_clusters(query: Keys, pool: Keys) -> Keys:

@@ -10,13 +10,13 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached, evaluate
-from vantage.progress import QuietTeller, Teller
+from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.schedules import CosineByStep
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Data, Hardware, Monitoring, Run
-from vantage.views import IMAGENET, Augmentation, ColorJitter, Flip, Grayscale, RandomResizedCrop, Views
+from vantage.views import IMAGENET, Augmentation, ColorJitter, Grayscale, HorizontalFlip, RandomResizedCrop, Views
 
 __all__ = ["MARGIN", "Demonstration", "demo", "demo_run"]
 
@@ -70,7 +70,7 @@ def demo_run() -> Run:
     """
     statistics = IMAGENET.normalize()
     jitter = ColorJitter(0.16, 0.16, 0.16, 0.04, probability=0.8)
-    view = Augmentation(RandomResizedCrop(32, (0.2, 1.0)), (Flip(0.5), jitter, Grayscale(0.1), statistics))
+    view = Augmentation(RandomResizedCrop(32, (0.2, 1.0)), (HorizontalFlip(0.5), jitter, Grayscale(0.1), statistics))
     base = simclr(size=32)
     return replace(
         base,
@@ -88,22 +88,22 @@ def demo_run() -> Run:
     )
 
 
-def demo(folder: Path, teller: Teller | None = None) -> Demonstration:
+def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
     """Train on patches of photographs that come with scikit-image and scikit-learn, and compare. Needs no network.
 
     Raises `UserError` if the folder already holds a run.
     """
     start = time.monotonic()
-    teller = teller or QuietTeller()
+    progress = progress or QuietProgress()
     if (folder / "settings.json").exists():
         raise UserError(f"{folder} already holds a run: name another folder with --out, or remove it")
-    train(demo_run(), folder, teller)
+    train(demo_run(), folder, progress)
     found: dict[str, list[float]] = {"raw pixels": [], "random encoder": [], "trained encoder": []}
     for protocol in (KNN(k=20, temperature=0.1), LinearCached(l2=(1e-2,))):
         sources = Photographs("train"), Photographs("test")
-        told = evaluate(folder, protocol, *sources, baselines=True, work=Work(teller=teller))
+        told = evaluate(folder, protocol, *sources, baselines=True, work=Work(progress=progress))
         for name, values in found.items():
             values.append(told.outcomes["demo" if name == "trained encoder" else name].accuracy.top1)
-    teller.stop()
+    progress.stop()
     accuracies = {name: (knn, linear) for name, (knn, linear) in found.items()}
     return Demonstration(folder, accuracies, time.monotonic() - start)

@@ -16,8 +16,8 @@ from vantage.data.cores import CORES
 from vantage.data.sources.source import Source, labels_of
 from vantage.data.threads import made_ahead
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained
-from vantage.progress import QuietTeller, Teller
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.progress import Progress, QuietProgress
 from vantage.storage.cache import cache_folder
 
 __all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
@@ -34,10 +34,10 @@ class Work:
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
 
-    batch: int = 256
+    batch_size: int = 256
     """Images that go through the network at once."""
 
-    workers: int = CORES
+    num_workers: int = CORES
     """Threads that decode images; as many as this process may use processors."""
 
     resident_bytes: int = 2 << 30
@@ -47,14 +47,14 @@ class Work:
     cache: Path = field(default_factory=cache_folder)
     """Folder where features are kept, under a hash of the encoder, the images and the view."""
 
-    teller: Teller = field(default_factory=QuietTeller)
+    progress: Progress = field(default_factory=QuietProgress)
     """Tells people how far it is."""
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise UserError(f"batch is {self.batch}: give at least 1")
+        if self.batch_size < 1:
+            raise UserError(f"batch is {self.batch_size}: give at least 1")
 
-    def place(self) -> torch.device:
+    def resolved_device(self) -> torch.device:
         """The device. Raises `UserError` where there is none of that name here."""
         if self.device != "auto":
             try:
@@ -82,7 +82,7 @@ class Features:
     """Name of each image in its source."""
 
 
-def embed(trained: Trained, source: Source, work: Work | None = None) -> Features:
+def embed(trained: FrozenEncoder, source: Source, work: Work | None = None) -> Features:
     """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
 
     Raises `UnreadableImage`, which names it, for an image that cannot be decoded: leave such images out first with
@@ -95,28 +95,30 @@ def embed(trained: Trained, source: Source, work: Work | None = None) -> Feature
     return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
 
 
-def batches(trained: Trained, source: Source, work: Work, start: int = 0) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
+def batches(
+    trained: FrozenEncoder, source: Source, work: Work, start: int = 0
+) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
     """First number and features of each batch from image `start` on, in order, with a few batches in memory at a
     time.
 
     Batches begin at multiples of `work.batch` counted from `start`, so that a continued run multiplies the same
     matrices. The backbone is moved to the device, in place.
     """
-    device = work.place()
+    device = work.resolved_device()
     backbone = trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
     def seen(number: int) -> UInt8[Tensor, "3 s s"]:
         return trained.view.crop(source.image(number))
 
-    numbers = list(range(start, len(source), work.batch))
-    parts = (range(first, min(first + work.batch, len(source))) for first in numbers)
-    work.teller.start(f"features, {trained.name}", len(source), start)
+    numbers = list(range(start, len(source), work.batch_size))
+    parts = (range(first, min(first + work.batch_size, len(source))) for first in numbers)
+    work.progress.start(f"features, {trained.name}", len(source), start)
     try:
-        for first, crops in zip(numbers, in_threads(seen, parts, work.workers), strict=True):
+        for first, crops in zip(numbers, in_threads(seen, parts, work.num_workers), strict=True):
             yield first, encode(backbone, trained.view.finish(crops.to(device, non_blocking=True))).cpu()
-            work.teller.advance(first + len(crops))
+            work.progress.advance(first + len(crops))
     finally:
-        work.teller.stop()
+        work.progress.stop()
 
 
 @contextmanager

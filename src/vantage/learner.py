@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from vantage import draws, processes
-from vantage.branch import Branch, Contrast, owners
+from vantage.branch import Branch, BranchLoss, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
@@ -143,7 +143,7 @@ class Learner(nn.Module):
 
     def _contrast(
         self, number: int, branch: Branch, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int
-    ) -> Contrast:
+    ) -> BranchLoss:
         seed = draws.query_seeds(self.seed, step, image)
         query = Keys(queries[branch.query], image, seed=seed, step_seed=draws.mix(self.seed, step))
         keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)

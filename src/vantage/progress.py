@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-__all__ = ["BarTeller", "PlainTeller", "QuietTeller", "Teller", "counting", "teller"]
+__all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for"]
 
 _SECONDS_BETWEEN_LINES = 30.0
 
 
 @runtime_checkable
-class Teller(Protocol):
+class Progress(Protocol):
     """Tells of long work."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
@@ -39,34 +40,34 @@ class Teller(Protocol):
         ...
 
 
-def teller(quiet: bool = False) -> Teller:
+def progress_for(quiet: bool = False) -> Progress:
     """A bar in a terminal, plain lines when the output goes elsewhere, warnings only when quiet."""
     if quiet:
-        return QuietTeller()
-    return BarTeller() if sys.stderr.isatty() else PlainTeller()
+        return QuietProgress()
+    return BarProgress() if sys.stderr.isatty() else PlainProgress()
 
 
 @contextmanager
-def counting(teller: Teller, what: str) -> Iterator[Callable[[int, int], None]]:
-    """What hears (parts done, parts in all) of work that may be none at all: the first word of it starts the teller,
+def counting(progress: Progress, what: str) -> Iterator[Callable[[int, int], None]]:
+    """What hears (parts done, parts in all) of work that may be none at all: the first word of it starts the progress,
     the end of the block stops it."""
     started = False
 
     def advance(done: int, total: int) -> None:
         nonlocal started
         if not started:
-            teller.start(what, total)
+            progress.start(what, total)
             started = True
-        teller.advance(done)
+        progress.advance(done)
 
     try:
         yield advance
     finally:
         if started:
-            teller.stop()
+            progress.stop()
 
 
-class QuietTeller:
+class QuietProgress:
     """Says nothing but warnings."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
@@ -86,7 +87,7 @@ class QuietTeller:
         """Nothing."""
 
 
-class PlainTeller:
+class PlainProgress:
     """A line now and then, for logs: parts done, time left, how it goes."""
 
     def __init__(self) -> None:
@@ -119,7 +120,7 @@ class PlainTeller:
         """Nothing to clear away."""
 
 
-class BarTeller:
+class BarProgress:
     """A bar with the time left."""
 
     def __init__(self) -> None:
@@ -132,7 +133,7 @@ class BarTeller:
             TextColumn("[dim]{task.fields[note]}"),
         )
         self.console = Console(stderr=True)
-        self.bar = Progress(*columns, console=self.console, transient=True)
+        self.bar = rich_progress.Progress(*columns, console=self.console, transient=True)
         self.task = None
 
     def start(self, what: str, total: int, done: int = 0) -> None:

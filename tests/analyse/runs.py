@@ -20,4 +20,4 @@ def kept(recipe: str, folder: Path, epochs: int = 2) -> tuple[Path, Source]:
 
 def work(batch: int = 64) -> Work:
     """On the CPU."""
-    return Work("cpu", batch=batch)
+    return Work("cpu", batch_size=batch)

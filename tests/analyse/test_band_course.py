@@ -8,14 +8,14 @@ import torch
 from runs import kept, work
 from tiny import ALLOW
 
-from vantage.data import Source, Subset
+from vantage.data import Source, SourceSubset
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
 from vantage.studies.analyse.asking import queries
 from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
 from vantage.studies.analyse.encoding import chosen
-from vantage.studies.analyse.learned import Learned, learned
+from vantage.studies.analyse.learned import TrainedNetworks, learned
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
     return kept("ring_ir", tmp_path_factory.mktemp("ring"))
 
 
-def ruled(one: Learned, *rules: Rule, epochs: int = 2) -> Learned:
+def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetworks:
     """The run, had it these rules."""
     return replace(one, run=replace(one.run, branches=(replace(one.run.branches[0], negatives=rules),), epochs=epochs))
 
@@ -107,7 +107,7 @@ def test_what_has_no_band_is_refused(run: tuple[Path, Source]) -> None:
     with pytest.raises(UserError, match="ring_ir has no band"):
         Band()([ruled(one)], run[1], work())
     with pytest.raises(UserError, match="was trained on 48 images"):
-        Band()([one], Subset(run[1], range(12)), work())
+        Band()([one], SourceSubset(run[1], range(12)), work())
     with pytest.raises(UserError, match="images is 0"):
         Band(images=0)
 

@@ -10,12 +10,12 @@ from synthetic import vectors
 from tiny import ALLOW
 from torch import Tensor
 
-from vantage.data import Arrays, Source, Subset
+from vantage.data import Arrays, Source, SourceSubset
 from vantage.draws import query_seeds
 from vantage.errors import UserError
 from vantage.negatives import Rule
 from vantage.records import Keys
-from vantage.studies.analyse.false_negatives import Chosen, FalseNegatives, FalseNegativesFound, shares
+from vantage.studies.analyse.false_negatives import ChosenNegatives, FalseNegatives, FalseNegativesFound, shares
 from vantage.studies.analyse.learned import learned
 
 IMAGES, ASKED = 40, 9
@@ -89,9 +89,9 @@ def test_a_query_without_negatives_is_left_out() -> None:
     alone = replace(pool, cluster=torch.arange(IMAGES)[:, None])
     count, share = shares(query, alone, dict(FalseNegatives().rules())["own cluster"], true, 0)
     assert count.tolist() == [0] * ASKED and bool(share.isnan().all())
-    row = Chosen("x", "y", 0.0, share).row()
+    row = ChosenNegatives("x", "y", 0.0, share).row()
     assert (row["queries"], row["false_%"], row["error_%"]) == (0, None, None)
-    half = Chosen("x", "y", 1.0, torch.tensor([0.0, 1.0, torch.nan]))
+    half = ChosenNegatives("x", "y", 1.0, torch.tensor([0.0, 1.0, torch.nan]))
     assert (half.mean, half.row()["queries"]) == (50.0, 2) and half.error == pytest.approx(50.0)
 
 
@@ -127,7 +127,7 @@ def test_two_views_with_a_network_each(tmp_path: Path) -> None:
 def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(run: tuple[Path, Source]) -> None:
     one = learned(run[0], ALLOW)
     with pytest.raises(UserError, match="was trained on 48 images"):
-        FalseNegatives(images=4)([one], Subset(run[1], range(30)), work())
+        FalseNegatives(images=4)([one], SourceSubset(run[1], range(30)), work())
     bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
     with pytest.raises(UserError, match="none of the 48 images has a class"):
         FalseNegatives()([one], bare, work())
@@ -141,8 +141,8 @@ def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> No
 
 def test_the_picture_has_a_panel_for_each_encoder() -> None:
     same = torch.tensor([0.2, 0.4])
-    chosen = tuple(Chosen(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
-    figure = FalseNegativesFound((*chosen, Chosen("two", "own", 0.0, same * torch.nan))).figure()
+    chosen = tuple(ChosenNegatives(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
+    figure = FalseNegativesFound((*chosen, ChosenNegatives("two", "own", 0.0, same * torch.nan))).figure()
     assert [panel.get_title() for panel in figure.axes] == ["one", "two"]
     assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([30, 30])
     assert [text.get_text() for text in figure.axes[1].texts] == ["30.0", "30.0", "none"]

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from vantage import draws
 from vantage.errors import UserError
 from vantage.estimators import TableEstimator
-from vantage.studies.analyse import Gaussian, Learned, learned
+from vantage.studies.analyse import Gaussian, TrainedNetworks, learned
 from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
 from vantage.training.settings import allowing
 
@@ -73,14 +73,14 @@ def test_a_constant_critic_finds_nothing() -> None:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Learned]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedNetworks]:
     """A tiny trained run of each kind."""
     folder, names = tmp_path_factory.mktemp("runs"), ("moco_v2", "cmc", "simclr", "pirl", "jcl")
     with allowing("tiny"):
         return {name: learned(kept(name, folder, epochs=1)[0]) for name in names}
 
 
-def test_what_is_paired(runs: dict[str, Learned]) -> None:
+def test_what_is_paired(runs: dict[str, TrainedNetworks]) -> None:
     found = {name: [pairing(branch) for branch in one.branches] for name, one in runs.items()}
     assert found["moco_v2"] == [Pairing(0, 1, same_draw=True)]
     assert found["simclr"] == [Pairing(0, 1, same_draw=True), Pairing(1, 0, same_draw=True)]
@@ -90,7 +90,7 @@ def test_what_is_paired(runs: dict[str, Learned]) -> None:
 
 
 @pytest.mark.parametrize("name", ["moco_v2", "cmc", "simclr", "pirl", "jcl"])
-def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, Learned]) -> None:
+def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs[name], images(30, seed=5, size=SIZE)
     found = HeldOutInformation(negatives=9, draws=2)(one, source, work())
     assert [part.branch for part in found] == list(range(len(one.branches)))
@@ -105,7 +105,7 @@ def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, Learned]) ->
         assert_close(part.estimates, same.estimates, rtol=0, atol=1e-5)
 
 
-def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, Learned]) -> None:
+def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs["moco_v2"], images(20, seed=6, size=SIZE)
     measured = HeldOutInformation(draws=1, seed=4)
     (found,) = measured(one, source, work())
@@ -120,7 +120,7 @@ def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, Lear
     assert found.nats == pytest.approx(sum(expected) / 20, abs=1e-5)
 
 
-def test_too_few_held_out_images_are_refused(runs: dict[str, Learned]) -> None:
+def test_too_few_held_out_images_are_refused(runs: dict[str, TrainedNetworks]) -> None:
     with pytest.raises(UserError, match="with 30 negatives needs 31 held-out images or more, found 30"):
         HeldOutInformation(negatives=30)(runs["moco_v2"], images(30, seed=0, size=SIZE), work())
     with pytest.raises(UserError, match="give no fewer than 0, 2 and 1"):
@@ -134,7 +134,7 @@ def test_without_a_number_all_others_are_negatives() -> None:
 
 
 @pytest.mark.gpu
-def test_a_gpu_finds_the_same(runs: dict[str, Learned]) -> None:
+def test_a_gpu_finds_the_same(runs: dict[str, TrainedNetworks]) -> None:
     source = images(30, seed=5, size=SIZE)
     here = HeldOutInformation(draws=1)(runs["moco_v2"], source, work())
     there = HeldOutInformation(draws=1)(runs["moco_v2"], source, replace(work(), device="cuda:0"))
@@ -150,7 +150,7 @@ class Cold:
         raise AssertionError
 
 
-def test_critics_without_a_temperature_are_refused(runs: dict[str, Learned]) -> None:
+def test_critics_without_a_temperature_are_refused(runs: dict[str, TrainedNetworks]) -> None:
     one = runs["moco_v2"]
     branch = replace(one.run.branches[0], estimator=Cold())
     with pytest.raises(UserError, match="critic of Cold is unknown"):

@@ -23,7 +23,7 @@ from vantage.negatives import AbsoluteRing, OtherImages, Ring, Sample
 from vantage.partition import log_partition
 from vantage.records import Keys, Scores
 from vantage.studies.analyse import (
-    Curve,
+    EstimateCurve,
     Gaussian,
     Known,
     OptimalToy,
@@ -351,5 +351,5 @@ def test_tables_and_pictures() -> None:
 
 
 def test_a_curve_is_mean_and_deviation_over_repetitions() -> None:
-    assert Curve.of("one", [(1.0, 2.0)]) == Curve("one", (1.0, 2.0), (0.0, 0.0))
-    assert Curve.of("two", [(1.0, 2.0), (3.0, 2.0)]) == Curve("two", (2.0, 2.0), (math.sqrt(2), 0.0))
+    assert EstimateCurve.of("one", [(1.0, 2.0)]) == EstimateCurve("one", (1.0, 2.0), (0.0, 0.0))
+    assert EstimateCurve.of("two", [(1.0, 2.0), (3.0, 2.0)]) == EstimateCurve("two", (2.0, 2.0), (math.sqrt(2), 0.0))

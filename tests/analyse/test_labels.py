@@ -11,7 +11,7 @@ import torch
 from runs import kept, work
 from tiny import ALLOW
 
-from vantage.data import Arrays, Source, Subset
+from vantage.data import Arrays, Source, SourceSubset
 from vantage.errors import UserError
 from vantage.studies.analyse.labels import Labeling, Labels, LabelsFound, churn, mutual_information, purity
 from vantage.studies.analyse.learned import learned
@@ -101,9 +101,9 @@ def test_images_without_a_class_count_for_sizes_only() -> None:
 def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) -> None:
     one, source = learned(run[0], ALLOW), run[1]
     with pytest.raises(UserError, match="was trained on 48 images .* but these are 40"):
-        Labels()([one], Subset(source, range(40)), work())
+        Labels()([one], SourceSubset(source, range(40)), work())
     with pytest.raises(UserError, match="was trained on 48 images"):
-        Labels()([one], Subset(source, range(47, -1, -1)), work())
+        Labels()([one], SourceSubset(source, range(47, -1, -1)), work())
     bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
     with pytest.raises(UserError, match="none of the 48 images has a class"):
         Labels()([one], bare, work())

@@ -13,7 +13,7 @@ from tiny import TinyMaps, images, kept_run, tiny_run
 from vantage.cli import main
 from vantage.cli.judged_images import options_of
 from vantage.cli.protocols import any_protocols, of_options, settings_of
-from vantage.encoders import Encoder, Linear, Momentum
+from vantage.encoders import Encoder, LinearHead, Momentum
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot, Segmentation
 from vantage.evaluate.protocols.detection import Detection
@@ -127,7 +127,7 @@ def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
 
 def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    kept_run(tmp_path / "run", tiny_run(Momentum(Encoder(TinyMaps(), Linear(8)))))
+    kept_run(tmp_path / "run", tiny_run(Momentum(Encoder(TinyMaps(), LinearHead(8)))))
     for number in range(5):
         mask = np.zeros((16, 16), np.uint8)
         mask[4:12, 4:12] = 1

@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-from vantage.data import Batch, ResidentImages, Source, StreamedImages, Subset, decode_all, fits, open_source
+from vantage.data import Batch, ResidentImages, Source, SourceSubset, StreamedImages, decode_all, fits, open_source
 from vantage.errors import DataError, UnreadableImage
 
 pytestmark = [
@@ -167,7 +167,7 @@ def test_resident_batches(tmp_path: Path) -> None:
 
 
 def test_decoding_tells_how_far_it_is(source: Source, tmp_path: Path) -> None:
-    many, told = Subset(source, [0, 2] * 50), list[tuple[int, int]]()
+    many, told = SourceSubset(source, [0, 2] * 50), list[tuple[int, int]]()
 
     def hear(done: int, total: int) -> None:
         told.append((done, total))
@@ -203,7 +203,7 @@ def test_decoded_pixels_are_kept(source: Source, tmp_path: Path) -> None:
     assert (decode_all(source, 8, cache=tmp_path / "kept")[0] == 77).all()
     kept.write_bytes(kept.read_bytes()[:200])
     assert torch.equal(decode_all(source, 8, cache=tmp_path / "kept"), first)
-    assert decode_all(Subset(source, [0, 1]), 8, cache=tmp_path / "kept").shape[0] == 2
+    assert decode_all(SourceSubset(source, [0, 1]), 8, cache=tmp_path / "kept").shape[0] == 2
 
 
 def test_a_bad_image_in_a_resident_set(source: Source, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_an_image_that_was_replaced_is_decoded_anew_though_the_fingerprint_did_n
     after = open_source(folder, cache=cache)
     assert after.fingerprint() == before.fingerprint()
     assert int(decode_all(after, cache=cache)[2].min()) == 255
-    part = Subset(after, range(50))
+    part = SourceSubset(after, range(50))
     assert int(decode_all(part, cache=cache)[2].min()) == 255
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vantage.data import Arrays, Marked, Subset, labels_of, marks_of, open_source
+from vantage.data import Arrays, Marked, SourceSubset, labels_of, marks_of, open_source
 from vantage.data.sources.source import marks_in
 from vantage.errors import DataError
 from vantage.evaluate.judge import split
@@ -163,18 +163,18 @@ def test_voc_wants_a_split(tmp_path: Path) -> None:
 
 def test_marks_go_through_subsets_and_other_orders_of_classes(tmp_path: Path) -> None:
     source = open_source(table(tmp_path, "a.jpg,dog\nin/b.jpg,cat?\nc.jpg,dog,cat\n"))
-    part = Subset(source, [2, 1])
+    part = SourceSubset(source, [2, 1])
     assert marks_of(part).tolist() == [[1, 1], [0, -1]]
     other = Renumbered(part, ("bird", "dog"))
     assert other.classes == ("bird", "dog", "cat") and marks_of(other).tolist() == [[-1, 1, 1], [-1, -1, 0]]
-    assert marks_of(Subset(other, [1])).tolist() == [[-1, -1, 0]]
+    assert marks_of(SourceSubset(other, [1])).tolist() == [[-1, -1, 0]]
 
 
 def test_one_class_an_image_is_marked_by_its_label() -> None:
     arrays = Arrays(np.zeros((4, 8, 8, 3), np.uint8), np.array([2, 0, 1, 2]), "four")
-    assert marks_in(arrays) is None and marks_in(Subset(arrays, [1])) is None
+    assert marks_in(arrays) is None and marks_in(SourceSubset(arrays, [1])) is None
     assert marks_in(Renumbered(arrays, arrays.classes)) is None
-    assert marks_of(Subset(arrays, [3, 1])).tolist() == [[-1, -1, 1], [1, -1, -1]]
+    assert marks_of(SourceSubset(arrays, [3, 1])).tolist() == [[-1, -1, 1], [1, -1, -1]]
 
 
 def test_what_needs_one_class_an_image_says_so(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vantage.data import Folder, Source, Subset, open_source, readable, scan
+from vantage.data import Folder, Source, SourceSubset, open_source, readable, scan
 from vantage.errors import DataError
 
 
@@ -36,7 +36,7 @@ def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
     assert found.summary() == f"3 of 600 images (0.50%) cannot be read; they are listed in {found.listing}"
     assert told[-1] == (600, 600)
     left = readable(source, found)
-    assert isinstance(left, Subset) and len(left) == 597 and left.name(0) == "0001.jpg"
+    assert isinstance(left, SourceSubset) and len(left) == 597 and left.name(0) == "0001.jpg"
     with pytest.raises(DataError, match=r"3 of 600 .*0000.jpg: the file is empty.*--on-bad-image skip"):
         readable(source, found, "stop")
 
@@ -84,4 +84,4 @@ def test_a_scan_of_other_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.zeros((3, 2, 2), np.uint8))
     source: Source = open_source(tmp_path / "a.npz", cache=tmp_path)
     with pytest.raises(DataError, match="Scan it again"):
-        readable(source, scan(Subset(source, [0]), cache=tmp_path))
+        readable(source, scan(SourceSubset(source, [0]), cache=tmp_path))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vantage.data import ResidentImages, Subset, decode_all, labels_of, open_source, readable, scan
+from vantage.data import ResidentImages, SourceSubset, decode_all, labels_of, open_source, readable, scan
 from vantage.errors import DataError
 
 
@@ -78,7 +78,7 @@ def test_lossless_and_jpeg_forms_of_cifar_agree(shared_data: Path, cache: Path, 
     number_of = {
         jpeg.name(number)[:24]: number for number in range(len(jpeg))
     }  # the names in the file are cut to 24 letters
-    chosen = Subset(jpeg, [number_of[str(name)[:24]] for name in kept["jpg"][:300]])
+    chosen = SourceSubset(jpeg, [number_of[str(name)[:24]] for name in kept["jpg"][:300]])
     errors = []
     for number in range(300):
         assert chosen.label(number) == lossless.label(number)
@@ -88,7 +88,7 @@ def test_lossless_and_jpeg_forms_of_cifar_agree(shared_data: Path, cache: Path, 
 
 @pytest.mark.slow
 def test_a_small_set_lives_in_memory(shared_data: Path, cache: Path) -> None:
-    source = Subset(open_source(f"{shared_data}/tiny-imagenet-50.tar.gz#val", cache=cache), range(500))
+    source = SourceSubset(open_source(f"{shared_data}/tiny-imagenet-50.tar.gz#val", cache=cache), range(500))
     pixels = decode_all(source, 32)
     assert pixels.shape == (500, 3, 32, 32)
     batch = next(ResidentImages(source, 64, 0).batches(0))

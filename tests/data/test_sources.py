@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from vantage.data import Folder, Parquet, Source, Subset, Tar, labels_of, open_source
+from vantage.data import Folder, Parquet, Source, SourceSubset, Tar, labels_of, open_source
 from vantage.data.sources.source import some_of
 from vantage.data.sources.torchvision_sets import TorchvisionSet, read_cifar
 from vantage.errors import DataError, UnreadableImage, UserError
@@ -284,12 +284,15 @@ def test_a_name_may_hold_the_sign_of_a_part(tmp_path: Path) -> None:
 
 def test_subsets(places: dict[str, str], tmp_path: Path) -> None:
     source = open_source(places["folder"], cache=tmp_path / "cache")
-    some = Subset(source, [7, 0, 4])
+    some = SourceSubset(source, [7, 0, 4])
     assert isinstance(some, Source) and len(some) == 3 and some.classes == CLASSES
     assert some.name(0) == "owl/07.png" and some.label(2) == 1 and torch.equal(some.image(1), source.image(0))
-    assert len({some.fingerprint(), source.fingerprint(), Subset(source, torch.tensor([0, 4, 7])).fingerprint()}) == 3
+    assert (
+        len({some.fingerprint(), source.fingerprint(), SourceSubset(source, torch.tensor([0, 4, 7])).fingerprint()})
+        == 3
+    )
     with pytest.raises(DataError, match="from 0 to 8"):
-        Subset(source, [9])
+        SourceSubset(source, [9])
 
 
 def test_torchvision_names(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection import (
     VOC_CLASSES,
     Annotated,
-    Chosen,
     CocoImages,
     OfClasses,
+    SelectedImages,
     VocImages,
     mask_of,
     open_annotated,
@@ -113,7 +113,7 @@ def test_parts_and_other_classes(tmp_path: Path) -> None:
     counts = [len(people.instances(number)) for number in range(6)]
     assert sum(counts) == 3 and counts == [len(people.masks(number)) for number in range(6)]
     with pytest.raises(UserError, match="too few to hold out"):
-        split_annotated(Chosen(source, [0]))
+        split_annotated(SelectedImages(source, [0]))
 
 
 def test_what_is_read_tells_sets_apart(tmp_path: Path) -> None:

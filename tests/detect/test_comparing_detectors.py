@@ -11,24 +11,24 @@ from annotated import small_coco, write_voc
 from tiny import ALLOW, images, kept_run, tiny_run
 
 from vantage.cli import main
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import Outcome
 from vantage.evaluate.protocols.detection import (
-    Chosen,
     Detection,
+    SelectedImages,
     Sizes,
     detector_task,
     evaluate_detector,
     open_annotated,
 )
 from vantage.evaluate.protocols.detection.judging import Judging
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.learner import Learner
 from vantage.training import checkpoint, settings
 
-RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
+RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 WORDS = [
     *("--detection.steps", "2", "--detection.batch", "2", "--detection.precise-batches", "1"),
@@ -51,7 +51,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     """Who was trained a detector on, with which seed and how many images; no detector is trained."""
     asked: list[tuple[str, int, int]] = []
 
-    def judged(self: Judging, trained: Trained, train: object, test: object, work: Work) -> Outcome:
+    def judged(self: Judging, trained: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:
         if len(asked) == 3:
             raise KeyboardInterrupt
         count = len(open_annotated(str(tmp_path / "a/annotations/instances_train.json")))
@@ -111,7 +111,7 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
     run, protocol = tmp_path / "run", Detection(steps=2, batch=2, precise_batches=1, sizes=SIZES, seed=1)
     kept_run(run, tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
-    here = Work("cpu", workers=2, cache=tmp_path / "cache")
+    here = Work("cpu", num_workers=2, cache=tmp_path / "cache")
     with settings.allowing(*ALLOW):
         evaluate_detector(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=here)
     assert len(trainings) == 2
@@ -157,7 +157,7 @@ def test_images_that_do_not_serve_make_no_task(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
-        detector_task(Detection(), Chosen(source, empty), source)
+        detector_task(Detection(), SelectedImages(source, empty), source)
 
 
 @pytest.mark.slow

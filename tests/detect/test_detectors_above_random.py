@@ -11,12 +11,12 @@ from annotated import write_coco
 from tiny import tiny_run, work
 from torch import nn
 
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.evaluate.protocols.detection import Annotated, Detection, Pyramid, Sizes, open_annotated
-from vantage.frozen.encoder import Trained, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
 
 DIGITS, SIDE, LABELED, SHOWN, HELD = 5, 48, 1800, 30, 60
-RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
+RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 
 
 def placed(digits: np.ndarray, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -29,7 +29,7 @@ def placed(digits: np.ndarray, seed: int) -> tuple[list[np.ndarray], np.ndarray]
     return pictures, corners
 
 
-def supervised(start: Trained, digits: np.ndarray, label: np.ndarray) -> Trained:
+def supervised(start: FrozenEncoder, digits: np.ndarray, label: np.ndarray) -> FrozenEncoder:
     """The encoder after one epoch of cross-entropy with the labels, half of the pictures mirrored."""
     torch.manual_seed(0)
     backbone = copy.deepcopy(start.backbone).train().requires_grad_(True)

@@ -11,30 +11,30 @@ from annotated import coco_content, small_coco, write_coco
 from safetensors.torch import load_file
 from tiny import tiny_run, work
 
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.evaluate.protocols.detection import (
     DETECTORS,
     Boxes,
-    Course,
+    DetectionSchedule,
+    DetectorTraining,
     FourthStage,
     KeypointDetection,
     Keypoints,
     Masks,
     Pyramid,
-    Schedule,
     Sizes,
     example,
     open_annotated,
 )
-from vantage.frozen.encoder import Trained, random_encoder
-from vantage.progress import QuietTeller
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
+from vantage.progress import QuietProgress
 
 SIZES = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
 EVERYTHING = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter
 
 
-def trained() -> Trained:
-    return random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8)))))
+def trained() -> FrozenEncoder:
+    return random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
 
 
 def judged_on(device: str, folder: Path, kind: Any) -> Any:
@@ -62,26 +62,26 @@ def losses_on(device: str, folder: Path, network: Any, output: Any) -> dict[str,
 def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
     """The losses that a training kept when it was stopped, and those that it ends with."""
     source = open_annotated(small_coco(folder))
-    schedule = Schedule(4, (3,), 1, batch=2, rate=0.01)
+    schedule = DetectionSchedule(4, (3,), 1, batch=2, rate=0.01)
     here = replace(work(folder), device=device)
 
     class Stopped(Exception):
         pass
 
-    class Stop(QuietTeller):
+    class Stop(QuietProgress):
         def advance(self, done: int, note: str = "") -> None:
             if done == 3:
                 raise Stopped
 
-    def losses(teller: QuietTeller) -> list[float]:
+    def losses(progress: QuietProgress) -> list[float]:
         torch.manual_seed(1)
         detector = FourthStage().build(trained(), 2, Boxes(), SIZES)
-        course = Course(schedule, 5, 1, folder / "kept", minutes=0.0)
-        return course(detector, source, Boxes(), replace(here, teller=teller), "tiny")
+        course = DetectorTraining(schedule, 5, 1, folder / "kept", minutes=0.0)
+        return course(detector, source, Boxes(), replace(here, progress=progress), "tiny")
 
     with pytest.raises(Stopped):
         losses(Stop())
-    return load_file(folder / "kept")["losses"].tolist(), losses(QuietTeller())
+    return load_file(folder / "kept")["losses"].tolist(), losses(QuietProgress())
 
 
 @pytest.mark.gpu

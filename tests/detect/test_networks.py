@@ -10,7 +10,7 @@ import torch
 from annotated import small_coco
 from tiny import tiny_run
 
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoders.backbones import Backbone
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -19,26 +19,26 @@ from vantage.evaluate.protocols.detection import (
     SCHEDULES,
     VOC_SIZES,
     Boxes,
-    Course,
     DetectionC4,
+    DetectionSchedule,
+    DetectorTraining,
     FourthStage,
     Keypoints,
     Masks,
     Pyramid,
-    Schedule,
     Sizes,
     example,
     find,
     open_annotated,
 )
-from vantage.frozen.encoder import Trained, random_encoder
-from vantage.progress import QuietTeller
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
+from vantage.progress import QuietProgress
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 
 
-def resnet(choice: Backbone | None = None, seed: int = 0) -> Trained:
-    role = Shared(Encoder(choice or ResNet(18), Linear(8)))
+def resnet(choice: Backbone | None = None, seed: int = 0) -> FrozenEncoder:
+    role = Shared(Encoder(choice or ResNet(18), LinearHead(8)))
     trained = random_encoder(dataclasses.replace(tiny_run(), encoders=role), seed)
     with torch.no_grad():
         for value in trained.backbone.buffers():
@@ -185,21 +185,21 @@ def test_images_are_decoded_in_threads_and_looked_at_one_by_one(
     monkeypatch.setattr(type(source), "image", image)
     told: list[int] = []
 
-    class Told(QuietTeller):
+    class Told(QuietProgress):
         def advance(self, done: int, note: str = "") -> None:
             told.append(done)
 
     for workers in (1, 3):
-        found = find(detector, source, Boxes(), Work("cpu", workers=workers, teller=Told()), "tiny")
+        found = find(detector, source, Boxes(), Work("cpu", num_workers=workers, progress=Told()), "tiny")
         for one, other in zip(found, expected, strict=True):
             assert len(one.score) and torch.equal(one.box, other["boxes"]) and torch.equal(one.score, other["scores"])
             assert torch.equal(one.label, other["labels"] - 1)
     assert told == 2 * list(range(1, 8)) and threading.main_thread().name not in threads
 
 
-def course(folder: Path, steps: int, **others: Any) -> Course:
-    schedule = Schedule(steps, (steps - 1,), 1, batch=2, rate=0.01)
-    return Course(schedule, 5, 2, folder / "kept.safetensors", **others)
+def course(folder: Path, steps: int, **others: Any) -> DetectorTraining:
+    schedule = DetectionSchedule(steps, (steps - 1,), 1, batch=2, rate=0.01)
+    return DetectorTraining(schedule, 5, 2, folder / "kept.safetensors", **others)
 
 
 @pytest.mark.slow
@@ -216,14 +216,14 @@ def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     class Stopped(Exception):
         pass
 
-    class Stop(QuietTeller):
+    class Stop(QuietProgress):
         def advance(self, done: int, note: str = "") -> None:
             if done == 3:
                 raise Stopped
 
     part = course(tmp_path / "part", 4, minutes=0.0)
     with pytest.raises(Stopped):
-        part(built(), source, Boxes(), Work("cpu", teller=Stop()), "tiny")
+        part(built(), source, Boxes(), Work("cpu", progress=Stop()), "tiny")
     again = built()
     rest = part(again, source, Boxes(), work, "tiny")
     assert rest == expected and len(rest) == 4

@@ -12,31 +12,31 @@ from annotated import coco_content, small_coco, write_coco, write_voc
 from tiny import images, kept_run, tiny_run, work
 
 from vantage.cli import main
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol
 from vantage.evaluate.protocols.detection import (
-    Chosen,
-    Course,
     Detection,
     DetectionC4,
+    DetectorTraining,
     FourthStage,
     InstancesC4,
     InstanceSegmentation,
     KeypointDetection,
     OfClasses,
     Pyramid,
+    SelectedImages,
     Sizes,
     evaluate_detector,
     open_annotated,
 )
-from vantage.frozen.encoder import Trained, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.learner import Learner
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 from vantage.training import checkpoint, settings
 
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
-RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear(8))))
+RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 
 
 def plain_run(folder: Path) -> None:
@@ -46,7 +46,7 @@ def plain_run(folder: Path) -> None:
     checkpoint.save(folder, 7, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
 
 
-def trained() -> Trained:
+def trained() -> FrozenEncoder:
     return random_encoder(RUN)
 
 
@@ -129,7 +129,7 @@ def test_what_protocols_refuse(tmp_path: Path) -> None:
         protocol(random_encoder(tiny_run()), source, source, here)
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
-        protocol(trained(), Chosen(source, empty), source, here)
+        protocol(trained(), SelectedImages(source, empty), source, here)
     with pytest.raises(UserError, match="too few to hold out"):
         kept_run(tmp_path / "run", RUN)
         evaluate_detector(tmp_path / "run", protocol, voc)
@@ -146,14 +146,17 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vantage.evaluate.protocols.detection.judging.Course", functools.partial(Course, minutes=0.0))
+    monkeypatch.setattr(
+        "vantage.evaluate.protocols.detection.judging.DetectorTraining",
+        functools.partial(DetectorTraining, minutes=0.0),
+    )
     source, network = open_annotated(small_coco(tmp_path)), FourthStage(3)
     protocol = DetectionC4(steps=2, batch=2, precise_batches=1, sizes=SIZES, network_on=network)
 
     class Stopped(Exception):
         pass
 
-    class Stop(QuietTeller):
+    class Stop(QuietProgress):
         """Stops in the training, when one step is kept, and when the images are looked at."""
 
         def __init__(self, where: str) -> None:
@@ -171,7 +174,7 @@ def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypa
     again = work(tmp_path / "stopped")
     for where in ("training a detector", "detections"):
         with pytest.raises(Stopped):
-            protocol(trained(), source, source, dataclasses.replace(again, teller=Stop(where)))
+            protocol(trained(), source, source, dataclasses.replace(again, progress=Stop(where)))
         assert len(list((tmp_path / "stopped").rglob("detectors/*"))) == 1
     assert protocol(trained(), source, source, again) == whole
     assert not list((tmp_path / "stopped").rglob("detectors/*"))

@@ -14,7 +14,14 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection import Chosen, Found, mask_of, open_annotated, precision_of, run_lengths
+from vantage.evaluate.protocols.detection import (
+    Found,
+    SelectedImages,
+    mask_of,
+    open_annotated,
+    precision_of,
+    run_lengths,
+)
 
 
 def guesses(source: Any, seed: int = 0) -> list[Found]:
@@ -170,7 +177,7 @@ def test_what_is_difficult_is_not_counted(tmp_path: Path) -> None:
     aside = Found(shown.box + 100, dog, torch.tensor([0.9]))
     assert precision_of(source, [hit, aside, missed], "bbox").measures["AP"] == pytest.approx(50)
     with pytest.raises(UserError, match="no test image shows anything"):
-        precision_of(Chosen(source, [1, 2]), [sure, missed], "bbox")
+        precision_of(SelectedImages(source, [1, 2]), [sure, missed], "bbox")
 
 
 def test_what_cannot_be_scored(tmp_path: Path) -> None:

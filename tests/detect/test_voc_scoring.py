@@ -8,7 +8,7 @@ import torch
 from annotated import small_coco, write_voc
 
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection import Chosen, Found, open_annotated, voc_precision_of
+from vantage.evaluate.protocols.detection import Found, SelectedImages, open_annotated, voc_precision_of
 from vantage.evaluate.protocols.detection.judging import precisions
 from vantage.evaluate.protocols.detection.outputs import Boxes
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc
@@ -132,13 +132,13 @@ def test_by_hand(tmp_path: Path) -> None:
         voc_precision_of(source, [Found(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))])
     none = [Found(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))]
     with pytest.raises(UserError, match="no test image shows anything"):
-        voc_precision_of(Chosen(source, [1]), none)
+        voc_precision_of(SelectedImages(source, [1]), none)
 
 
 def test_whose_images_they_are(tmp_path: Path) -> None:
     source, other = voc(tmp_path / "voc"), open_annotated(small_coco(tmp_path / "coco"))
     both = open_annotated(f"{tmp_path}/voc#test,{tmp_path}/voc#test")
-    assert is_voc(source) and is_voc(both) and is_voc(Chosen(both, [0, 2])) and not is_voc(other)
+    assert is_voc(source) and is_voc(both) and is_voc(SelectedImages(both, [0, 2])) and not is_voc(other)
 
 
 def test_both_are_told(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from torch import nn
 
 from vantage.encoders.backbones import ResNet, Timm
 from vantage.encoders.encoder import Encoder, unit
-from vantage.encoders.heads import MLP, JigsawHead, Linear, NormalizedMLP
+from vantage.encoders.heads import MLP, JigsawHead, LinearHead, NormalizedMLP
 from vantage.encoders.normalization import BatchNorm, GroupedStatistics, Normalization, SplitBatchNorm
 from vantage.errors import UserError
 
-SMALL = Encoder(ResNet(18, small=True), Linear(width=16))
+SMALL = Encoder(ResNet(18, small=True), LinearHead(width=16))
 
 
 def test_images_become_unit_vectors() -> None:
@@ -52,7 +52,7 @@ def test_the_normalization_reaches_backbone_and_head() -> None:
 
 def test_timm_takes_a_head() -> None:
     pytest.importorskip("timm")
-    network = Encoder(Timm("resnet10t"), Linear(width=8)).build()
+    network = Encoder(Timm("resnet10t"), LinearHead(width=8)).build()
     assert network(torch.randn(2, 3, 32, 32)).shape == (2, 8)
 
 
@@ -111,11 +111,11 @@ class Nameless:
 
 def test_a_backbone_that_does_not_say_its_width_is_refused() -> None:
     with pytest.raises(UserError, match="Flatten has width None"):
-        Encoder(Nameless(), Linear()).build()
+        Encoder(Nameless(), LinearHead()).build()
 
 
 def with_jigsaw(normalization: Normalization | None = None) -> Encoder:
-    return Encoder(ResNet(18, small=True), Linear(16), normalization or BatchNorm(), JigsawHead(Linear(8), 16))
+    return Encoder(ResNet(18, small=True), LinearHead(16), normalization or BatchNorm(), JigsawHead(LinearHead(8), 16))
 
 
 def test_patches_become_one_unit_vector_through_the_same_backbone() -> None:
@@ -144,12 +144,12 @@ def test_permuting_patches_is_permuting_their_vectors(normalization: Normalizati
 def test_the_state_of_an_encoder_with_a_jigsaw_head() -> None:
     network = with_jigsaw(SplitBatchNorm(2)).build()
     assert {name.split(".")[0] for name in network.state_dict()} == {"backbone", "head", "jigsaw"}
-    plain = Encoder(ResNet(18, small=True), Linear(16)).build()
+    plain = Encoder(ResNet(18, small=True), LinearHead(16)).build()
     plain.backbone.load_state_dict(network.backbone.state_dict(), strict=True)
 
 
 def test_the_normalization_reaches_the_jigsaw_head() -> None:
-    choice = Encoder(ResNet(18), Linear(16), SplitBatchNorm(2), JigsawHead(NormalizedMLP(hidden=8, width=8), 16))
+    choice = Encoder(ResNet(18), LinearHead(16), SplitBatchNorm(2), JigsawHead(NormalizedMLP(hidden=8, width=8), 16))
     jigsaw = choice.build().jigsaw
     assert jigsaw is not None and sum(isinstance(layer, GroupedStatistics) for layer in jigsaw.modules()) == 2
 
@@ -158,7 +158,7 @@ def test_patches_without_a_head_for_them_are_refused() -> None:
     with pytest.raises(UserError, match=r"give Encoder\.jigsaw one"):
         SMALL.build()(torch.randn(2, 9, 3, 9, 9))
     with pytest.raises(UserError, match="one width"):
-        Encoder(ResNet(18), Linear(16), jigsaw=JigsawHead())
+        Encoder(ResNet(18), LinearHead(16), jigsaw=JigsawHead())
 
 
 COMPILED = """

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalizedMLP
+from vantage.encoders.heads import MLP, Head, JigsawHead, LinearHead, NormalizedMLP
 from vantage.errors import UserError
 
-HEADS = [Linear(width=16), MLP(hidden=24, width=16), NormalizedMLP(hidden=24, width=16)]
+HEADS = [LinearHead(width=16), MLP(hidden=24, width=16), NormalizedMLP(hidden=24, width=16)]
 heads = pytest.mark.parametrize("head", HEADS, ids=lambda head: type(head).__name__)
 
 
@@ -34,7 +34,7 @@ def test_heads_are_values(head: Head) -> None:
 
 
 def test_the_layers_are_those_of_the_papers() -> None:
-    assert layers(Linear().build(8)) == ["Linear with bias"]
+    assert layers(LinearHead().build(8)) == ["Linear with bias"]
     assert layers(MLP().build(8)) == ["Linear with bias", "ReLU", "Linear with bias"]
     assert layers(NormalizedMLP().build(8)) == [
         "Linear",
@@ -64,7 +64,7 @@ def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda: Linear(width=0), "Linear: width"),
+        (lambda: LinearHead(width=0), "Linear: width"),
         (lambda: MLP(hidden=-1), "MLP: hidden"),
         (lambda: NormalizedMLP(width=0), "NormalizedMLP: width"),
     ],

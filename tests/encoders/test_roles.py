@@ -8,13 +8,13 @@ from references import memory as reference
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from vantage.encoders import BatchNorm, Encoder, Linear, Momentum, PerView, Shared, SplitBatchNorm
+from vantage.encoders import BatchNorm, Encoder, LinearHead, Momentum, PerView, Shared, SplitBatchNorm
 from vantage.errors import UserError
 from vantage.schedules import Constant
 from vantage.schedules import Linear as Line
 
-PLAIN = Encoder(shrunken.TwoLayers(False), Linear(6))
-NORMALIZED = Encoder(shrunken.TwoLayers(), Linear(6), SplitBatchNorm(2))
+PLAIN = Encoder(shrunken.TwoLayers(False), LinearHead(6))
+NORMALIZED = Encoder(shrunken.TwoLayers(), LinearHead(6), SplitBatchNorm(2))
 
 
 def views(count: int = 2, rows: int = 8) -> dict[int, Tensor]:
@@ -49,7 +49,7 @@ def test_per_view_has_a_network_for_each_view():
     assert_close(keys[1], networks.kept[1](views()[1]))
     assert len(networks.kept) == 2
     with pytest.raises(UserError, match="one width"):
-        PerView((PLAIN, Encoder(shrunken.TwoLayers(False), Linear(5)))).build()
+        PerView((PLAIN, Encoder(shrunken.TwoLayers(False), LinearHead(5)))).build()
     with pytest.raises(UserError, match="no encoders"):
         PerView(())
 
@@ -119,7 +119,7 @@ def test_shuffle_mixes_the_groups():
 
 
 def test_without_groups_on_one_process_a_shuffle_would_change_nothing():
-    networks = Momentum(Encoder(shrunken.TwoLayers(), Linear(6), BatchNorm())).build()
+    networks = Momentum(Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm())).build()
     assert_close(networks.keys({1: views()[1]}, {}, 1)[1], networks.slow(views()[1]))
 
 
@@ -128,7 +128,7 @@ def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():
     networks = Shared(NORMALIZED).build()
     whole = networks.queries(views())
     for half in (slice(0, 4), slice(4, 8)):
-        single = Shared(Encoder(shrunken.TwoLayers(), Linear(6), BatchNorm())).build()
+        single = Shared(Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm())).build()
         single.load_state_dict(networks.state_dict())
         part = single.queries({n: view[half] for n, view in views().items()})
         for number in range(2):

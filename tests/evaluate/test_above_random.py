@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, Momentum, PerView
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm
 from vantage.evaluate import LinearCMC, LinearMulti, LinearPlaces, LinearRing, Retrieval
-from vantage.frozen.encoder import Trained, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.recipes import cmc
 from vantage.training.run import Run
 
@@ -57,11 +57,11 @@ class Small(nn.Module):
 
 
 def one() -> Run:
-    return tiny_run(Momentum(Encoder(SmallBackbone(), Linear(8), SplitBatchNorm(2))))
+    return tiny_run(Momentum(Encoder(SmallBackbone(), LinearHead(8), SplitBatchNorm(2))))
 
 
 def two() -> Run:
-    encoders = (Encoder(SmallBackbone(1), Linear(8)), Encoder(SmallBackbone(2), Linear(8)))
+    encoders = (Encoder(SmallBackbone(1), LinearHead(8)), Encoder(SmallBackbone(2), LinearHead(8)))
     return replace(cmc(32), encoders=PerView(encoders))
 
 
@@ -75,7 +75,7 @@ def cifar(shared_data: Path) -> tuple[Arrays, Arrays]:
     return Arrays(tiles[:3000], label[:3000], "train"), Arrays(tiles[3000:], label[3000:], "test")
 
 
-def supervised(start: Trained, source: Arrays, epochs: int = 5) -> Trained:
+def supervised(start: FrozenEncoder, source: Arrays, epochs: int = 5) -> FrozenEncoder:
     """The encoder after some epochs of cross-entropy with the labels, flips for augmentation."""
     torch.manual_seed(0)
     backbone = copy.deepcopy(start.backbone).train().requires_grad_(True)

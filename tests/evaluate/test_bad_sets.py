@@ -10,7 +10,7 @@ from tiny import TinyMaps, images, tiny_run, work
 
 from vantage.data.sources.arrays import Arrays
 from vantage.encoders import Encoder, PerView, Shared
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.errors import UserError
 from vantage.evaluate import (
     KNN,
@@ -32,8 +32,8 @@ from vantage.evaluate import (
     Retrieval,
 )
 from vantage.evaluate.labeled import Renumbered
-from vantage.frozen.encoder import Trained, random_encoder
-from vantage.progress import QuietTeller
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
+from vantage.progress import QuietProgress
 from vantage.recipes import cmc
 
 NAMED: list[EvaluationProtocol] = [
@@ -54,7 +54,7 @@ by_class = pytest.mark.parametrize("protocol", BY_CLASS, ids=lambda protocol: pr
 
 
 @dataclass
-class Heard(QuietTeller):
+class Heard(QuietProgress):
     """Keeps what is warned of."""
 
     told: list[str] = field(default_factory=list)
@@ -68,15 +68,15 @@ def judge(
 ) -> tuple[dict[str, float], list[str]]:
     """Measures and warnings; the test labels count the training classes by name, as in `evaluate`."""
     heard = Heard()
-    found = protocol(seen_by(protocol), train, Renumbered(test, train.classes), replace(work(folder), teller=heard))
+    found = protocol(seen_by(protocol), train, Renumbered(test, train.classes), replace(work(folder), progress=heard))
     return dict(found.measures), heard.told
 
 
-def seen_by(protocol: EvaluationProtocol) -> Trained:
+def seen_by(protocol: EvaluationProtocol) -> FrozenEncoder:
     if isinstance(protocol, LinearCMC):
-        pair = (Encoder(TinyMaps(1), Linear(8)), Encoder(TinyMaps(2), Linear(8)))
+        pair = (Encoder(TinyMaps(1), LinearHead(8)), Encoder(TinyMaps(2), LinearHead(8)))
         return random_encoder(replace(cmc(32), encoders=PerView(pair)))
-    return random_encoder(tiny_run(Shared(Encoder(TinyMaps(), Linear(8)))))
+    return random_encoder(tiny_run(Shared(Encoder(TinyMaps(), LinearHead(8)))))
 
 
 def named(source: Arrays, *names: str) -> Arrays:

@@ -20,7 +20,7 @@ from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown, notes
 from vantage.evaluate.once import Refused
 from vantage.evaluate.protocols.detection import Detection, Pyramid, Sizes
 from vantage.evaluate.task import Task
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.training.run import Monitoring
 from vantage.training.settings import allowing
 
@@ -35,7 +35,7 @@ class ByName:
 
     table: tuple[tuple[str, tuple[float, ...]], ...]
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         self.calls.append((trained.name, trained.run.seed))
         numbers = dict(self.table).get(trained.name, (10.0, 11.0, 12.0, 13.0))
         return Outcome({"score": numbers[trained.run.seed], "other": 0.0}, len(train), len(test), {})
@@ -208,7 +208,7 @@ class Drawn:
 
     seed: int = 0
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         self.calls.append((trained.name, trained.run.seed, self.seed))
         number = 10.0 * trained.run.seed + self.seed
         return Outcome({"AP": number, "AP50": 50.0 + number}, len(train), len(test), {})
@@ -220,7 +220,7 @@ class OfNetworks(Task):
 
     pixels: ClassVar[str] = "raw pixels have no network"
 
-    def check(self, trained: Trained) -> None:
+    def check(self, trained: FrozenEncoder) -> None:
         if trained.run.seed == 7:
             raise UserError("this one cannot be judged")
 

@@ -7,7 +7,7 @@ import pytest
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
 from vantage.data import open_source
-from vantage.data.sources.source import Subset
+from vantage.data.sources.source import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbor, evaluate
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
@@ -69,7 +69,7 @@ def test_results_do_not_depend_on_a_cache(run_folder: Path, tmp_path: Path) -> N
 def test_real_digits_are_told_apart(shared_data: Path, tmp_path: Path) -> None:
     """On MNIST a random encoder is far above chance by every protocol, and k nearest pixels are near what is known."""
     digits = open_source(f"{shared_data / 'mnist.npz'}#train")
-    train, test = Subset(digits, range(1600)), Subset(digits, range(1600, 2000))
+    train, test = SourceSubset(digits, range(1600)), SourceSubset(digits, range(1600, 2000))
     trained = random_encoder(tiny_run())
     for protocol in (KNN(20, 0.1), NearestNeighbor(), LinearCached((1e-3, 1e-2))):
         found = protocol(trained, train, test, work(tmp_path, batch=256)).accuracy

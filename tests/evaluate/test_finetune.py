@@ -12,17 +12,17 @@ from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run, work
 from torch import Tensor, nn
 
 from vantage import draws
-from vantage.data import Subset
+from vantage.data import SourceSubset
 from vantage.encoders.normalization import SplitBatchNorm
 from vantage.encoding import batches
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, Outcome, evaluate
 from vantage.evaluate.protocols.finetune import finetune, tuning
 from vantage.evaluate.protocols.finetune.finetune import named_in, share_of_each_class
-from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.crops import epochs_of
 from vantage.evaluate.protocols.linear.pooled import training_view
-from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.measures import accuracy
 from vantage.measures.accuracy import best_classes
 from vantage.storage import kept_state
@@ -41,7 +41,7 @@ def test_the_papers_values_are_the_default() -> None:
 def test_it_is_plain_torch(tmp_path: Path) -> None:
     trained, source, there = random_encoder(tiny_run()), images(20, 0), work(tmp_path)
     label = torch.tensor([source.label(number) or 0 for number in range(20)])
-    course = Course(5, 8, (0.05, 0.5), 0.01, 0.3, 3)
+    course = TuningSchedule(5, 8, (0.05, 0.5), 0.01, 0.3, 3)
     found = tune(course, trained, source, label, 3, there)
 
     backbone = TinyBackbone().build()  # whose BatchNorm is torch's own
@@ -92,7 +92,7 @@ def test_the_backbone_given_is_not_the_one_trained(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
     before = {name: value.clone() for name, value in trained.backbone.state_dict().items()}
     label = torch.tensor([0, 1, 2] * 4)
-    found = tune(Course(1, 6, (0.1, 0.1), 0.0, 0.5, 0), trained, images(12, 0), label, 3, work(tmp_path))
+    found = tune(TuningSchedule(1, 6, (0.1, 0.1), 0.0, 0.5, 0), trained, images(12, 0), label, 3, work(tmp_path))
     assert not trained.backbone.training and not any(p.requires_grad for p in trained.backbone.parameters())
     torch.testing.assert_close(trained.backbone.state_dict(), before, rtol=0, atol=0)
     new, old = dict(found.backbone.named_parameters()), dict(trained.backbone.named_parameters())
@@ -104,14 +104,14 @@ def test_batchnorm_in_groups_becomes_whole(tmp_path: Path) -> None:
     whole = replace(random_encoder(tiny_run()), backbone=TinyBackbone().build().eval().requires_grad_(False))
     split = replace(whole, backbone=SplitBatchNorm(2).convert(copy.deepcopy(whole.backbone)))
     label = torch.tensor([0, 1, 2] * 3)  # nine images, which two groups do not divide
-    course = Course(2, 9, (0.1, 0.1), 0.0, 0.5, 0)
+    course = TuningSchedule(2, 9, (0.1, 0.1), 0.0, 0.5, 0)
     one, two = (tune(course, each, images(9, 0), label, 3, work(tmp_path)) for each in (whole, split))
     torch.testing.assert_close(one.head.weight, two.head.weight)
 
 
 def test_a_stopped_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained, source = random_encoder(tiny_run()), images(24, 0)
-    label, course = torch.tensor([0, 1, 2] * 8), Course(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
+    label, course = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     whole = tune(course, trained, source, label, 3, work(tmp_path / "whole"))
     monkeypatch.setattr(kept_state, "SECONDS", -1.0)
     plain = tuning._State.epoch
@@ -151,15 +151,15 @@ def test_samples_tell_their_spread(tmp_path: Path) -> None:
 
 def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = FineTune(fraction=0.2, samples=3, epochs=1, batch=16, backbone_rate=0.05, head_rate=0.2)
-    train, test, courses, stop = images(60, 0), images(30, 1), list[Course](), 3
+    train, test, courses, stop = images(60, 0), images(30, 1), list[TuningSchedule](), 3
 
-    def counted(course: Course, *rest: object) -> tuning.Tuned:
+    def counted(course: TuningSchedule, *rest: object) -> tuning.Tuned:
         courses.append(course)
         if len(courses) == stop:
             raise KeyboardInterrupt
         return tune(course, *rest)  # pyright: ignore[reportArgumentType]
 
-    def found(protocol: FineTune, encoder: Trained, folder: str) -> Outcome:
+    def found(protocol: FineTune, encoder: FrozenEncoder, folder: str) -> Outcome:
         return protocol(encoder, train, test, work(tmp_path / folder))
 
     trained = random_encoder(tiny_run())
@@ -205,7 +205,7 @@ def test_names_in_a_file_are_trained_on(tmp_path: Path) -> None:
     assert found.train_images == 3 and len(found.details["names"]) == 32
 
 
-class Named(Subset):
+class Named(SourceSubset):
     """Images in folders."""
 
     def name(self, number: int) -> str:
@@ -227,14 +227,14 @@ def test_names_may_be_last_parts_and_must_be_clear(tmp_path: Path) -> None:
 def test_a_baseline_of_pixels_and_a_lone_last_image_are_no_trouble(tmp_path: Path) -> None:
     label = torch.tensor([0, 1, 0])
     for trained in (raw_pixels(tiny_run()), random_encoder(tiny_run())):
-        found = tune(Course(1, 2, (0.1, 0.1), 0.0, 0.5, 0), trained, images(3, 0), label, 2, work(tmp_path))
+        found = tune(TuningSchedule(1, 2, (0.1, 0.1), 0.0, 0.5, 0), trained, images(3, 0), label, 2, work(tmp_path))
         assert len(found.losses) == 1
 
 
 def test_predictions_are_those_of_the_copy_through_the_view(tmp_path: Path) -> None:
     trained, test = random_encoder(tiny_run()), images(12, 1)
     label = torch.tensor([0, 1, 2] * 4)
-    found = tune(Course(1, 6, (0.1, 0.1), 0.0, 0.5, 0), trained, images(12, 0), label, 3, work(tmp_path))
+    found = tune(TuningSchedule(1, 6, (0.1, 0.1), 0.0, 0.5, 0), trained, images(12, 0), label, 3, work(tmp_path))
     vector = torch.cat([part for _, part in batches(replace(trained, backbone=found.backbone), test, work(tmp_path))])
     assert torch.equal(found.predict(trained, test, work(tmp_path)), best_classes(found.head(vector)))
     assert accuracy(found.predict(trained, test, work(tmp_path)), label, 3).top1 <= 100

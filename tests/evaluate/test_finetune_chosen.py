@@ -8,12 +8,12 @@ import torch
 from tiny import images, tiny_run, work
 
 from vantage import draws
-from vantage.data import Subset, labels_of
+from vantage.data import SourceSubset, labels_of
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, FineTuneChosen, held_out
 from vantage.evaluate.protocols.finetune import tuning
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
-from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.frozen.encoder import random_encoder
 from vantage.measures import accuracy
 
@@ -29,9 +29,9 @@ def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
     assert (len(rows), int(held.sum())) == (45, 9)
     by_hand = []
     for rate in CHOOSING.head_rates:
-        course = Course(2, 8, (0.05, rate), 1e-4, 0.08, 0)
-        tuned = tune(course, trained, Subset(train, rows[~held]), label[rows[~held]], 3, work(tmp_path / "hand"))
-        guess = tuned.predict(trained, Subset(train, rows[held]), work(tmp_path / "hand"))
+        course = TuningSchedule(2, 8, (0.05, rate), 1e-4, 0.08, 0)
+        tuned = tune(course, trained, SourceSubset(train, rows[~held]), label[rows[~held]], 3, work(tmp_path / "hand"))
+        guess = tuned.predict(trained, SourceSubset(train, rows[held]), work(tmp_path / "hand"))
         by_hand.append(accuracy(guess, label[rows[held]], 3).top1)
     assert found.details["held_out_accuracy"] == [by_hand] and by_hand[0] > by_hand[1]
     assert found.chosen["head_rate"] == [0.2] and "9 of the 45 training images" in str(found.chosen["by"])

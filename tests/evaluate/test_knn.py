@@ -12,7 +12,7 @@ from tiny import images, tiny_run, work
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from vantage.data.sources.source import Subset
+from vantage.data.sources.source import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import KNN, NearestNeighbor
 from vantage.evaluate.protocols.neighbors import knn
@@ -105,9 +105,9 @@ def test_a_few_test_images_are_enough_and_easy_classes_are_told_apart(tmp_path: 
 
 def test_classes_that_only_one_set_has(tmp_path: Path) -> None:
     trained, whole = random_encoder(tiny_run()), images(120, seed=0, classes=8, noise=5)
-    train = Subset(whole, [n for n in range(80) if n % 8 != 7])  # class 7, the last, is never seen in training
-    test = Subset(whole, [n for n in range(80, 120) if n % 8 in (6, 7)])
+    train = SourceSubset(whole, [n for n in range(80) if n % 8 != 7])  # class 7, the last, is never seen in training
+    test = SourceSubset(whole, [n for n in range(80, 120) if n % 8 in (6, 7)])
     found = KNN(5)(trained, train, test, work(tmp_path)).accuracy
     assert found.top1 == 50.0 and found.top5 == 50.0
-    only = KNN(5)(trained, whole, Subset(whole, range(0, 80, 8)), work(tmp_path)).accuracy  # one class is tested
+    only = KNN(5)(trained, whole, SourceSubset(whole, range(0, 80, 8)), work(tmp_path)).accuracy  # one class is tested
     assert only.top1 == 100.0

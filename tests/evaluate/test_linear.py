@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data.order import epoch_order
-from vantage.data.sources.source import Subset
+from vantage.data.sources.source import SourceSubset
 from vantage.encoding import encode
 from vantage.errors import UserError
 from vantage.evaluate import LinearMoCo, LinearPyContrast
@@ -111,12 +111,12 @@ def test_streamed_and_resident_images_give_their_own_but_repeatable_results(tmp_
     protocol = LinearMoCo(rates=(1.0,), epochs=5, batch=16)
     streaming = replace(work(tmp_path), resident_bytes=0)
     first, second = (protocol(trained, train, test, streaming) for _ in range(2))
-    more = protocol(trained, train, test, replace(streaming, workers=4))
+    more = protocol(trained, train, test, replace(streaming, num_workers=4))
     assert first == second == more and first.accuracy.top1 > 60
 
 
 def test_images_of_several_sizes_are_streamed(tmp_path: Path) -> None:
-    class Mixed(Subset):
+    class Mixed(SourceSubset):
         def image(self, number: int) -> Tensor:
             image = super().image(number)
             return image[:, :, :-4] if number % 2 else image

@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from vantage import draws
 from vantage.data.order import epoch_order
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import Subset
+from vantage.data.sources.source import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import LinearCMC, LinearMoCo, LinearMulti, LinearRing
 from vantage.evaluate.protocols.linear import crops, side_by_side
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.protocols.linear.side_by_side import Classifiers
-from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_in_parts
 from vantage.storage import kept_state
-from vantage.views import Augmentation, ColorJitter, Flip, Lighting, RandomResizedCrop, Statistics
+from vantage.views import Augmentation, ColorJitter, HorizontalFlip, Lighting, RandomResizedCrop, Statistics
 from vantage.views.operations.operation import Operation
 
 
@@ -45,7 +45,7 @@ def views_of(
     source: Arrays, batch: int, area: float, operations: tuple[Operation, ...]
 ) -> Callable[[int], list[tuple[Tensor, Tensor]]]:
     """The crops that an epoch must have, with labels."""
-    view = Augmentation(RandomResizedCrop(32, (area, 1.0)), (Flip(0.5), *operations))
+    view = Augmentation(RandomResizedCrop(32, (area, 1.0)), (HorizontalFlip(0.5), *operations))
 
     def epoch(number: int) -> list[tuple[Tensor, Tensor]]:
         parts = epoch_order(len(source), draws.mix(0, crops._ORDER), number).split(batch)
@@ -209,7 +209,7 @@ def test_one_class_and_sets_without_a_common_class_are_refused(protocol, tmp_pat
 
 def test_a_test_class_without_training_images_counts_as_wrong(tmp_path: Path) -> None:
     train, test = images(30, 0, noise=10), images(30, 1, noise=10)
-    train = Subset(train, [number for number in range(30) if number % 3 < 2])
+    train = SourceSubset(train, [number for number in range(30) if number % 3 < 2])
     found = LinearRing(rates=(0.1,), epochs=10, batch=8)(random_encoder(mapped_run()), train, test, work(tmp_path))
     assert found.accuracy.top1 <= 100 * 2 / 3 + 1e-9
 
@@ -256,7 +256,7 @@ def test_images_of_one_color_cannot_be_normalized(tmp_path: Path) -> None:
 
 def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:
     """The protocols change the statistics of a copy, never of the encoder they are given."""
-    trained: Trained = random_encoder(mapped_run())
+    trained: FrozenEncoder = random_encoder(mapped_run())
     before = (trained.view, trained.digest())
     LinearRing(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
     LinearMulti(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))

@@ -12,10 +12,10 @@ from vantage.cli import main
 from vantage.errors import UserError
 from vantage.evaluate import LinearMulti, LinearPlaces
 from vantage.evaluate.protocols.linear import multi as linear_multi
-from vantage.evaluate.protocols.linear.plan import Plan, TrainingView
+from vantage.evaluate.protocols.linear.plan import LinearPlan, TrainingView
 from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.frozen.encoder import random_encoder, raw_pixels
-from vantage.views import ColorJitter, Flip, Lighting
+from vantage.views import ColorJitter, HorizontalFlip, Lighting
 from vantage.views.augmentation import Augmentation
 
 
@@ -57,11 +57,11 @@ def test_both_ways_of_a_view_see_the_same() -> None:
     assert isinstance(view, TrainingView)
 
 
-def plan_of(protocol: LinearMulti | LinearPlaces, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Plan:
-    made: list[Plan] = []
+def plan_of(protocol: LinearMulti | LinearPlaces, monkeypatch: pytest.MonkeyPatch, folder: Path) -> LinearPlan:
+    made: list[LinearPlan] = []
     plain = linear_multi.judge
 
-    def heard(plan: Plan, *rest):
+    def heard(plan: LinearPlan, *rest):
         made.append(plan)
         return plain(plan, *rest)
 
@@ -81,7 +81,7 @@ def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
     assert isinstance(places.view, SquareView) and isinstance(imagenet.view, Augmentation)
     assert places.view.crop == SquareCrop(32, 37)
     flip, jitter, lighting, *rest = imagenet.view.operations
-    assert (flip, jitter, lighting) == (Flip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
+    assert (flip, jitter, lighting) == (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
     assert places.view.operations == (flip, *rest)
     assert round(224 / LinearPlaces().crop) == 256
 

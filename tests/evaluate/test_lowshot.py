@@ -17,9 +17,9 @@ from vantage import draws
 from vantage.cli import main
 from vantage.errors import UserError
 from vantage.evaluate import LowShot, LowShotChosen, Outcome, evaluate, few_images, marked
-from vantage.evaluate.protocols.svm import deepest
+from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm import samples as lowshot_samples
-from vantage.evaluate.protocols.svm.shots import Curve, Shots, read_shots
+from vantage.evaluate.protocols.svm.shots import Shots, ShotsCurve, read_shots
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel
 from vantage.frozen.encoder import random_encoder
 
@@ -187,7 +187,7 @@ def test_runs_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_table_tells_mean_and_spread() -> None:
-    table = Shots("mAP", (Curve("a", {1: (10.0, 14.0), 2: (20.0,)}), Curve("b", {1: (5.0,)}))).lines()
+    table = Shots("mAP", (ShotsCurve("a", {1: (10.0, 14.0), 2: (20.0,)}), ShotsCurve("b", {1: (5.0,)}))).lines()
     assert table == [
         "mAP, %  k=1         k=2   mean",
         "a       12.0 ± 2.8  20.0  16.0",

@@ -19,11 +19,11 @@ from vantage.data.sources.source import Source
 from vantage.encoding import embed
 from vantage.evaluate import FineTune, LinearCached, LinearCMC, LinearMoCo, Outcome
 from vantage.evaluate.protocols.finetune import tuning
-from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
-from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_of
 from vantage.storage import kept_state
 
@@ -45,7 +45,7 @@ def exact() -> Iterator[None]:
         part.fp32_precision = precision
 
 
-def both(judge: Callable[[Trained, Any], Any], run: Any, folder: Path, **change: Any) -> tuple[Any, Any]:
+def both(judge: Callable[[FrozenEncoder, Any], Any], run: Any, folder: Path, **change: Any) -> tuple[Any, Any]:
     """What comes out on the CPU and on the GPU, of equal encoders, each with a cache of its own."""
     there = [replace(work(folder / device), device=device, **change) for device in ("cpu", DEVICE)]
     return judge(random_encoder(run), there[0]), judge(random_encoder(run), there[1])
@@ -66,7 +66,7 @@ def test_a_protocol_tells_the_same(protocol: Any, resident: int, tmp_path: Path)
         sides = (several(90, 0), several(TEST, 1))
     run = two_run() if isinstance(protocol, LinearCMC) else mapped_run()
 
-    def judge(trained: Trained, there: Any) -> Outcome:
+    def judge(trained: FrozenEncoder, there: Any) -> Outcome:
         before = trained.digest()
         found = protocol(trained, *sides, there)
         assert trained.digest() == before
@@ -125,7 +125,7 @@ def test_fine_tuning_goes_the_same_way(tmp_path: Path) -> None:
 def test_a_stopped_fine_tuning_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the order of sums, which a CUDA device does not keep."""
     trained, source = random_encoder(tiny_run()), images(24, 0)
-    label, course = torch.tensor([0, 1, 2] * 8), Course(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
+    label, course = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     there = replace(work(tmp_path), device=DEVICE)
     whole = tune(course, trained, source, label, 3, there)
     monkeypatch.setattr(kept_state, "SECONDS", -1.0)

@@ -11,12 +11,12 @@ from PIL import Image
 from tiny import kept_run, tiny_run, work
 from torch import nn
 
-from vantage.data import Source, Subset, labels_of, open_source
+from vantage.data import Source, SourceSubset, labels_of, open_source
 from vantage.data.resident import decode_all
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.masked import MaskedImages, open_masked
 from vantage.encoders import Encoder, Shared
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.evaluate import (
     KNN,
     SVM,
@@ -31,10 +31,10 @@ from vantage.evaluate import (
     NearestNeighbor,
     Segmentation,
 )
-from vantage.evaluate.protocols.finetune.tuning import Course, tune
+from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.transfer import transfer
-from vantage.frozen.encoder import Trained, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.training import checkpoint
 
 
@@ -77,15 +77,15 @@ PROTOCOLS: list[EvaluationProtocol] = [
 ]
 
 
-RUN = tiny_run(Shared(Encoder(SmallBackbone(), Linear(8))))
+RUN = tiny_run(Shared(Encoder(SmallBackbone(), LinearHead(8))))
 
 
 @dataclass(frozen=True)
 class Ranked:
     """Two encoders of one run, and photographs that neither was trained on."""
 
-    random: Trained
-    learned: Trained
+    random: FrozenEncoder
+    learned: FrozenEncoder
     train: Arrays
     test: Arrays
     folder: Path
@@ -102,13 +102,13 @@ def ranked(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Ranke
     folder = tmp_path_factory.mktemp("ranked")
     photographs = open_source(f"{shared_data / 'cifar10-jpg.tar.gz'}#train", cache=folder)
     order = torch.randperm(len(photographs), generator=torch.Generator().manual_seed(0))
-    seen, train, test = (decoded(Subset(photographs, part)) for part in order[:4100].split([3000, 700, 400]))
+    seen, train, test = (decoded(SourceSubset(photographs, part)) for part in order[:4100].split([3000, 700, 400]))
     random = random_encoder(RUN)
-    tuned = tune(Course(5, 60, (0.1, 0.1), 5e-4, 0.4, 0), random, seen, labels_of(seen), 10, work(folder, 250))
+    tuned = tune(TuningSchedule(5, 60, (0.1, 0.1), 5e-4, 0.4, 0), random, seen, labels_of(seen), 10, work(folder, 250))
     return Ranked(random, replace(random, backbone=tuned.backbone, name="supervised"), train, test, folder)
 
 
-def decoded(source: Subset) -> Arrays:
+def decoded(source: SourceSubset) -> Arrays:
     """The same images without files."""
     pixels = decode_all(source).permute(0, 2, 3, 1).contiguous()
     return Arrays(pixels.numpy(), np.array(source.classes)[labels_of(source).numpy()], "photographs")

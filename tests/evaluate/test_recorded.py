@@ -28,10 +28,10 @@ from vantage.evaluate import (
 )
 from vantage.evaluate.protocols.finetune import tuning
 from vantage.evaluate.protocols.linear import logistic
-from vantage.evaluate.protocols.linear.plan import Plan
+from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.evaluate.protocols.svm.solver import Solver
 from vantage.frozen.encoder import random_encoder
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 
 MEMORY, STREAMED = "batch by batch: images in memory", "image by image: streamed"
 LINEAR = [
@@ -58,7 +58,7 @@ def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, An
     assert "RandomResizedCrop(size=32" in how["training_view"] and "Flip(probability=0.5)" in how["training_view"]
     assert ("BatchNorm1d" in how["before_the_classifier"]) == isinstance(protocol, LinearMulti)
     told_of = {"view", "falls", "fall", "start", "descent", "normalize", "held_out"}
-    assert {f.name for f in fields(Plan)} == told_of | {"rates", "epochs", "batch", "seed"}  # which are settings
+    assert {f.name for f in fields(LinearPlan)} == told_of | {"rates", "epochs", "batch", "seed"}  # which are settings
 
 
 @pytest.mark.parametrize("resident", [0, 2**20])
@@ -71,7 +71,7 @@ def test_it_tells_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: P
 
 
 @dataclass
-class Heard(QuietTeller):
+class Heard(QuietProgress):
     """Keeps what was begun."""
 
     begun: list[str] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Heard(QuietTeller):
 @pytest.mark.parametrize("protocol", [LinearRing(epochs=1), FineTune(1.0, epochs=1)], ids=lambda one: one.name)
 def test_decoding_and_measuring_are_told(protocol: Any, tmp_path: Path) -> None:
     heard = Heard()
-    there = replace(work(tmp_path), teller=heard)
+    there = replace(work(tmp_path), progress=heard)
     protocol(random_encoder(mapped_run()), images(40, 0), images(12, 1), there)
     assert "decoding images: 40" in heard.begun
     assert ("mean and deviation: 40" in heard.begun) == isinstance(protocol, LinearRing)
@@ -111,7 +111,13 @@ def test_fine_tuning_tells_its_course(tmp_path: Path) -> None:
     chosen = found(FineTuneChosen(0.5, epochs=1, head_rates=(0.1, 0.2)), tmp_path)
     assert chosen.how["held_out_to_choose"] == 0.2
     told_of = {"weight_decay", "falls", "fall", "momentum", "head_start"}
-    assert {f.name for f in fields(tuning.Course)} == told_of | {"epochs", "batch", "rates", "smallest_area", "seed"}
+    assert {f.name for f in fields(tuning.TuningSchedule)} == told_of | {
+        "epochs",
+        "batch",
+        "rates",
+        "smallest_area",
+        "seed",
+    }
 
 
 def test_logistic_regression_tells_its_solver(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from PIL import Image
 from tiny import images, tiny_run, work
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import Subset, labels_of
+from vantage.data.sources.source import SourceSubset, labels_of
 from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, Retrieval, neighbors
-from vantage.evaluate.protocols.neighbors import picture as retrieval_picture
+from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
 from vantage.evaluate.protocols.neighbors.picture import rows_of
-from vantage.evaluate.protocols.neighbors.retrieval import Neighbors, queries
+from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, queries
 from vantage.frozen.encoder import random_encoder
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="10 neighbors were asked for \\(--k\\) among 6 images"):
         neighbors(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
     with pytest.raises(UserError, match="no image to look up"):
-        neighbors(trained, images(6, 0), Subset(images(6, 1), []), 2, work(tmp_path))
+        neighbors(trained, images(6, 0), SourceSubset(images(6, 1), []), 2, work(tmp_path))
     with pytest.raises(UserError, match="k is 0"):
         Retrieval(0)
     with pytest.raises(UserError, match="give --rows 1 or more"):
@@ -88,7 +88,7 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
         queries(unlabeled(1, 0))
     with pytest.raises(UserError, match="of one class"):
         Retrieval(2)(trained, images(6, 0, classes=1), images(6, 1), work(tmp_path))
-    shown = Neighbors(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
+    shown = NearestRows(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
     with pytest.raises(UserError, match="take 16 to 1024"):
         retrieval_picture(shown, images(6, 0), images(6, 1), [0], side=8)
 
@@ -103,7 +103,7 @@ def cells(picture: Image.Image, side: int, row: int, column: int) -> np.ndarray:
 def test_right_and_wrong_differ_in_color_frame_and_sign() -> None:
     gray = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), np.arange(6) % 3, "gray")
     right = torch.tensor([[True, False]] * 6)
-    found = Neighbors(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
+    found = NearestRows(torch.tensor([[0, 1]] * 6), torch.tensor([[0.9, 0.4]] * 6), right)
     picture = retrieval_picture(found, gray, gray, [0, 3], side=64)
     for row in (0, 1):
         asked, good, bad = (cells(picture, 64, row, column).astype(int) for column in range(3))
@@ -118,7 +118,7 @@ def test_right_and_wrong_differ_in_color_frame_and_sign() -> None:
 
 def test_without_labels_nothing_is_framed() -> None:
     gray = Arrays(np.full((6, 32, 32, 3), 128, np.uint8), None, "gray")
-    found = Neighbors(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
+    found = NearestRows(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), None)
     picture = retrieval_picture(found, gray, gray, [0], side=64)
     for column in range(3):
         cell = cells(picture, 64, 0, column)
@@ -132,7 +132,7 @@ def test_images_shown_are_spread_over_the_set() -> None:
 
 def test_long_names_and_a_title_fit(tmp_path: Path) -> None:
     long = images(6, 0)
-    found = Neighbors(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
+    found = NearestRows(torch.tensor([[0, 1]] * 6), torch.ones(6, 2), torch.tensor([[True, False]] * 6))
     wide, plain = (retrieval_picture(found, long, long, [0], title) for title in ("a title " * 99, ""))
     assert wide.width == plain.width and wide.height == plain.height + 19
     assert (np.asarray(wide)[:25, -12:] == 255).all()

@@ -17,7 +17,7 @@ from vantage.cli import main
 from vantage.data.sources.masked import open_masked, split_masked
 from vantage.encoders.backbones import ResNet
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation import segmentation as module
@@ -29,8 +29,8 @@ from vantage.measures.confusion import Confusion
 from vantage.storage import kept_state
 from vantage.views.colors.statistics import Statistics
 
-RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
-SMALL = replace(tiny_run(), encoders=Shared(Encoder(TinyMaps(), Linear(8))))
+RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
+SMALL = replace(tiny_run(), encoders=Shared(Encoder(TinyMaps(), LinearHead(8))))
 QUICK = Segmentation(size=16, width=8, epochs=2, batch=4)
 PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
 

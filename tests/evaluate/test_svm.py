@@ -14,24 +14,24 @@ from sklearn.svm import LinearSVC
 from test_average_precision import by_loop
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
-from vantage.data import Arrays, Subset
-from vantage.encoders import Encoder, Linear, ResNet, Shared
+from vantage.data import Arrays, SourceSubset
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
 from vantage.evaluate import COSTS, SVM, evaluate, marked
-from vantage.evaluate.protocols.svm import deepest
+from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm import solver as linear_svm
 from vantage.evaluate.protocols.svm import svm as module
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel, processes_for
-from vantage.frozen.encoder import Trained, random_encoder, raw_pixels
-from vantage.views import Evaluation, Straight
+from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
+from vantage.views import EvaluationView, Straight
 from vantage.views.colors.statistics import IMAGENET
 
 FEW = (0.01, 1.0, 10.0)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def resnet_run() -> Trained:
-    run = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8))))
+def resnet_run() -> FrozenEncoder:
+    run = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
     return random_encoder(run)
 
 
@@ -44,7 +44,7 @@ def test_the_lists_of_c_are_those_of_the_papers() -> None:
 
 @pytest.mark.parametrize("size", [64, 32])
 def test_the_deepest_map_is_pooled_to_two_by_two(size: int) -> None:
-    trained = dataclasses.replace(resnet_run(), view=Evaluation(size, size, IMAGENET))
+    trained = dataclasses.replace(resnet_run(), view=EvaluationView(size, size, IMAGENET))
     before = trained.digest()
     seen, words = deepest(trained)
     assert seen.width == 2048 and words == "deepest map at 2 x 2 places: 2048 numbers" and trained.digest() == before
@@ -56,7 +56,7 @@ def test_the_deepest_map_is_pooled_to_two_by_two(size: int) -> None:
 
 def test_resnet_50_gives_8192_numbers_by_the_windows_of_the_release() -> None:
     backbone = ResNet(50).build().eval()
-    trained = dataclasses.replace(resnet_run(), backbone=backbone, view=Evaluation(224, 256, IMAGENET))
+    trained = dataclasses.replace(resnet_run(), backbone=backbone, view=EvaluationView(224, 256, IMAGENET))
     seen, _ = deepest(trained)
     assert seen.width == 8192 and "AvgPool2d(kernel_size=6, stride=1" in repr(seen.backbone)
 
@@ -68,7 +68,7 @@ def test_a_backbone_without_maps_is_read_by_its_pooled_features() -> None:
 
 
 def test_features_are_of_the_whole_image_and_of_length_one(tmp_path: Path) -> None:
-    view = Straight(Evaluation(8, 10, IMAGENET))
+    view = Straight(EvaluationView(8, 10, IMAGENET))
     wide = torch.arange(3 * 20 * 40, dtype=torch.uint8).view(3, 20, 40)
     from torchvision.transforms.v2 import functional
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
     refused("none of the 60 images is known to show a class", blank)
     refused("show classes that no training image knows", images(60, 0), images(40, 1, classes=4))
     one = images(30, 0, classes=1)
-    refused("0 without", one, Subset(one, range(20)))  # pyright: ignore[reportArgumentType]
+    refused("0 without", one, SourceSubset(one, range(20)))  # pyright: ignore[reportArgumentType]
 
 
 def test_settings_without_sense_are_refused() -> None:

@@ -17,7 +17,7 @@ from tiny import ALLOW, images, kept_run, tiny_run, work
 from vantage.cli import main
 from vantage.encoders.backbones import ResNet
 from vantage.encoders.encoder import Encoder
-from vantage.encoders.heads import Linear
+from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate import KNN, SVM, LinearCached
@@ -225,7 +225,7 @@ def test_a_mean_needs_every_set() -> None:
 
 @pytest.mark.slow
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), Linear(8)))))
+    kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8)))))
     train, test = write_set(tmp_path / "a.npz", 24, 0), write_set(tmp_path / "b.npz", 12, 1)
     start = ["evaluate", "transfer", str(tmp_path / "run")]
     words = [*start, "--sets", f"one={train},{test}", f"two={test}", "--by", "knn", "--k", "3", "--quiet"]

@@ -41,7 +41,7 @@ def recipe_losses(learner: Learner, run: vantage.Run, steps: int) -> list[float]
     optimizer, losses = run.optimizer.build(learner), []
     for step in range(steps):
         for group in optimizer.param_groups:
-            group["lr"] = run.rate(step, STEPS_PER_EPOCH, EPOCHS)
+            group["lr"] = run.learning_rate(step, STEPS_PER_EPOCH, EPOCHS)
         learner.before_step(step)
         result = learner(views(step), torch.arange(BATCH), step)
         optimizer.zero_grad()

@@ -34,7 +34,7 @@ def losses(run: Run) -> list[float]:
     for step, (views, image) in enumerate(shrunken.batches(STEPS, shrunken.shapes(run))):
         for group in optimizer.param_groups:
             # Warm-up of ten epochs would fill so short a run: the rate is that of a run of 20 epochs.
-            group["lr"] = run.rate(step, steps_per_epoch, 20)
+            group["lr"] = run.learning_rate(step, steps_per_epoch, 20)
         learner.before_step(step)
         result = learner(views, image, step)
         optimizer.zero_grad()

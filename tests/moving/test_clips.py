@@ -11,7 +11,7 @@ from vantage.studies.moving_mnist import (
     Clips,
     SameClass,
     Scene,
-    Shared,
+    SharedFactors,
     backgrounds_of,
     composed,
     digits_of,
@@ -27,7 +27,9 @@ def clips() -> Clips:
 def test_30_the_last_place_is_uniform_and_chance_is_its_distance_from_the_middle(clips: Clips) -> None:
     """Tolerances are five standard errors of 200,000 clips: .12 px for means of coordinates, .06 px for
     their deviations and the mean distance, .012 for the correlation; .006 for the distribution function."""
-    _, clip, _ = clips.factors(0, torch.arange(200_000), Shared(location=True))  # numbers need no digit to be drawn
+    _, clip, _ = clips.factors(
+        0, torch.arange(200_000), SharedFactors(location=True)
+    )  # numbers need no digit to be drawn
     place = clip.place
     assert place.min() >= 0 and place.max() <= 36
     assert place.mean(0).tolist() == pytest.approx([18.0, 18.0], abs=0.12)
@@ -44,7 +46,7 @@ def test_30_the_last_place_is_uniform_and_chance_is_its_distance_from_the_middle
 
 
 def test_every_clip_starts_uniformly_and_the_second_view_draws_uniform_places(clips: Clips) -> None:
-    way, _, other = clips.factors(3, torch.arange(500), Shared(digit=True))
+    way, _, other = clips.factors(3, torch.arange(500), SharedFactors(digit=True))
     for place in (way[:, 0], other.place):
         assert place.mean(0).tolist() == pytest.approx([18.0, 18.0], abs=2.4)
         assert place.std(0).tolist() == pytest.approx([10.39, 10.39], abs=1.2)
@@ -53,7 +55,7 @@ def test_every_clip_starts_uniformly_and_the_second_view_draws_uniform_places(cl
 
 
 @pytest.mark.parametrize("shared", COMBINATIONS, ids=lambda shared: shared.name)
-def test_shared_factors_are_shared_and_the_others_are_not(clips: Clips, shared: Shared) -> None:
+def test_shared_factors_are_shared_and_the_others_are_not(clips: Clips, shared: SharedFactors) -> None:
     pairs = clips.pairs(0, torch.arange(500), shared)
     clip, other = pairs.clip, pairs.other
     for same, is_shared, chance in (
@@ -76,7 +78,7 @@ def test_what_is_shared_changes_nothing_of_the_first_view(clips: Clips) -> None:
 
 
 def test_clips_are_a_function_of_seed_epoch_and_number(clips: Clips) -> None:
-    shared = Shared(digit=True)
+    shared = SharedFactors(digit=True)
     whole = clips.pairs(1, torch.arange(20), shared)
     part = clips.pairs(1, torch.tensor([17, 4]), shared)
     assert torch.equal(whole.first[[17, 4]], part.first) and torch.equal(whole.second[[17, 4]], part.second)
@@ -87,8 +89,8 @@ def test_clips_are_a_function_of_seed_epoch_and_number(clips: Clips) -> None:
 
 def test_the_first_view_has_one_background_and_the_digit_where_its_way_leads(clips: Clips) -> None:
     number = torch.tensor([5, 60])
-    way, clip, other = clips.factors(0, number, Shared(background=True))
-    pairs = clips.pairs(0, number, Shared(background=True))
+    way, clip, other = clips.factors(0, number, SharedFactors(background=True))
+    pairs = clips.pairs(0, number, SharedFactors(background=True))
     for row in range(2):
         x, y = clip.crop[row].tolist()
         ground = clips.backgrounds.pixels[clip.background[row], :, y : y + 64, x : x + 64]
@@ -114,7 +116,7 @@ def test_the_same_class_shares_the_class_and_draws_every_picture_of_it() -> None
     clips = Clips(small_stock(50, 1, 28), small_stock(5, 3, 96), Scene(same_digit=SameClass()))
     number = torch.arange(50)
     label = clips.digits.label
-    drawn = [clips.factors(epoch, number, Shared(digit=True))[2].digit for epoch in range(60)]
+    drawn = [clips.factors(epoch, number, SharedFactors(digit=True))[2].digit for epoch in range(60)]
     assert all(torch.equal(label[digit], label[number]) for digit in drawn)
     assert len(torch.stack(drawn)[:, 7].unique()) == 5
     assert (torch.stack(drawn) != number).double().mean().item() == pytest.approx(0.8, abs=0.05)
@@ -145,6 +147,6 @@ def test_what_cannot_be_used_is_told() -> None:
     with pytest.raises(UserError, match="canvas of 64"):
         Clips(small_stock(4, 1, 28), small_stock(4, 3, 32))
     with pytest.raises(UserError, match="share at least one"):
-        Shared()
+        SharedFactors()
     with pytest.raises(UserError, match="no later than the last"):
         Scene(seen=21)

@@ -12,18 +12,18 @@ from vantage.schedules import CosineByStep
 from vantage.studies.moving_mnist import (
     BackgroundClass,
     Bench,
+    ClipContrast,
     ClipEncoder,
     Clips,
-    Contrast,
+    ClipTraining,
     Contrasted,
-    Course,
     DigitClass,
     Factors,
     FrameEncoder,
     LinearHeads,
     Location,
     Scene,
-    Shared,
+    SharedFactors,
     Supervised,
     backgrounds_of,
     chance,
@@ -34,7 +34,7 @@ from vantage.studies.moving_mnist import (
 )
 from vantage.training.optimizers import AdamW
 
-BRIEF = Course(epochs=1, batch=32, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.01))
+BRIEF = ClipTraining(epochs=1, batch=32, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.01))
 
 
 def heard(step: int, loss: float) -> None:
@@ -50,22 +50,22 @@ def clips(images: int, seed: int = 0) -> Clips:
 @pytest.mark.parametrize(("count", "temperature"), [(2, 0.1), (9, 1.0)])
 def test_the_loss_equals_a_loop_over_pairs(count: int, temperature: float) -> None:
     first, second = vectors(count, 5, 0), vectors(count, 5, 1)
-    loss = Contrast(temperature=temperature).loss(first, second)
+    loss = ClipContrast(temperature=temperature).loss(first, second)
     assert loss.item() == pytest.approx(contrast(first, second, temperature), abs=1e-10)
-    other = Contrast(temperature=temperature).loss(second, first)
+    other = ClipContrast(temperature=temperature).loss(second, first)
     assert loss.item() == pytest.approx(other.item(), abs=1e-12)
 
 
 def test_the_gradient_of_the_loss_is_that_of_differences() -> None:
     first, second = (vectors(4, 3, seed).requires_grad_() for seed in (0, 1))
-    assert torch.autograd.gradcheck(Contrast(temperature=0.5).loss, (first, second))
+    assert torch.autograd.gradcheck(ClipContrast(temperature=0.5).loss, (first, second))
 
 
 def test_equal_vectors_say_nothing_and_the_bound_is_reached_by_apart_ones() -> None:
     same = torch.nn.functional.normalize(torch.ones(8, 4), dim=1)
-    assert Contrast().loss(same, same).item() == pytest.approx(math.log(8), abs=1e-6)
+    assert ClipContrast().loss(same, same).item() == pytest.approx(math.log(8), abs=1e-6)
     apart = torch.eye(8)
-    assert Contrast(temperature=0.02).loss(apart, apart).item() == pytest.approx(0.0, abs=1e-6)
+    assert ClipContrast(temperature=0.02).loss(apart, apart).item() == pytest.approx(0.0, abs=1e-6)
 
 
 def test_networks_are_those_of_the_paper() -> None:
@@ -93,8 +93,8 @@ def test_the_clip_network_sees_the_order_of_the_frames() -> None:
 def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
     """Backgrounds of one color each: sharing them is enough to tell them; I_NCE on new clips is above nothing."""
     train, test = clips(96), clips(48, seed=5)
-    method = Contrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch=16))
-    shared = Shared(background=True)
+    method = ClipContrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch=16))
+    shared = SharedFactors(background=True)
     heard_of: list[tuple[int, float]] = []
     network = method.train(train, shared, 0, lambda step, loss: heard_of.append((step, loss)))
     assert [step for step, _ in heard_of] == list(range(1, 25))
@@ -144,7 +144,7 @@ def test_errors_are_in_per_cent_and_pixels() -> None:
 def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
     train, test = clips(64), clips(48, seed=5)
     network = FrameEncoder((4, 8)).build()
-    course = Course(epochs=150, batch=64, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.1))
+    course = ClipTraining(epochs=150, batch=64, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.1))
     found = LinearHeads(course).measure(network, train, test, 0, heard, (DigitClass(), Location()))
     known, factors = seen_frames(network, train)
     asked, wanted = seen_frames(network, test)
@@ -157,12 +157,12 @@ def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
 def test_chance_is_what_nobody_beats_without_looking() -> None:
     made = clips(300)
     heads = LinearHeads()
-    bench = Bench(made, made, Contrast(course=BRIEF), Supervised(course=BRIEF), heads, 0, 64)
+    bench = Bench(made, made, ClipContrast(course=BRIEF), Supervised(course=BRIEF), heads, 0, 64)
     found = chance(bench)
     assert found["digit"] == pytest.approx(200 / 3, abs=0.1)
     assert found["background"] == pytest.approx(200 / 3, abs=10)
     assert found["location"] == pytest.approx(13.77, abs=1.0)
-    assert Contrasted(Shared(digit=True)).work(bench) == 9 * 32 * 4 + 150
+    assert Contrasted(SharedFactors(digit=True)).work(bench) == 9 * 32 * 4 + 150
 
 
 def test_features_are_those_of_the_last_frames() -> None:
@@ -183,11 +183,11 @@ def test_the_picture_shows_every_combination() -> None:
 def test_mistakes_are_told() -> None:
     made = clips(12)
     with pytest.raises(UserError, match="at least 1 epoch"):
-        Course(epochs=0)
+        ClipTraining(epochs=0)
     with pytest.raises(UserError, match="batches of 32"):
-        Contrast(course=BRIEF).train(made, Shared(digit=True), 0, heard)
+        ClipContrast(course=BRIEF).train(made, SharedFactors(digit=True), 0, heard)
     network = ClipEncoder(FrameEncoder((4,))).build()
     with pytest.raises(UserError, match="needs 32 digits"):
-        Contrast(course=BRIEF).information(network, made, Shared(digit=True), 10)
+        ClipContrast(course=BRIEF).information(network, made, SharedFactors(digit=True), 10)
     with pytest.raises(UserError, match="one layer or more"):
         FrameEncoder(())

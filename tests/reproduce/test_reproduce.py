@@ -12,7 +12,7 @@ from vantage.cli import main
 from vantage.composition.fields import leaves
 from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
-from vantage.studies.moving_mnist import COMBINATIONS, ClipEncoder, Course, FrameEncoder, LinearHeads, Scene
+from vantage.studies.moving_mnist import COMBINATIONS, ClipEncoder, ClipTraining, FrameEncoder, LinearHeads, Scene
 from vantage.studies.reproduce import ENTRIES, PUBLISHED, InfoMinTable4, Kept, reproduce
 
 SMALL = (
@@ -86,8 +86,8 @@ def test_more_seeds_may_be_asked_for_later(places: dict[str, str], tmp_path: Pat
         encoder=ClipEncoder(FrameEncoder((4,)), 4, 4),
         digit_classes=2,
         background_classes=2,
-        course=Course(epochs=1, batch=8, clips=8),
-        heads=LinearHeads(Course(epochs=1, batch=8)),
+        course=ClipTraining(epochs=1, batch=8, clips=8),
+        heads=LinearHeads(ClipTraining(epochs=1, batch=8)),
     )
     first = reproduce(entry, arrays, tmp_path).report
     both = reproduce(replace(entry, seeds=2), arrays, tmp_path).report

@@ -21,7 +21,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import random_encoder, raw_pixels
-from vantage.progress import QuietTeller
+from vantage.progress import QuietProgress
 from vantage.studies.analyse import HeldOutInformation, learned
 from vantage.studies.sweep import ColorSpaces, CropBound, PatchDistance, Study, Sweep, Swept, study
 from vantage.studies.sweep.overall import Within
@@ -62,8 +62,8 @@ def asked(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int
 
 def made(what: Study, folder: Path, test: Source = TEST) -> Swept:
     """The study made on the CPU, without a cache of its neighbors."""
-    work = Work("cpu", workers=1, cache=folder.parent / "cache")
-    return study(what, open_source(what.base.data.place), test, folder, work)
+    work = Work("cpu", num_workers=1, cache=folder.parent / "cache")
+    return study(what, open_source(what.base.data.path), test, folder, work)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_row_is_what_its_run_measures(whole: tuple[Swept, Path], place: str) -
         (run,) = (folder / "runs").glob(f"{row.label}-seed-{row.seed}-*")
         one = learned(run)
         assert one.run.seed == row.seed and one.run.views.views[0].crop.scale[0] == row.number  # pyright: ignore
-        (shared,) = HeldOutInformation(negatives=5, draws=2)(one, TEST, Work("cpu", workers=1))
+        (shared,) = HeldOutInformation(negatives=5, draws=2)(one, TEST, Work("cpu", num_workers=1))
         assert (row.i_nce, row.i_nce_deviation) == pytest.approx((shared.nats, shared.deviation), abs=1e-6)
         assert row.branches[0]["pairs"] == "view 0 with view 1 of the same draw"
 
@@ -110,7 +110,7 @@ def test_baselines_are_judged_as_the_runs_are(whole: tuple[Swept, Path], place: 
     found, folder = whole
     assert [(row.encoder, row.seed) for row in found.baselines] == [(RAW, 0), (RANDOM, 0), (RANDOM, 1)]
     run, train = asked(place).base, open_source(place)
-    work = Work("cpu", workers=1, cache=folder.parent / "other")
+    work = Work("cpu", num_workers=1, cache=folder.parent / "other")
     for trained, row in zip(
         (raw_pixels(run), random_encoder(run, 0), random_encoder(run, 1)), found.baselines, strict=True
     ):
@@ -185,7 +185,7 @@ def test_values_and_seeds_may_become_more(
     assert len(list((tmp_path / "sweep" / "runs").iterdir())) == 4  # the new one was discarded
 
 
-class Signalling(QuietTeller):
+class Signalling(QuietProgress):
     """Asks the process to stop when so many steps are done."""
 
     def __init__(self, at: int) -> None:
@@ -201,11 +201,11 @@ class Signalling(QuietTeller):
 
 def test_an_interrupted_training_goes_on(place: str, whole: tuple[Swept, Path], tmp_path: Path) -> None:
     what = replace(asked(place), seeds=(0,), baselines=False)
-    work = Work("cpu", workers=1, cache=tmp_path / "cache")
-    train, teller = open_source(place), Signalling(at=STEPS + 3)
+    work = Work("cpu", num_workers=1, cache=tmp_path / "cache")
+    train, progress = open_source(place), Signalling(at=STEPS + 3)
     first = study(what, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
     assert (first.finished, first.rows) == (False, ())
-    stopped = study(what, train, TEST, tmp_path / "sweep", work, teller)
+    stopped = study(what, train, TEST, tmp_path / "sweep", work, progress)
     assert not stopped.finished
     assert [(row.label, row.seed) for row in stopped.rows] == [("0.2", 0)]
     (half,) = (tmp_path / "sweep" / "runs").glob("0.6-seed-0-*")
@@ -279,10 +279,10 @@ def test_a_training_that_fails_names_its_value(place: str, tmp_path: Path, monke
 
 def test_keys_follow_settings_and_images_but_not_the_machine(place: str) -> None:
     run = asked(place).base
-    assert digest(run) == digest(replace(run, data=replace(run.data, place="elsewhere", workers=7)))
+    assert digest(run) == digest(replace(run, data=replace(run.data, path="elsewhere", num_workers=7)))
     assert digest(run) == digest(replace(run, monitoring=replace(run.monitoring, log_every=9)))
     assert digest(run) != digest(replace(run, seed=1))
-    assert digest(run) != digest(replace(run, batch=16))
+    assert digest(run) != digest(replace(run, batch_size=16))
     assert digest(run, "a") != digest(run, "b")
 
 

@@ -10,9 +10,9 @@ from vantage.views import (
     IMAGENET,
     Augmentation,
     ColorJitter,
-    Flip,
     GaussianBlur,
     Grayscale,
+    HorizontalFlip,
     Lighting,
     Operation,
     RandomResizedCrop,
@@ -29,7 +29,7 @@ from vantage.views.operations.operation import rows
 
 OPERATIONS = [
     RandomResizedCrop(16),
-    Flip(),
+    HorizontalFlip(),
     ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8),
     Grayscale(0.4),
     GaussianBlur(),
@@ -131,7 +131,7 @@ def test_views_made_under_autocast_keep_their_precision() -> None:
 
 
 def test_crop_then_finish_is_the_batch_route_to_a_gray_level() -> None:
-    view = Augmentation(RandomResizedCrop(24), (Flip(), IMAGENET.normalize()))
+    view = Augmentation(RandomResizedCrop(24), (HorizontalFlip(), IMAGENET.normalize()))
     images = pictures(6, 50, 40)
     source, crop = generator(3), view.crop
     drawn = crop.draw(6, source)

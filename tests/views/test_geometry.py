@@ -9,7 +9,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
-from vantage.views import Flip, RandomResizedCrop
+from vantage.views import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.geometry import TRIES, CropDraw, reflection, resample
 
 SIDES = st.integers(1, 70)
@@ -103,14 +103,14 @@ def test_the_last_position_can_be_drawn_and_none_beyond() -> None:
 def test_flip_mirrors_the_chosen_and_only_those() -> None:
     images = torch.rand(4, 3, 5, 6)
     before = images.clone()
-    got = Flip().apply(images, torch.tensor([True, False, False, True]))
+    got = HorizontalFlip().apply(images, torch.tensor([True, False, False, True]))
     expected = torch.stack([images[0].flip(2), images[1], images[2], images[3].flip(2)])
     assert torch.equal(got, expected) and torch.equal(images, before)
 
 
 def test_flip_follows_its_probability() -> None:
-    assert abs(Flip(0.3).draw(20_000, generator()).float().mean() - 0.3) < 0.01
-    assert not Flip(0.0).draw(100, generator()).any() and Flip(1.0).draw(100, generator()).all()
+    assert abs(HorizontalFlip(0.3).draw(20_000, generator()).float().mean() - 0.3) < 0.01
+    assert not HorizontalFlip(0.0).draw(100, generator()).any() and HorizontalFlip(1.0).draw(100, generator()).all()
 
 
 @given(size=st.integers(1, 20), radius=st.integers(0, 30))
@@ -135,4 +135,4 @@ def test_impossible_crops_are_refused(settings: dict, word: str) -> None:
     with pytest.raises(UserError, match=word):
         RandomResizedCrop(**settings)
     with pytest.raises(UserError, match="probability"):
-        Flip(1.5)
+        HorizontalFlip(1.5)

@@ -16,8 +16,8 @@ from vantage.views import (
     CIFAR10,
     IMAGENET,
     ColorJitter,
-    Flip,
     Grayscale,
+    HorizontalFlip,
     Jigsaw,
     RandomResizedCrop,
     ViewMaker,
@@ -95,9 +95,9 @@ def test_offsets_and_orders_are_uniform_and_each_its_own():
 def test_a_view_is_the_cut_of_what_was_done_before():
     images = pictures(3, 36, 36)
     whole = RandomResizedCrop(36, (1.0, 1.0), (1.0, 1.0))
-    jigsaw = replace(pycontrast_jigsaw(32), crop=whole, operations=(Flip(1.0),))
+    jigsaw = replace(pycontrast_jigsaw(32), crop=whole, operations=(HorizontalFlip(1.0),))
     source = generator(4)
-    whole.draw(3, source), Flip(1.0).draw(3, source)
+    whole.draw(3, source), HorizontalFlip(1.0).draw(3, source)
     patches = jigsaw.cut(images.flip(3) / 255, jigsaw.draw(3, source))
     expected = (patches - torch.tensor(IMAGENET.mean)[:, None, None]) / torch.tensor(IMAGENET.std)[:, None, None]
     torch.testing.assert_close(jigsaw.batch(images, generator(4)), expected, atol=1e-5, rtol=0)
@@ -114,8 +114,8 @@ def test_patches_are_colored_one_by_one_where_that_is_asked_for():
 def test_the_two_published_kinds():
     last = CIFAR10.normalize()
     plain, colored = pycontrast_jigsaw(224, CIFAR10), vissl_jigsaw(224, CIFAR10)
-    assert plain == Jigsaw(RandomResizedCrop(255, (0.6, 1.0)), (Flip(0.5),), (last,), 3, 64)
-    operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), Flip(0.5), last)
+    assert plain == Jigsaw(RandomResizedCrop(255, (0.6, 1.0)), (HorizontalFlip(0.5),), (last,), 3, 64)
+    operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), HorizontalFlip(0.5), last)
     assert colored == Jigsaw(plain.crop, (), operations, 3, 64)
 
 

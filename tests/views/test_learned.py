@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.cli import main
-from vantage.encoders import Convolutions, Encoder, Linear, PerView
+from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import evaluation_view, random_encoder
 from vantage.recipes import cmc, moco_v2
 from vantage.training import settings
 from vantage.training.run import Run, refuse_conflicts
-from vantage.views import Flow, InSpace, Learned, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_views
+from vantage.views import Flow, InSpace, LearnedSpace, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_views
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, write_learned
 
@@ -34,7 +34,7 @@ def network(flow: Flow) -> FlowNetwork:
 
 
 @pytest.fixture
-def learned(tmp_path: Path) -> Learned:
+def learned(tmp_path: Path) -> LearnedSpace:
     flow = Flow(RealNVP(4, 2), 3)
     return write_learned(tmp_path / LAST, flow, network(flow), YDbDr(), STATISTICS)
 
@@ -43,10 +43,10 @@ def images() -> Tensor:
     return torch.rand(3, 3, 6, 6, generator=torch.Generator().manual_seed(0))
 
 
-def run_on(space: Learned) -> Run:
+def run_on(space: LearnedSpace) -> Run:
     """CMC of two tiny networks on these channels."""
     run = cmc(32)
-    tiny = PerView(tuple(Encoder(TinyBackbone(4, channels), Linear(8)) for channels in (1, 2)))
+    tiny = PerView(tuple(Encoder(TinyBackbone(4, channels), LinearHead(8)) for channels in (1, 2)))
     return replace(run, encoders=tiny, views=in_space(run.views, space))
 
 
@@ -54,7 +54,7 @@ def operations(run: Run) -> tuple[object, ...]:
     return run.views.view.operations  # pyright: ignore
 
 
-def test_its_channels_are_those_of_the_flow_on_the_normalized_space(learned: Learned) -> None:
+def test_its_channels_are_those_of_the_flow_on_the_normalized_space(learned: LearnedSpace) -> None:
     normalized = YDbDr().statistics.normalize().apply(YDbDr().convert(images()), torch.empty(3, 0))
     assert_close(learned.convert(images()), network(Flow(RealNVP(4, 2), 3))(normalized)[0].detach(), rtol=0, atol=0)
     assert learned.statistics == STATISTICS
@@ -62,7 +62,7 @@ def test_its_channels_are_those_of_the_flow_on_the_normalized_space(learned: Lea
     assert learned.convert(images().double()).dtype == torch.float64
 
 
-def test_a_folder_means_its_last_state_and_a_file_itself(learned: Learned, tmp_path: Path) -> None:
+def test_a_folder_means_its_last_state_and_a_file_itself(learned: LearnedSpace, tmp_path: Path) -> None:
     other = write_learned(tmp_path / BEST, Flow(couplings=2), Flow(couplings=2).build(), YDbDr(), STATISTICS)
     assert learned_views(tmp_path) == learned_views(tmp_path / LAST) == learned
     assert learned_views(tmp_path / BEST) == other != learned
@@ -71,7 +71,7 @@ def test_a_folder_means_its_last_state_and_a_file_itself(learned: Learned, tmp_p
             learned_views(place)
 
 
-def test_an_altered_or_missing_file_is_refused(learned: Learned) -> None:
+def test_an_altered_or_missing_file_is_refused(learned: LearnedSpace) -> None:
     file = Path(learned.file)
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -89,7 +89,7 @@ def test_what_holds_no_learned_views_is_refused(tmp_path: Path) -> None:
             learned_views(tmp_path / "x.safetensors")
 
 
-def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: Learned) -> None:
+def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: LearnedSpace) -> None:
     found = operations(run_on(learned))
     assert [part for part in found if isinstance(part, InSpace | Normalize)] == [
         InSpace(learned),
@@ -100,7 +100,7 @@ def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: Learned
         in_space(moco_v2(32).views, learned)
 
 
-def test_a_run_keeps_a_copy_beside_its_settings(learned: Learned, tmp_path: Path) -> None:
+def test_a_run_keeps_a_copy_beside_its_settings(learned: LearnedSpace, tmp_path: Path) -> None:
     """Where the first file went does not matter afterwards; an altered copy is refused."""
     run, folder = run_on(learned), tmp_path / "run"
     with settings.allowing("tiny"):
@@ -110,25 +110,25 @@ def test_a_run_keeps_a_copy_beside_its_settings(learned: Learned, tmp_path: Path
         assert back == run
         refuse_conflicts(run, back)
         (space,) = (part.space for part in operations(back) if isinstance(part, InSpace))
-        assert isinstance(space, Learned) and Path(space.file).parent == folder
+        assert isinstance(space, LearnedSpace) and Path(space.file).parent == folder
         assert space.convert(images()).shape == (3, 3, 6, 6)
         moved = folder.rename(tmp_path / "moved")
         (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
-        assert isinstance(space, Learned)
+        assert isinstance(space, LearnedSpace)
         Path(space.file).write_bytes(b"other")
         (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
         with pytest.raises(UserError, match="is not the file of learned views that was asked for"):
             space.convert(images())
 
 
-def test_a_run_on_a_missing_file_is_refused_before_it_begins(learned: Learned, tmp_path: Path) -> None:
+def test_a_run_on_a_missing_file_is_refused_before_it_begins(learned: LearnedSpace, tmp_path: Path) -> None:
     run = run_on(replace(learned, file=str(tmp_path / "gone.safetensors"), digest="0" * 64))
     with settings.allowing("tiny"), pytest.raises(UserError, match="are not there"):
         settings.write(run, tmp_path / "run")
     assert not (tmp_path / "run" / settings.FILE).exists()
 
 
-def test_evaluations_see_the_same_channels(learned: Learned) -> None:
+def test_evaluations_see_the_same_channels(learned: LearnedSpace) -> None:
     run = run_on(learned)
     view = evaluation_view(run)
     assert (view.space, view.statistics, view.channels) == (learned, STATISTICS, (0, 1, 2))
@@ -171,7 +171,7 @@ def test_learning_showing_and_training_on_the_command_line(
 
     begun: list[Run] = []
 
-    def train(run: Run, folder: Path, teller: object) -> object:
+    def train(run: Run, folder: Path, progress: object) -> object:
         begun.append(run)
         raise UserError("far enough")
 

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from shrunken import TwoLayers
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Learner
@@ -81,7 +81,7 @@ def test_patches_train_with_a_shared_encoder_and_any_memory(memory: Any):
     ask = Branch(memory, positives, (), InfoNCE(0.1), keys=keys, pool=(1,))
     answer = replace(ask, query=1, keys=keys and (0,), pool=(0,))
     torch.manual_seed(0)
-    learner = Learner(Shared(Encoder(TwoLayers(), Linear(8))), (ask, answer), images=12, seed=0)
+    learner = Learner(Shared(Encoder(TwoLayers(), LinearHead(8))), (ask, answer), images=12, seed=0)
     views = Patches(6, 4).batch(torch.randint(0, 256, (12, 3, 20, 30), dtype=torch.uint8), seeded(0))
     step = learner(views, torch.arange(12), 0)
     step.loss.backward()

@@ -13,10 +13,10 @@ from vantage.views import (
     CIFAR10,
     IMAGENET,
     ColorJitter,
-    Evaluation,
-    Flip,
+    EvaluationView,
     GaussianBlur,
     Grayscale,
+    HorizontalFlip,
     RandAugment,
     RandomResizedCrop,
     Views,
@@ -40,20 +40,20 @@ def generator(seed: int = 0) -> torch.Generator:
 @pytest.mark.parametrize(
     ("views", "least", "operations"),
     [
-        (npid(), 0.2, (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), Flip(), LAST)),
-        (pycontrast_a(), 0.2, (Flip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
-        (pycontrast_a(smallest_area=0.08), 0.08, (Flip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
+        (npid(), 0.2, (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), HorizontalFlip(), LAST)),
+        (pycontrast_a(), 0.2, (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
+        (pycontrast_a(smallest_area=0.08), 0.08, (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
         (moco_v2(), 0.2,
-         (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), Flip(), LAST)),
+         (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), HorizontalFlip(), LAST)),
         (interclr(count=2), 0.2,
-         (Flip(), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+         (HorizontalFlip(), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (simclr(), 0.08,
-         (Flip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+         (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (infomin(), 0.2,
-         (Flip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(), Grayscale(0.2),
+         (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(), Grayscale(0.2),
           LAST)),
         (simclr(strength=0.5), 0.08,
-         (Flip(), ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
+         (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
     ],
 )  # fmt: skip
 def test_recipes_at_224_are_the_papers(views: Views, least: float, operations: tuple) -> None:
@@ -93,7 +93,7 @@ def test_wrong_settings_are_refused() -> None:
 
 def test_linear_training_crops_and_flips_only() -> None:
     view = linear_training(64, (0.2, 1.0), CIFAR10)
-    assert view.crop == RandomResizedCrop(64, (0.2, 1.0)) and view.operations == (Flip(), CIFAR10.normalize())
+    assert view.crop == RandomResizedCrop(64, (0.2, 1.0)) and view.operations == (HorizontalFlip(), CIFAR10.normalize())
     images = torch.randint(0, 256, (3, 3, 80, 70), dtype=torch.uint8)
     assert view.batch(images, generator()).shape == (3, 3, 64, 64)
 
@@ -101,7 +101,7 @@ def test_linear_training_crops_and_flips_only() -> None:
 @given(height=st.integers(1, 90), width=st.integers(1, 90), size=st.integers(1, 40), more=st.integers(0, 20))
 def test_evaluation_is_torchvisions_resize_and_center(height: int, width: int, size: int, more: int) -> None:
     image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8, generator=generator(height * 91 + width))
-    view = Evaluation(size, size + more, IMAGENET)
+    view = EvaluationView(size, size + more, IMAGENET)
     resized = functional.resize(image, [size + more], antialias=True)
     assert torch.equal(view.crop(image), functional.center_crop(resized, [size, size]))
     precise = functional.center_crop(functional.resize(image / 255, [size + more], antialias=True), [size, size])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
-from vantage.cli.console import Voice, columns
+from vantage.cli.console import Console, columns
 from vantage.cli.detecting import DETECTING
 from vantage.cli.images import opened, work_of
 from vantage.cli.protocols import protocols, spoken
@@ -97,7 +97,7 @@ class Demonstration:
     """Folder for the run."""
 
 
-def embed(words: list[str], voice: Voice) -> int:
+def embed(words: list[str], console: Console) -> int:
     """Write the features of images to a file: vantage embed RUN --data PATH --out FILE."""
     asked = parse(Command("vantage embed", embed.__doc__ or "", {}), options(Embedding, ("run",)), words).values
     if not asked["out"]:
@@ -107,29 +107,29 @@ def embed(words: list[str], voice: Voice) -> int:
 
     trained = load(Path(asked["run"]), asked["network"])
     check_file(Path(asked["out"]))  # mistakes are told before a million images are looked at
-    source = opened(asked["data"], asked, voice)
-    file = write_embeddings(trained, source, Path(asked["out"]), work_of(asked, voice, asked["batch"]))
-    voice.note(f"{len(source):,} images × {trained.width:,} numbers")
-    voice.result(str(file))
+    source = opened(asked["data"], asked, console)
+    file = write_embeddings(trained, source, Path(asked["out"]), work_of(asked, console, asked["batch"]))
+    console.note(f"{len(source):,} images × {trained.width:,} numbers")
+    console.result(str(file))
     return 0
 
 
-def evaluate(words: list[str], voice: Voice) -> int:
+def evaluate(words: list[str], console: Console) -> int:
     """Judge a run by labeled images: vantage evaluate knn RUN --data PATH.
 
     Without --test a fifth of each class is held out for testing.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            _tell_protocols(voice)
+            _tell_protocols(console)
             return 0
         raise UserError("evaluate needs a protocol first, such as: vantage evaluate knn RUN --data PATH")
     if words[0] == "retrieval":
         from vantage.cli.retrieving import retrieval
 
-        return retrieval(words[1:], voice)
+        return retrieval(words[1:], console)
     if words[0] in _OTHER_IMAGES:
-        return _OTHER_IMAGES[words[0]](words[1:], voice)
+        return _OTHER_IMAGES[words[0]](words[1:], console)
     from vantage.evaluate import evaluate as judge
 
     kinds = protocols()
@@ -148,8 +148,8 @@ def evaluate(words: list[str], voice: Voice) -> int:
 
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     out = kept_or_out(asked)
-    train = opened(asked["data"], asked, voice)
-    test = opened(asked["test"], asked, voice) if asked["test"] else None
+    train = opened(asked["data"], asked, console)
+    test = opened(asked["test"], asked, console) if asked["test"] else None
     result = judge(
         Path(asked["run"]),
         protocol,
@@ -157,10 +157,10 @@ def evaluate(words: list[str], voice: Voice) -> int:
         test,
         baselines=asked["baselines"],
         network=asked["network"],
-        work=work_of(asked, voice),
+        work=work_of(asked, console),
         out=out,
     )
-    tell(result, voice, asked["run"], out)
+    tell(result, console, asked["run"], out)
     return 0
 
 
@@ -168,15 +168,17 @@ _OTHER_IMAGES = {"segmentation": evaluate_segmentation, "transfer": evaluate_tra
 """Protocols whose images are not one labeled set, by name."""
 
 
-def _tell_protocols(voice: Voice) -> None:
+def _tell_protocols(console: Console) -> None:
     """Every protocol in a line or two."""
-    voice.result(inspect.cleandoc(evaluate.__doc__ or "") + "\n")
+    console.result(inspect.cleandoc(evaluate.__doc__ or "") + "\n")
     known = protocols()
     about = {name: _in_short(kind) for name, kind in (*known.items(), *_OTHER_IMAGES.items())}
     about |= {name: f"Short for {kind.name}." for name, kind in known.items() if kind.name != name}  # pyright: ignore
     for name, told in about.items():
-        voice.result(textwrap.fill(f"{name:<19}{told}", columns(), subsequent_indent=" " * 19, break_on_hyphens=False))
-    voice.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
+        console.result(
+            textwrap.fill(f"{name:<19}{told}", columns(), subsequent_indent=" " * 19, break_on_hyphens=False)
+        )
+    console.result("\nvantage evaluate PROTOCOL --help tells the fields of one.")
 
 
 def _in_short(kind: object) -> str:
@@ -186,7 +188,7 @@ def _in_short(kind: object) -> str:
     return sentence.rstrip(".;") + "."
 
 
-def export(words: list[str], voice: Voice) -> int:
+def export(words: list[str], console: Console) -> int:
     """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
     asked = parse(Command("vantage export", export.__doc__ or "", {}), options(Exporting, ("run",)), words).values
     from vantage.frozen.export.backbone import export as write
@@ -195,17 +197,17 @@ def export(words: list[str], voice: Voice) -> int:
     kept = f"detectron2{which}" if asked["to"] == "detectron2" else f"backbone-{asked['to']}{which}.safetensors"
     default = Path(asked["run"]) / kept
     made = write(Path(asked["run"]), asked["to"], Path(asked["out"] or default), asked["network"])
-    voice.note(f"{made.file} is written. To use it:\n")
-    voice.result(made.how)
+    console.note(f"{made.file} is written. To use it:\n")
+    console.result(made.how)
     return 0
 
 
-def demo(words: list[str], voice: Voice) -> int:
+def demo(words: list[str], console: Console) -> int:
     """Train on photographs that come with the installation, and compare: vantage demo (some minutes)."""
     asked = parse(Command("vantage demo", demo.__doc__ or "", {}), options(Demonstration), words).values
     from vantage.demo import demo as show
-    from vantage.progress import teller
+    from vantage.progress import progress_for
 
-    for line in show(Path(asked["out"]), teller(voice.silent)).lines():
-        voice.result(line)
+    for line in show(Path(asked["out"]), progress_for(console.silent)).lines():
+        console.result(line)
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import opened, work_of
 from vantage.cli.listing import first_line
 from vantage.cli.results import check_folder
@@ -54,7 +54,7 @@ class Keeping:
     """Folder for TOY.json and TOY.png, which are replaced."""
 
 
-def analyse(words: list[str], voice: Voice) -> int:
+def analyse(words: list[str], console: Console) -> int:
     """Table and picture of what runs have learned: vantage analyse similarity RUN [RUN …] --data PATH.
 
     Toys, whose truth is known, need neither runs nor images: vantage analyse spread-toy.
@@ -62,17 +62,17 @@ def analyse(words: list[str], voice: Voice) -> int:
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            voice.result(inspect.cleandoc(analyse.__doc__ or ""))
+            console.result(inspect.cleandoc(analyse.__doc__ or ""))
             for title, found in (("kinds", _kinds()), ("toys", _toys())):
-                voice.results(f"\n{title}", [(name, first_line(kind)) for name, kind in found.items()])
-            voice.result("\nvantage analyse KIND --help tells the fields of one.")
+                console.results(f"\n{title}", [(name, first_line(kind)) for name, kind in found.items()])
+            console.result("\nvantage analyse KIND --help tells the fields of one.")
             return 0
         raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")
     if words[0] == "views":
-        return views(words[1:], voice)
+        return views(words[1:], console)
     kinds, toys = _kinds(), _toys()
     if words[0] in toys:
-        return _experiment(toys[words[0]], words[1:], voice)
+        return _experiment(toys[words[0]], words[1:], console)
     if words[0] not in kinds:
         every = [*kinds, *toys, "views"]
         raise UserError(f"there is no analysis {words[0]!r}{did_you_mean(words[0], every)} (kinds: {', '.join(every)})")
@@ -91,16 +91,16 @@ def analyse(words: list[str], voice: Voice) -> int:
     out = check_folder(Path(asked["out"])) if asked["out"] else None
     for folder in asked["runs"]:
         learned(Path(folder))  # a mistake in a run is told before the images are looked at
-    source = opened(asked["data"], asked, voice)
-    work = work_of(asked, voice, asked["batch"])
+    source = opened(asked["data"], asked, console)
+    work = work_of(asked, console, asked["batch"])
     done = look(analysis, [Path(run) for run in asked["runs"]], source, work=work, out=out)
     for line in done.findings.lines():
-        voice.result(line)
-    voice.note(f"kept in {done.table_file} and {done.picture_file}")
+        console.result(line)
+    console.note(f"kept in {done.table_file} and {done.picture_file}")
     return 0
 
 
-def _experiment(kind: Any, words: list[str], voice: Voice) -> int:
+def _experiment(kind: Any, words: list[str], console: Console) -> int:
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {kind.name}", kind.__doc__ or "", dict(headings(kind())))
     asked = parse(command, (*options(Keeping), *fields), words)
@@ -111,8 +111,8 @@ def _experiment(kind: Any, words: list[str], voice: Voice) -> int:
     toy = replaced(kind(), {leaf.path: asked.values[leaf.path] for leaf in fields})
     done = experiment(toy, check_folder(Path(asked.values["out"])))
     for line in done.findings.lines():
-        voice.result(line)
-    voice.note(f"kept in {done.table_file} and {done.picture_file}")
+        console.result(line)
+    console.note(f"kept in {done.table_file} and {done.picture_file}")
     return 0
 
 

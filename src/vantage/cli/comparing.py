@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vantage.cli.arguments import Command, flags_of, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import work_of
 from vantage.cli.judged_images import Images, check_kinds, options_of
 from vantage.cli.protocols import any_protocols, first_said, of_options, protocol_named, settings_of, with_settings
@@ -55,7 +55,7 @@ class Options:
     """Which of the trained networks, for runs that have one per view; none: all, their features joined."""
 
 
-def compare(words: list[str], voice: Voice) -> int:
+def compare(words: list[str], console: Console) -> int:
     """Several runs by several protocols in one table: vantage compare RUN [RUN …] --data PATH --out table.md.
 
     Mean ± standard deviation over seeds, with raw pixels and random encoders as rows. A row is bold where it is better
@@ -76,19 +76,19 @@ def compare(words: list[str], voice: Voice) -> int:
 
     for run in asked["runs"]:
         load(Path(run), asked["network"])  # a mistake in a run is told before the images are looked at
-    folders, images = [Path(run) for run in asked["runs"]], Images(asked, voice)
+    folders, images = [Path(run) for run in asked["runs"]], Images(asked, console)
     tasks = [images.task(name, protocol) for name, protocol in protocols]
     try:
-        table = compare_by(folders, tasks, work_of(asked, voice), voice.note, asked["network"])
+        table = compare_by(folders, tasks, work_of(asked, console), console.note, asked["network"])
     except Refused as problem:
         name = next((name for name, one in protocols if one.name == problem.protocol.name), problem.protocol.name)
         raise UserError(of_options(str(problem), name, problem.protocol)) from problem
     if out is None:
-        voice.result(as_markdown(table))
+        console.result(as_markdown(table))
         return 0
     form = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}[out.suffix]
     write_result(out, form(table), "the table")
-    voice.result(str(out))
+    console.result(str(out))
     return 0
 
 

@@ -5,11 +5,11 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
+from rich import console as rich_console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Voice", "columns"]
+__all__ = ["Console", "columns"]
 
 
 def columns() -> int:
@@ -18,7 +18,7 @@ def columns() -> int:
 
 
 @dataclass(frozen=True)
-class Voice:
+class Console:
     """How a verb speaks: notes to standard error, so that results on standard output may be piped."""
 
     quiet: bool = False
@@ -35,23 +35,23 @@ class Voice:
     def note(self, text: str) -> None:
         """One line that helps but is no result."""
         if not self.silent:
-            Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+            rich_console.Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
 
     def notes(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """Rows that help but are no result."""
         if not self.silent:
-            _print(Console(stderr=True, highlight=False), title, rows, columns)
+            _print(rich_console.Console(stderr=True, highlight=False), title, rows, columns)
 
     def result(self, text: str) -> None:
         """One line that was asked for."""
-        Console(highlight=False, markup=False, soft_wrap=True).print(text)
+        rich_console.Console(highlight=False, markup=False, soft_wrap=True).print(text)
 
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """Rows that were asked for."""
-        _print(Console(highlight=False), title, rows, columns)
+        _print(rich_console.Console(highlight=False), title, rows, columns)
 
 
-def _print(console: Console, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+def _print(console: rich_console.Console, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
     if console.is_terminal:
         heads = columns or [""] * len(rows[0])
         table = Table(*heads, show_header=bool(columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))

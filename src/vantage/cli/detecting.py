@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.results import kept_or_out, tell
 from vantage.composition.fields import headings, leaves, options, replaced
 from vantage.data.cores import CORES
@@ -43,7 +43,7 @@ class Detecting:
     """Which of the trained networks, for runs that have one per view."""
 
 
-def _detect(name: str, words: list[str], voice: Voice) -> int:
+def _detect(name: str, words: list[str], console: Console) -> int:
     from vantage.cli.images import work_of
     from vantage.evaluate.protocols.detection import DETECTORS, evaluate_detector, open_annotated
     from vantage.frozen.encoder import load
@@ -56,7 +56,7 @@ def _detect(name: str, words: list[str], voice: Voice) -> int:
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     out = kept_or_out(asked)
     train = open_annotated(asked["data"])
-    voice.note(f"{len(train):,} annotated images, {len(train.classes)} classes")
+    console.note(f"{len(train):,} annotated images, {len(train.classes)} classes")
     result = evaluate_detector(
         Path(asked["run"]),
         protocol,
@@ -64,40 +64,40 @@ def _detect(name: str, words: list[str], voice: Voice) -> int:
         open_annotated(asked["test"]) if asked["test"] else None,
         baselines=asked["baselines"],
         network=asked["network"],
-        work=work_of(asked, voice),
+        work=work_of(asked, console),
         out=out,
     )
     details = next(iter(result.outcomes.values())).details
-    voice.note(
+    console.note(
         f"{details['steps']:,} steps; {details['training images left out']} training images have nothing to find"
     )
-    tell(result, voice, asked["run"], out)
+    tell(result, console, asked["run"], out)
     return 0
 
 
-def evaluate_detection(words: list[str], voice: Voice) -> int:
+def evaluate_detection(words: list[str], console: Console) -> int:
     """Train Faster R-CNN on a feature pyramid of the backbone, and measure the average precision of boxes."""
-    return _detect("detection", words, voice)
+    return _detect("detection", words, console)
 
 
-def evaluate_detection_c4(words: list[str], voice: Voice) -> int:
+def evaluate_detection_c4(words: list[str], console: Console) -> int:
     """Train Faster R-CNN on the backbone's fourth stage, the fifth as head."""
-    return _detect("detection-c4", words, voice)
+    return _detect("detection-c4", words, console)
 
 
-def evaluate_instances(words: list[str], voice: Voice) -> int:
+def evaluate_instances(words: list[str], console: Console) -> int:
     """Train Mask R-CNN on a feature pyramid of the backbone, and measure the average precision of masks."""
-    return _detect("instances", words, voice)
+    return _detect("instances", words, console)
 
 
-def evaluate_instances_c4(words: list[str], voice: Voice) -> int:
+def evaluate_instances_c4(words: list[str], console: Console) -> int:
     """Train Mask R-CNN on the backbone's fourth stage, the fifth as head."""
-    return _detect("instances-c4", words, voice)
+    return _detect("instances-c4", words, console)
 
 
-def evaluate_keypoints(words: list[str], voice: Voice) -> int:
+def evaluate_keypoints(words: list[str], console: Console) -> int:
     """Train Keypoint R-CNN on a feature pyramid of the backbone, and measure the average precision of keypoints."""
-    return _detect("keypoints", words, voice)
+    return _detect("keypoints", words, console)
 
 
 DETECTING = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import opened
 from vantage.cli.segmenting import class_names
 from vantage.composition.fields import Leaf, options
@@ -77,8 +77,8 @@ def check_kinds(protocols: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
 class Images:
     """Images by the words that name them, each opened once."""
 
-    def __init__(self, asked: Mapping[str, Any], voice: Voice) -> None:
-        self.asked, self.voice = asked, voice
+    def __init__(self, asked: Mapping[str, Any], console: Console) -> None:
+        self.asked, self.console = asked, console
         self._known: dict[tuple[str, ...], Any] = {}
 
     def task(self, name: str, protocol: Any) -> "Task":
@@ -108,7 +108,7 @@ class Images:
 
     def _labeled(self, place: str) -> Any:
         if (key := ("labeled", place)) not in self._known:
-            self._known[key] = opened(place, self.asked, self.voice)
+            self._known[key] = opened(place, self.asked, self.console)
         return self._known[key]
 
     def _annotated(self, place: str) -> Any:
@@ -116,7 +116,7 @@ class Images:
             from vantage.evaluate.protocols.detection import open_annotated
 
             self._known[key] = found = open_annotated(place)
-            self.voice.note(f"{place}: {len(found):,} annotated images, {len(found.classes)} classes")
+            self.console.note(f"{place}: {len(found):,} annotated images, {len(found.classes)} classes")
         return self._known[key]
 
     def _masked(self, place: str, classes: tuple[str, ...]) -> Any:
@@ -124,7 +124,7 @@ class Images:
             from vantage.data.sources.masked import open_masked
 
             self._known[key] = found = open_masked(place, classes)
-            self.voice.note(f"{place}: {len(found):,} images with masks, {len(found.classes)} classes")
+            self.console.note(f"{place}: {len(found):,} images with masks, {len(found.classes)} classes")
         return self._known[key]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.composition.fields import options
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -29,31 +29,31 @@ class Options:
     """Side of a view in pixels; up to 96 there are variants for small images."""
 
 
-def recipes(words: list[str], voice: Voice) -> int:
+def recipes(words: list[str], console: Console) -> int:
     """List the recipes, or tell all about one: vantage recipes [NAME] [--size PIXELS]."""
     command = Command("vantage recipes", recipes.__doc__ or "", {})
     asked = parse(command, options(Options, ("name",)), words).values
     if asked["name"]:
         from vantage.cli.summary import summary
 
-        recipe = find_recipe(asked["name"], voice)
-        voice.result(inspect.getdoc(recipe) or recipe.__name__)
-        voice.results(f"\nat {asked['size']} pixels", summary(recipe(asked["size"])))
+        recipe = find_recipe(asked["name"], console)
+        console.result(inspect.getdoc(recipe) or recipe.__name__)
+        console.results(f"\nat {asked['size']} pixels", summary(recipe(asked["size"])))
         return 0
     from vantage.recipes import RECIPES
 
-    voice.results("", [(recipe.__name__, first_line(recipe)) for recipe in RECIPES])
+    console.results("", [(recipe.__name__, first_line(recipe)) for recipe in RECIPES])
     return 0
 
 
-def find_recipe(name: str, voice: Voice) -> "Callable[[int], Run]":
+def find_recipe(name: str, console: Console) -> "Callable[[int], Run]":
     """The recipe of a name, or the function FUNCTION of an imported module for MODULE:FUNCTION."""
     from vantage.recipes import RECIPES
     from vantage.training.run import Run
 
     module, colon, function = name.partition(":")
     if colon:
-        if module not in voice.imports:
+        if module not in console.imports:
             raise UserError(f"the recipe {name} is of a module of your own: allow it with --import {module}")
         found: Any = getattr(sys.modules[module], function, None)
         if not callable(found):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vantage.cli.arguments import Command, flags_of, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
 from vantage.cli.results import check_out
@@ -59,28 +59,30 @@ class Options:
     """Threads that decode images."""
 
 
-def views(words: list[str], voice: Voice) -> int:
+def views(words: list[str], console: Console) -> int:
     """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
 
     Every field of the views may be given, to see what it does. Views are learned by: vantage views learn METHOD --data
     PATH --out FOLDER. What to normalize with is measured by: vantage views statistics [RECIPE] --data PATH.
     """
     if words[:1] == ["learn"]:
-        return learn_views(words[1:], voice)
+        return learn_views(words[1:], console)
     if words[:1] == ["statistics"]:
-        return view_statistics(words[1:], voice)
+        return view_statistics(words[1:], console)
     if wants_help(words) and (len(words) < 3 or words[0] != "show"):
-        voice.result(inspect.cleandoc(views.__doc__ or ""))
-        voice.result("\nvantage views show RECIPE --help and vantage views learn METHOD --help tell the fields of one.")
+        console.result(inspect.cleandoc(views.__doc__ or ""))
+        console.result(
+            "\nvantage views show RECIPE --help and vantage views learn METHOD --help tell the fields of one."
+        )
         return 0
     if words and words[0] != "show":
         raise UserError(f"views cannot {words[0]!r}{did_you_mean(words[0], _VERBS)} (it can: {', '.join(_VERBS)})")
     if len(words) < 2 or words[1].startswith("-"):
         raise UserError("views needs a recipe: vantage views show RECIPE --data PATH (vantage recipes)")
-    return _show(find_recipe(words[1], voice), words[2:], voice)
+    return _show(find_recipe(words[1], console), words[2:], console)
 
 
-def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int:
+def _show(recipe: "Callable[[int], Run]", words: list[str], console: Console) -> int:
     name = f"vantage views show {recipe.__name__}"
     recipe = in_learned_views(recipe, words)
     if wants_help(words):
@@ -88,8 +90,8 @@ def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int
     flags = {flag for size in (224, 64, 32) for leaf in _fields(recipe(size)) for flag in flags_of(leaf)}
     first = parse(Command(name, views.__doc__ or "", {}), options(Options), words, flags).values
     out = check_out(Path(first["out"]), (".png",), "a picture")
-    source = opened(first["data"], first, voice)
-    run = recipe(first["size"] or suited(source, voice))
+    source = opened(first["data"], first, console)
+    run = recipe(first["size"] or suited(source, console))
     asked = parse(_command(name, run), (*options(Options), *_fields(run)), words)
     run = replaced(run, {leaf.path: asked.values[leaf.path] for leaf in _fields(run) if leaf.path in asked.asked})
     from vantage.storage.files import result_file
@@ -100,7 +102,7 @@ def _show(recipe: "Callable[[int], Run]", words: list[str], voice: Voice) -> int
     drawn = picture(run.views, chosen, first["times"], first["seed"])
     with result_file(out, "the picture") as file:
         drawn.save(file, "PNG")
-    voice.result(str(out))
+    console.result(str(out))
     return 0
 
 

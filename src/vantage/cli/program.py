@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from vantage.cli.after import demo, embed, evaluate, export
 from vantage.cli.analyse import analyse
 from vantage.cli.comparing import compare
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.listing import recipes
 from vantage.cli.looking import views
 from vantage.cli.reproducing import reproduce
@@ -21,7 +21,7 @@ from vantage.errors import UserError
 
 __all__ = ["VERBS", "main"]
 
-VERBS: tuple[Callable[[list[str], Voice], int], ...] = (
+VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     recipes,
     pretrain,
     resume,
@@ -89,19 +89,19 @@ def _run(words: list[str]) -> int:
 
         print(f"vantage {__version__}")
         return 0
-    words, voice = _global(words)
+    words, console = _global(words)
     named = {verb.__name__: verb for verb in VERBS}
     if not words or words[0] not in named:
         hint = did_you_mean(words[0] if words else "", named)
         found = f"there is no verb {words[0]!r}{hint}" if words else "no verb is given"
         raise UserError(f"{found} (verbs: {', '.join(named)})")
-    _import(voice.imports)
-    if not voice.imports:
-        return named[words[0]](words[1:], voice)
+    _import(console.imports)
+    if not console.imports:
+        return named[words[0]](words[1:], console)
     from vantage.training import settings
 
-    with settings.allowing(*voice.imports):
-        return named[words[0]](words[1:], voice)
+    with settings.allowing(*console.imports):
+        return named[words[0]](words[1:], console)
 
 
 def _verb_lines() -> Iterator[str]:
@@ -110,7 +110,7 @@ def _verb_lines() -> Iterator[str]:
         yield f"  {verb.__name__:<10}{text}"
 
 
-def _global(words: list[str]) -> tuple[list[str], Voice]:
+def _global(words: list[str]) -> tuple[list[str], Console]:
     """The words less those that hold for every verb."""
     rest, imports, quiet = [], [], False
     waiting = iter(words)
@@ -125,7 +125,7 @@ def _global(words: list[str]) -> tuple[list[str], Voice]:
             imports.append(module)
         else:
             rest.append(word)
-    return rest, Voice(quiet, tuple(imports))
+    return rest, Console(quiet, tuple(imports))
 
 
 def _import(modules: Sequence[str]) -> None:

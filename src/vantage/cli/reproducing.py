@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vantage.cli.arguments import Command, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import opened, work_of
 from vantage.cli.results import check_folder
 from vantage.composition.fields import REQUIRED, Leaf, headings, leaves, options, replaced
@@ -35,7 +35,7 @@ class Making:
     """Threads that decode images."""
 
 
-def reproduce(words: list[str], voice: Voice) -> int:
+def reproduce(words: list[str], console: Console) -> int:
     """A table of a paper made again, its values beside ours: vantage reproduce ENTRY … --out FOLDER (without: a list).
 
     What is done is kept in the folder, so an interrupted call goes on where it was, and more seeds may be asked for
@@ -46,8 +46,8 @@ def reproduce(words: list[str], voice: Voice) -> int:
         if words and not wants_help(words):
             raise UserError(f"reproduce needs an entry first (entries: {', '.join(entries)})")
         if words:
-            voice.result(inspect.cleandoc(reproduce.__doc__ or "") + "\n")
-        voice.results("", [(name, _first_line(kind)) for name, kind in entries.items()])
+            console.result(inspect.cleandoc(reproduce.__doc__ or "") + "\n")
+        console.results("", [(name, _first_line(kind)) for name, kind in entries.items()])
         return 0
     if words[0] not in entries:
         near = did_you_mean(words[0], entries)
@@ -61,12 +61,12 @@ def reproduce(words: list[str], voice: Voice) -> int:
 
     entry = replaced(kind(), {leaf.path: asked[leaf.path] for leaf in fields})
     folder = check_folder(Path(asked["out"]))
-    sources = {place.name: opened(asked[place.name], asked, voice) for place in kind.places}
-    done = make(entry, sources, folder, work_of(asked, voice))
-    voice.results(done.report.title, done.report.rows, done.report.columns)
+    sources = {place.name: opened(asked[place.name], asked, console) for place in kind.places}
+    done = make(entry, sources, folder, work_of(asked, console))
+    console.results(done.report.title, done.report.rows, done.report.columns)
     for note in done.report.notes:
-        voice.note(note)
-    voice.note(f"kept in {', '.join(str(file) for file in done.files)}")
+        console.note(note)
+    console.note(f"kept in {', '.join(str(file) for file in done.files)}")
     return 0
 
 

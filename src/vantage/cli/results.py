@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,14 +57,16 @@ def check_folder(out: Path) -> Path:
     return out
 
 
-def tell(result: "Result", voice: Voice, run: str, out: Path | None = None, test_images: str = "test images") -> None:
+def tell(
+    result: "Result", console: Console, run: str, out: Path | None = None, test_images: str = "test images"
+) -> None:
     """By which protocol a run was judged, on which images, what came out, and in which file it is kept."""
     from vantage.evaluate.judge import place_of
 
-    voice.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
+    console.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():
-        voice.result(line)
-    voice.note(f"kept in {place_of(result, Path(run), out)}")
+        console.result(line)
+    console.note(f"kept in {place_of(result, Path(run), out)}")
 
 
 def _check_writable(asked: str, folder: Path, instead: str) -> None:

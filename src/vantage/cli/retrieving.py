@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vantage.cli.after import Images
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import opened, work_of
 from vantage.cli.results import kept_or_out, tell
 from vantage.composition.fields import options
@@ -36,7 +36,7 @@ class Options(Images):
     """Whether raw pixels and a random encoder are judged as well; the picture shows the run's."""
 
 
-def retrieval(words: list[str], voice: Voice) -> int:
+def retrieval(words: list[str], console: Console) -> int:
     """Look images up among others: their nearest neighbors as a picture, and precision at k where there are labels.
 
     Precision at k is the share of an image's k nearest neighbors, by the cosine of their features, that are of its
@@ -56,8 +56,8 @@ def retrieval(words: list[str], voice: Voice) -> int:
     protocol, run = Retrieval(asked["k"]), Path(asked["run"])
     trained = load(run, asked["network"])
     out = kept_or_out(asked, (".png",), "a picture") or run / "evaluations" / "retrieval.png"
-    data, work = opened(asked["data"], asked, voice), work_of(asked, voice)
-    given = opened(asked["test"], asked, voice) if asked["test"] else None
+    data, work = opened(asked["data"], asked, console), work_of(asked, console)
+    given = opened(asked["test"], asked, console) if asked["test"] else None
     train, test = (data, Renumbered(given, data.classes)) if given is not None else queries(data)
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
         (train, _), (test, _) = with_labels(train), with_labels(test)  # as the protocol has it
@@ -65,13 +65,13 @@ def retrieval(words: list[str], voice: Voice) -> int:
     found = neighbors(trained, train, test, asked["k"], work)
     if found.right is not None:
         result = evaluate(run, protocol, data, given, baselines=asked["baselines"], network=asked["network"], work=work)
-        tell(result, voice, asked["run"], test_images="images looked up")
+        tell(result, console, asked["run"], test_images="images looked up")
         title = f"{result.lines()[0]}, among {len(train):,}"
     else:
-        voice.note("without labels in both sets there is no precision, and the picture has no frames")
+        console.note("without labels in both sets there is no precision, and the picture has no frames")
         title = f"{trained.name}: {len(test):,} images looked up among {len(train):,}"
     picture = retrieval_picture(found, train, test, rows, title, asked["side"])
     with result_file(out, "the picture") as file:
         picture.save(file, "PNG")
-    voice.result(str(out))
+    console.result(str(out))
     return 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.protocols import spoken
 from vantage.cli.results import kept_or_out, tell
 from vantage.composition.fields import headings, leaves, options
@@ -47,7 +47,7 @@ class Segmenting:
     """Which of the trained networks, for runs that have one per view."""
 
 
-def evaluate_segmentation(words: list[str], voice: Voice) -> int:
+def evaluate_segmentation(words: list[str], console: Console) -> int:
     """Train a decoder on the maps of a frozen backbone, and measure the mean intersection over union."""
     from vantage.cli.images import work_of
     from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
@@ -63,7 +63,7 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
     load(Path(asked["run"]), asked["network"])  # a mistake in the run is told before the images are looked at
     out = kept_or_out(asked)
     train = open_masked(asked["data"], class_names(asked["classes"]))
-    voice.note(f"{len(train):,} images with masks, {len(train.classes)} classes")
+    console.note(f"{len(train):,} images with masks, {len(train.classes)} classes")
     result = evaluate_masked(
         Path(asked["run"]),
         protocol,
@@ -71,12 +71,12 @@ def evaluate_segmentation(words: list[str], voice: Voice) -> int:
         open_masked(asked["test"], train.classes) if asked["test"] else None,
         baselines=asked["baselines"],
         network=asked["network"],
-        work=work_of(asked, voice),
+        work=work_of(asked, console),
         out=out,
     )
-    tell(result, voice, asked["run"], out)
+    tell(result, console, asked["run"], out)
     each = next(iter(result.outcomes.values())).details["IoU"]
-    voice.notes("IoU of each class", [(name, "none" if it is None else f"{it:.1f} %") for name, it in each.items()])
+    console.notes("IoU of each class", [(name, "none" if it is None else f"{it:.1f} %") for name, it in each.items()])
     return 0
 
 

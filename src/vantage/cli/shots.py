@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.results import check_out
 from vantage.composition.fields import options
 from vantage.errors import UserError
@@ -25,7 +25,7 @@ class Drawing:
     """Picture to write, ending with .png, .svg or .pdf; an older one is replaced."""
 
 
-def shots(words: list[str], voice: Voice) -> int:
+def shots(words: list[str], console: Console) -> int:
     """Low-shot results of several runs in one table and one picture: vantage shots RUN [RUN …] --out shots.png."""
     asked = parse(Command("vantage shots", shots.__doc__ or "", {}), options(Drawing, ("results",)), words).values
     out = Path(asked["out"])
@@ -37,9 +37,9 @@ def shots(words: list[str], voice: Voice) -> int:
 
     found = read_shots([Path(place) for place in asked["results"]])
     for line in found.lines():
-        voice.result(line)
+        console.result(line)
     figure = found.figure()
     with result_file(out, "the picture") as file:
         figure.savefig(file, format=out.suffix[1:])
-    voice.note(f"kept in {out}")
+    console.note(f"kept in {out}")
     return 0

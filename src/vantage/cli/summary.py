@@ -14,12 +14,12 @@ def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
     rows = [("recipe", run.recipe), ("views", _views(run)), ("encoder", short(run.encoders))]
     several = len(run.branches) > 1
     rows += [(f"branch {n}" if several else "branch", _branch(branch)) for n, branch in enumerate(run.branches)]
-    rows += [("optimizer", short(run.optimizer)), ("learning rate", short(run.rate))]
+    rows += [("optimizer", short(run.optimizer)), ("learning rate", short(run.learning_rate))]
     parts = f", in {run.accumulate} parts" if run.accumulate > 1 else ""
-    rows += [("batch", f"{run.batch:,} images{parts}"), ("epochs", f"{run.epochs:,}")]
+    rows += [("batch", f"{run.batch_size:,} images{parts}"), ("epochs", f"{run.epochs:,}")]
     if images is not None:
-        steps = max(1, images // run.batch)
-        rows += [("images", f"{images:,} from {run.data.place}")]
+        steps = max(1, images // run.batch_size)
+        rows += [("images", f"{images:,} from {run.data.path}")]
         rows += [("steps", f"{steps:,} an epoch, {steps * run.epochs:,} in all")]
     many = run.hardware.devices * run.hardware.nodes
     rows += [("hardware", f"{run.hardware.accelerator}{f' × {many}' if many > 1 else ''}, {run.hardware.precision}")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe
 from vantage.cli.results import check_folder
@@ -75,7 +75,7 @@ class Options:
     """Threads, and for sets that are streamed processes, that decode images."""
 
 
-def views(words: list[str], voice: Voice) -> int:
+def views(words: list[str], console: Console) -> int:
     """Vary the views of a recipe, train every value under a budget, and draw accuracy against the information that
     views share: vantage analyse views SWEEP --data PATH --out FOLDER [--test PATH] [--values …].
 
@@ -85,8 +85,8 @@ def views(words: list[str], voice: Voice) -> int:
     sweeps = _sweeps()
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            voice.result(inspect.cleandoc(views.__doc__ or "").replace("SWEEPS", ", ".join(sweeps)))
-            voice.result("\nvantage analyse views SWEEP --help tells the fields of one.")
+            console.result(inspect.cleandoc(views.__doc__ or "").replace("SWEEPS", ", ".join(sweeps)))
+            console.result("\nvantage analyse views SWEEP --help tells the fields of one.")
             return 0
         raise UserError(
             "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
@@ -94,11 +94,11 @@ def views(words: list[str], voice: Voice) -> int:
     sweep = _sweep(words[0], sweeps)
     name, words = f"vantage analyse views {words[0]}", words[1:]
     own = (*options(Options), *_fields_of_sweep(sweep), *_fields_of_information())
-    first = _first_reading(name, sweep, own, words, voice)
-    recipe = find_recipe(first["recipe"] or sweep.recipe, voice)
+    first = _first_reading(name, sweep, own, words, console)
+    recipe = find_recipe(first["recipe"] or sweep.recipe, console)
     check_folder(Path(first["out"]))
-    source, data = _opened(first, voice)
-    size = first["size"] or suited(source, voice)
+    source, data = _opened(first, console)
+    size = first["size"] or suited(source, console)
     planned = _small(recipe(size), first["widths"])
     fitted = planned.fit(len(source)).resized(epochs=first["epochs"])
     asked = parse(_command(name, sweep, fitted), (*own, *_fields_of_run(fitted)), words)
@@ -106,28 +106,28 @@ def views(words: list[str], voice: Voice) -> int:
         fitted = planned.fit(len(source), asked.values["batch"]).resized(epochs=first["epochs"])
         asked = parse(_command(name, sweep, fitted), (*own, *_fields_of_run(fitted)), words)
     run = replace(overridden(fitted, _changes(asked, _fields_of_run(fitted))), data=data)
-    return _made(_study(sweep, run, asked.values, len(source)), source, asked.values, voice)
+    return _made(_study(sweep, run, asked.values, len(source)), source, asked.values, console)
 
 
-def _made(asked: "Study", source: "Source", values: Mapping[str, Any], voice: Voice) -> int:
+def _made(asked: "Study", source: "Source", values: Mapping[str, Any], console: Console) -> int:
     from vantage.cli.summary import summary
     from vantage.encoding import Work
-    from vantage.progress import teller
+    from vantage.progress import progress_for
     from vantage.storage.figures import needs_matplotlib
     from vantage.studies.sweep import study
 
     needs_matplotlib()
-    test, out = _test(values, voice), Path(values["out"])
-    voice.notes("every run", summary(asked.base, len(source)))
+    test, out = _test(values, console), Path(values["out"])
+    console.notes("every run", summary(asked.base, len(source)))
     device = {"auto": "auto", "cpu": "cpu", "cuda": "cuda:0"}[asked.base.hardware.accelerator]
-    work = Work(device=device, workers=max(1, values["workers"]))
-    found = study(asked, source, test, out, work, teller(voice.silent))
+    work = Work(device=device, num_workers=max(1, values["workers"]))
+    found = study(asked, source, test, out, work, progress_for(console.silent))
     if found.rows:
         for line in found.lines():
-            voice.result(line)
-        voice.note("kept in " + ", ".join(map(str, found.write(out))))
+            console.result(line)
+        console.note("kept in " + ", ".join(map(str, found.write(out))))
     if not found.finished:
-        voice.note("stopped; the same command goes on where it was")
+        console.note("stopped; the same command goes on where it was")
         return _INTERRUPTED
     return 0
 
@@ -145,40 +145,40 @@ def _study(sweep: "Sweep", run: "Run", values: Mapping[str, Any], images: int) -
     )
 
 
-def _opened(values: Mapping[str, Any], voice: Voice) -> tuple["Source", Any]:
+def _opened(values: Mapping[str, Any], console: Console) -> tuple["Source", Any]:
     """The images to train on, and where a run finds them."""
     from vantage.training.run import Data
 
     held = 0.0 if values["test"] else _HELD_OUT
     data = Data(
-        absolute(values["data"]), values["on_bad_image"], values["workers"], hold_out=held, images=values["images"]
+        absolute(values["data"]), values["on_bad_image"], values["workers"], hold_out=held, max_images=values["images"]
     )
-    source, told = look_at(data, voice)
-    voice.note(told)
+    source, told = look_at(data, console)
+    console.note(told)
     return source, data
 
 
-def _test(values: Mapping[str, Any], voice: Voice) -> "Source":
+def _test(values: Mapping[str, Any], console: Console) -> "Source":
     """The held-out images: a set of their own, or what `Data.hold_out` leaves."""
     from vantage.evaluate import split
     from vantage.training.run import Data
 
     data = Data(values["test"] or values["data"], values["on_bad_image"], values["workers"])
-    source, told = look_at(data, voice)
+    source, told = look_at(data, console)
     if values["test"]:
-        voice.note(told)
+        console.note(told)
         return source
     return split(source, _HELD_OUT)[1]
 
 
 def _first_reading(
-    name: str, sweep: "Sweep", own: tuple[Leaf, ...], words: list[str], voice: Voice
+    name: str, sweep: "Sweep", own: tuple[Leaf, ...], words: list[str], console: Console
 ) -> Mapping[str, Any]:
     """What can be read before the images are looked at; other fields of the run are left alone."""
     every = [flag for leaf in own for flag in flags_of(leaf)]
     named = next((value for flag, value in zip(words, words[1:], strict=False) if flag == "--recipe"), "")
     named = next((word.partition("=")[2] for word in words if word.startswith("--recipe=")), named)
-    recipe = find_recipe(named or sweep.recipe, voice)
+    recipe = find_recipe(named or sweep.recipe, console)
     sizes = [recipe(size) for size in (224, *(small for _, small in SIZES))]
     if wants_help(words):
         parse(_command(name, sweep, sizes[0]), (*own, *_fields_of_run(sizes[0])), words)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import absolute, look_at
 from vantage.cli.listing import find_recipe, first_line
 from vantage.cli.results import check_folder
@@ -18,7 +18,7 @@ from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
-    from vantage.training.loop import Outcome
+    from vantage.training.loop import TrainingOutcome
     from vantage.training.run import Run
 
 __all__ = ["pretrain", "resume", "suited"]
@@ -47,7 +47,7 @@ class Options:
     colors are then the learned ones."""
 
 
-def pretrain(words: list[str], voice: Voice) -> int:
+def pretrain(words: list[str], console: Console) -> int:
     """Train an encoder on images without labels: vantage pretrain RECIPE --data PATH --out RUN.
 
     A recipe fits itself to the images (batch, epochs, learning rate, what is remembered); what it chose is printed, and
@@ -55,11 +55,11 @@ def pretrain(words: list[str], voice: Voice) -> int:
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            return _help_without_recipe(voice)
+            return _help_without_recipe(console)
         raise UserError(
             "pretrain needs a recipe first: vantage pretrain RECIPE --data PATH --out RUN (vantage recipes)"
         )
-    recipe, words = in_learned_views(find_recipe(words[0], voice), words[1:]), words[1:]
+    recipe, words = in_learned_views(find_recipe(words[0], console), words[1:]), words[1:]
     own = options(Options)
     if wants_help(words):
         run = recipe(_size_in(words))
@@ -68,16 +68,16 @@ def pretrain(words: list[str], voice: Voice) -> int:
     out = Path(first.values["out"])
     _check_folder(out)
     early = {path: value for path, value in _changes(first, _fields(recipe(224))).items() if path.startswith(_EARLY)}
-    source, _ = look_at(replaced(recipe(224), early).data, voice)
-    images, size = len(source), first.values["size"] or suited(source, voice)
+    source, _ = look_at(replaced(recipe(224), early).data, console)
+    images, size = len(source), first.values["size"] or suited(source, console)
     planned = replaced(recipe(size), early)
     fitted = planned.fit(images, first.values["batch"] if "batch" in first.asked else None)
     asked = parse(_command(recipe, fitted), (*own, *_fields(fitted)), words)
     changes = _changes(asked, _fields(fitted))
     changes["data.place"] = absolute(changes["data.place"])
     run = overridden(fitted, changes)
-    _tell_differences(planned, fitted, run, changes, voice)
-    return _train(run, out, images, voice)
+    _tell_differences(planned, fitted, run, changes, console)
+    return _train(run, out, images, console)
 
 
 def _size_in(words: list[str]) -> int:
@@ -100,7 +100,7 @@ def _read_early(recipe: "Callable[[int], Run]", own: tuple[Leaf, ...], words: li
     return parse(_command(recipe, recipe(224)), (*own, *always), words, others)
 
 
-def resume(words: list[str], voice: Voice) -> int:
+def resume(words: list[str], console: Console) -> int:
     """Continue a run where it stopped: vantage resume RUN [--hardware.devices 2].
 
     Fields of hardware, monitoring and data may be changed (--data where the images have moved); a resumed run keeps all
@@ -119,15 +119,15 @@ def resume(words: list[str], voice: Voice) -> int:
     stored = settings.read(Path(words[0]))
     known = _fields(stored)
     run = replaced(stored, _changes(parse(command, (folder, *known), words), known))
-    from vantage.progress import teller
+    from vantage.progress import progress_for
     from vantage.training import loop
 
     refuse_conflicts(stored, run)
     place = run.data.place
     moved = ":" not in place and not any(Path(path).exists() for path in (place, place.partition("#")[0]))
-    if moved and place == stored.data.place:
+    if moved and place == stored.data.path:
         raise UserError(f"the images of the run are not at {place}: say where they are with --data PATH")
-    return _ended(loop.resume(Path(words[0]), run, teller(voice.silent)), voice)
+    return _ended(loop.resume(Path(words[0]), run, progress_for(console.silent)), console)
 
 
 def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
@@ -156,12 +156,12 @@ def _command(recipe: "Callable[[int], Run]", run: "Run") -> Command:
     return Command(f"vantage pretrain {recipe.__name__}", about, dict(headings(run)))
 
 
-def _help_without_recipe(voice: Voice) -> int:
+def _help_without_recipe(console: Console) -> int:
     from vantage.recipes import RECIPES
 
-    voice.result(inspect.cleandoc(pretrain.__doc__ or ""))
-    voice.result(f"\nThe recipes are {', '.join(recipe.__name__ for recipe in RECIPES)}.")
-    voice.result("vantage pretrain RECIPE --help [--size PIXELS] tells every field of a recipe.")
+    console.result(inspect.cleandoc(pretrain.__doc__ or ""))
+    console.result(f"\nThe recipes are {', '.join(recipe.__name__ for recipe in RECIPES)}.")
+    console.result("vantage pretrain RECIPE --help [--size PIXELS] tells every field of a recipe.")
     return 0
 
 
@@ -171,17 +171,17 @@ def _check_folder(out: Path) -> None:
     check_folder(out)
 
 
-def suited(source: "Source", voice: Voice) -> int:
+def suited(source: "Source", console: Console) -> int:
     """The size of views that suits the images."""
     from vantage.training.feed import usual_size
 
     side, _ = usual_size(source)
     size = next((chosen for most, chosen in SIZES if side <= most), 224)
-    voice.note(f"the images' short side is {side} px (median), so views have {size} px; --size chooses another")
+    console.note(f"the images' short side is {side} px (median), so views have {size} px; --size chooses another")
     return size
 
 
-def _tell_differences(planned: "Run", fitted: "Run", run: "Run", changes: Mapping[str, Any], voice: Voice) -> None:
+def _tell_differences(planned: "Run", fitted: "Run", run: "Run", changes: Mapping[str, Any], console: Console) -> None:
     """What differs from the recipe, and why."""
     from vantage.cli.summary import short
 
@@ -193,23 +193,23 @@ def _tell_differences(planned: "Run", fitted: "Run", run: "Run", changes: Mappin
             reason = "given" if after.path in changes else by_fit
             rows.append((after.path, short(before.value), short(after.value), reason))
     if rows:
-        voice.notes("changed from the recipe", rows, ("field", "recipe", "this run", "why"))
+        console.notes("changed from the recipe", rows, ("field", "recipe", "this run", "why"))
 
 
-def _train(run: "Run", out: Path, images: int, voice: Voice) -> int:
+def _train(run: "Run", out: Path, images: int, console: Console) -> int:
     from vantage.cli.summary import summary
-    from vantage.progress import teller
+    from vantage.progress import progress_for
     from vantage.training.loop import train
 
-    voice.notes("run", summary(run, images))
-    return _ended(train(run, out, teller(voice.silent)), voice)
+    console.notes("run", summary(run, images))
+    return _ended(train(run, out, progress_for(console.silent)), console)
 
 
-def _ended(outcome: "Outcome", voice: Voice) -> int:
+def _ended(outcome: "TrainingOutcome", console: Console) -> int:
     if not outcome.finished:
-        voice.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
+        console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
         return _INTERRUPTED
-    voice.note(
+    console.note(
         f"finished after {outcome.step:,} steps; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
     )
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.protocols import first_said, protocol_named
 from vantage.cli.results import kept_or_out
 from vantage.composition.fields import headings, leaves, options
@@ -71,7 +71,7 @@ class Transferring:
     """Which of the trained networks, for runs that have one per view."""
 
 
-def evaluate_transfer(words: list[str], voice: Voice) -> int:
+def evaluate_transfer(words: list[str], console: Console) -> int:
     """Judge a run on many labeled sets, each with its own mean and deviation, in one table."""
     from vantage.cli.images import work_of
 
@@ -93,7 +93,7 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
     if asked["suite"]:
         here, absent = found_sets(META_DATASET, Path(asked["root"]) if asked["root"] else None, asked["download"])
     for line in absent:
-        voice.note(f"not here: {line}")
+        console.note(f"not here: {line}")
     if not sets and not here:
         raise UserError("no set is here: name some (--sets NAME=PLACE), or a suite and the folder of its sets (--root)")
     table = transfer(
@@ -104,13 +104,13 @@ def evaluate_transfer(words: list[str], voice: Voice) -> int:
         on_bad_image=asked["on_bad_image"],
         baselines=asked["baselines"],
         network=asked["network"],
-        work=work_of(asked, voice),
+        work=work_of(asked, console),
     )
     text = table.markdown() + "".join(f"Not here: {line}\n" for line in absent)
     for target in targets:
         write_result(target, table.comma_separated() if target.suffix == ".csv" else text, "the table")
-    voice.result(text.rstrip())
-    voice.note(f"kept in {', '.join(map(str, targets))}")
+    console.result(text.rstrip())
+    console.note(f"kept in {', '.join(map(str, targets))}")
     return 0
 
 

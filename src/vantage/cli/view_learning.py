@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vantage.cli.arguments import Command, Parsed, flags_of, parse, wants_help
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import absolute, look_at
 from vantage.cli.results import check_folder
 from vantage.composition.fields import REQUIRED, Leaf, headings, leaves, options, replaced
@@ -51,7 +51,7 @@ class Options:
     """What is done to the flow's channels before critics see them: nothing, or mean and deviation taken out."""
 
 
-def learn_views(words: list[str], voice: Voice) -> int:
+def learn_views(words: list[str], console: Console) -> int:
     """Learn views as InfoMin does: vantage views learn METHOD --data PATH --out FOLDER.
 
     A flow over the colors of each pixel learns channels that share little (unsupervised), that each tell the label
@@ -63,8 +63,8 @@ def learn_views(words: list[str], voice: Voice) -> int:
     known = {learning.__name__: learning for learning in LEARNINGS}
     if not words or words[0].startswith("-"):
         if wants_help(words):
-            voice.result(inspect.cleandoc(learn_views.__doc__ or ""))
-            voice.result(f"\nThe methods are {', '.join(known)}; vantage views learn METHOD --help tells the fields.")
+            console.result(inspect.cleandoc(learn_views.__doc__ or ""))
+            console.result(f"\nThe methods are {', '.join(known)}; vantage views learn METHOD --help tells the fields.")
             return 0
         raise UserError(
             f"views learn needs a method: vantage views learn METHOD --data PATH --out FOLDER ({', '.join(known)})"
@@ -73,10 +73,10 @@ def learn_views(words: list[str], voice: Voice) -> int:
     if name not in known:
         near = did_you_mean(name, known)
         raise UserError(f"views learn has no method {words[0]!r}{near} (methods: {', '.join(known)})")
-    return _learn(known[name], words[1:], voice)
+    return _learn(known[name], words[1:], console)
 
 
-def _learn(preset: "Callable[..., ViewLearning]", words: list[str], voice: Voice) -> int:
+def _learn(preset: "Callable[..., ViewLearning]", words: list[str], console: Console) -> int:
     own = options(Options)
     if wants_help(words):
         learning = _chosen(preset, {leaf.path: leaf.value for leaf in own}, 64)
@@ -84,18 +84,20 @@ def _learn(preset: "Callable[..., ViewLearning]", words: list[str], voice: Voice
     first, learning = _read_early(preset, own, words)
     out = Path(first.values["out"])
     _check_folder(out)
-    place = absolute(learning.data.place)
-    learning = replace(learning, data=replace(learning.data, place=place))
-    source, _ = look_at(learning.data, voice)
+    place = absolute(learning.data.path)
+    learning = replace(learning, data=replace(learning.data, path=place))
+    source, _ = look_at(learning.data, console)
     from vantage.cli.training import suited
 
-    learning = replace(_chosen(preset, first.values, first.values["size"] or suited(source, voice)), data=learning.data)
+    learning = replace(
+        _chosen(preset, first.values, first.values["size"] or suited(source, console)), data=learning.data
+    )
     asked = parse(_command(preset, learning), (*own, *_fields(learning)), words)
     learning = replaced(learning, {**_changes(asked, _fields(learning)), "data.place": place})
-    from vantage.progress import teller
+    from vantage.progress import progress_for
     from vantage.studies.view_learning import learn
 
-    return _ended(learn(learning, out, teller(voice.silent)), voice)
+    return _ended(learn(learning, out, progress_for(console.silent)), console)
 
 
 def _read_early(
@@ -124,7 +126,7 @@ def _chosen(preset: "Callable[..., ViewLearning]", chosen: "dict[str, Any] | Any
     """The method with the parts that the options name."""
     from vantage import views
     from vantage.encoders import Convolutions
-    from vantage.studies.view_learning import Alternately, ByStatistics, Together, Unchanged
+    from vantage.studies.view_learning import Alternately, ByStatistics, Jointly, Unchanged
 
     couplings = {"real-nvp": views.RealNVP, "two-sided": views.TwoSided, "volume-preserving": views.VolumePreserving}
     small = chosen["network"] == "convolutions"
@@ -133,7 +135,7 @@ def _chosen(preset: "Callable[..., ViewLearning]", chosen: "dict[str, Any] | Any
         learning,
         flow=views.Flow(couplings[chosen["coupling"]]()),
         space=getattr(views, chosen["colors"])(),
-        updates=Alternately() if chosen["turns"] == "alternately" else Together(),
+        updates=Alternately() if chosen["turns"] == "alternately" else Jointly(),
         scaling=Unchanged() if chosen["scale"] == "unchanged" else ByStatistics(),
     )
 
@@ -158,15 +160,15 @@ def _check_folder(out: Path) -> None:
     check_folder(out)
 
 
-def _ended(learned: Any, voice: Voice) -> int:
+def _ended(learned: Any, console: Console) -> int:
     if not learned.finished:
-        voice.note(f"stopped at step {learned.step:,}; the same command again goes on")
+        console.note(f"stopped at step {learned.step:,}; the same command again goes on")
         return _INTERRUPTED
-    voice.note(
+    console.note(
         f"learned in {learned.step:,} steps; the best state is in {learned.folder / 'best.safetensors'}. Next:"
         f" vantage pretrain cmc --learned {learned.folder} --data IMAGES --out RUN"
     )
-    voice.result(learned.last.file)
+    console.result(learned.last.file)
     return 0
 
 

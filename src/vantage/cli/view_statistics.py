@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from vantage.cli.arguments import Command, parse
-from vantage.cli.console import Voice
+from vantage.cli.console import Console
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
 from vantage.composition.fields import leaves, options
@@ -39,32 +39,32 @@ class Options:
     """Threads that look at the images first."""
 
 
-def view_statistics(words: list[str], voice: Voice) -> int:
+def view_statistics(words: list[str], console: Console) -> int:
     """Mean and standard deviation of the channels of a data set: vantage views statistics [RECIPE] --data PATH.
 
     With a recipe, they are measured in its color space, and the words that give them to pretrain are told.
     """
     named = bool(words) and not words[0].startswith("-")
-    recipe = find_recipe(words[0], voice) if named else None
+    recipe = find_recipe(words[0], console) if named else None
     command = Command("vantage views statistics", view_statistics.__doc__ or "", {})
     asked = parse(command, options(Options), words[1:] if named else words).values
     run = recipe(224) if recipe is not None else None
     space = _space(asked["space"], run)
-    source = opened(asked["data"], asked, voice)
-    from vantage.progress import teller
+    source = opened(asked["data"], asked, console)
+    from vantage.progress import progress_for
     from vantage.views.colors.measured import measured_statistics
 
-    progress = teller(voice.silent)
+    progress = progress_for(console.silent)
     progress.start("measuring the images", min(asked["images"] or len(source), len(source)))
     try:
         found = measured_statistics(source, space, asked["images"], progress.advance)
     finally:
         progress.stop()
     mean, std = _numbers(found.mean), _numbers(found.std)
-    voice.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
+    console.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
     if run is not None:
-        voice.note(f"give {run.recipe} to pretrain with:")
-        voice.result(" ".join(_flags(run, found)))
+        console.note(f"give {run.recipe} to pretrain with:")
+        console.result(" ".join(_flags(run, found)))
     return 0
 
 

@@ -12,7 +12,7 @@ from vantage.data.sources.marked import Marked
 from vantage.data.sources.opening import open_source
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
-from vantage.data.sources.source import MultiLabeled, Source, Subset, labels_of, marks_of
+from vantage.data.sources.source import MultiLabeled, Source, SourceSubset, labels_of, marks_of
 from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import TorchvisionSet
 from vantage.storage.cache import cache_folder
@@ -35,7 +35,7 @@ __all__ = [
     "Scan",
     "Source",
     "StreamedImages",
-    "Subset",
+    "SourceSubset",
     "Tar",
     "TorchvisionSet",
     "cache_folder",

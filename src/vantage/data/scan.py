@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from vantage.data.sources.source import Source, Subset, hash_of
+from vantage.data.sources.source import Source, SourceSubset, hash_of
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import cache_folder, read_json, try_write_json, written_whole
 
@@ -103,7 +103,7 @@ def readable(source: Source, found: Scan, policy: OnBadImage = "skip", limit: fl
         )
     keep = np.ones(len(source), dtype=bool)
     keep[[b.number for b in found.bad]] = False
-    return Subset(source, np.flatnonzero(keep).tolist())
+    return SourceSubset(source, np.flatnonzero(keep).tolist())
 
 
 def _try_all(source: Source, workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:

@@ -3,7 +3,7 @@
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.heads import MLP, Head, JigsawHead, Linear, NormalizedMLP
+from vantage.encoders.heads import MLP, Head, JigsawHead, LinearHead, NormalizedMLP
 from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm, SyncBatchNorm
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
@@ -16,7 +16,7 @@ __all__ = [
     "EncoderNetwork",
     "Head",
     "JigsawHead",
-    "Linear",
+    "LinearHead",
     "Momentum",
     "Normalization",
     "NormalizedMLP",

@@ -36,7 +36,7 @@ def _positive(head: object, field: str, value: int) -> None:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearHead:
     """One linear layer with bias: instance discrimination, CMC and MoCo v1 (arXiv 1805.01978, 1911.05722)."""
 
     width: int = 128
@@ -110,7 +110,7 @@ class JigsawHead:
     images (`Encoder.jigsaw`).
     """
 
-    patch: Head = Linear(128)
+    patch: Head = LinearHead(128)
     """The head that every patch goes through."""
     width: int = 128
     """Width of the image's vector; the same as that of the head for whole images, since the two are compared."""

@@ -12,7 +12,7 @@ from vantage.evaluate.protocols.linear.multi import LinearMulti, LinearPlaces
 from vantage.evaluate.protocols.linear.pooled import LinearCMC, LinearMoCo, LinearPyContrast
 from vantage.evaluate.protocols.neighbors.knn import KNN, NearestNeighbor
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
-from vantage.evaluate.protocols.neighbors.retrieval import Neighbors, Retrieval, neighbors
+from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, Retrieval, neighbors
 from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
@@ -64,7 +64,7 @@ __all__ = [
     "LowShotChosen",
     "MarkedFeatures",
     "NearestNeighbor",
-    "Neighbors",
+    "NearestRows",
     "Outcome",
     "Result",
     "Retrieval",

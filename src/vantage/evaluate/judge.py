@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from vantage.data.sources.source import Source, Subset, hash_of, marks_in
+from vantage.data.sources.source import Source, SourceSubset, hash_of, marks_in
 from vantage.encoding import Work
 from vantage.evaluate.labeled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.task import Task
-from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.storage.files import write_result
 
 __all__ = [
@@ -119,13 +119,13 @@ def parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
     return train, test, f"a fifth of {of} same {len(train) + len(test)} labeled images, drawn with seed 0"
 
 
-def with_baselines(trained: Trained, network: int | None) -> list[Trained]:
+def with_baselines(trained: FrozenEncoder, network: int | None) -> list[FrozenEncoder]:
     """A run's encoder, raw pixels as it sees them, and a random encoder of the same architecture from the run's
     seed."""
     return [trained, raw_pixels(trained.run, network), random_encoder(trained.run, trained.run.seed, network)]
 
 
-def judged(task: Task, encoders: Sequence[Trained], work: Work) -> Result:
+def judged(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
     """What a protocol finds out about each encoder, of which the run's comes first."""
     outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
     images = (task.train, task.test, task.test_split)
@@ -151,12 +151,12 @@ def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[So
     else:
         label = torch.zeros(len(source), dtype=torch.int64)
     held = held_out(label, share, seed)
-    return Subset(source, (~held).nonzero().squeeze(1)), Subset(source, held.nonzero().squeeze(1))
+    return SourceSubset(source, (~held).nonzero().squeeze(1)), SourceSubset(source, held.nonzero().squeeze(1))
 
 
 def result_of(
     protocol: EvaluationProtocol,
-    trained: Trained,
+    trained: FrozenEncoder,
     train: Source,
     test: Source,
     kind: str,
@@ -177,7 +177,7 @@ def result_of(
         encoder=trained.digest(),
         train=train.fingerprint(),
         test=test.fingerprint(),
-        device=work.place().type,
+        device=work.resolved_device().type,
         resident_bytes=work.resident_bytes,
         libraries={"python": platform.python_version()} | {name: _version(name) for name in (*_LIBRARIES, *tools)},
     )

@@ -11,15 +11,15 @@ from jaxtyping import Bool, Float, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, Subset, labels_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, stamp_of
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_of
-from vantage.progress import Teller
+from vantage.progress import Progress
 
 __all__ = [
-    "Labeled",
+    "LabeledFeatures",
     "Renumbered",
     "check_apart",
     "check_classes",
@@ -31,7 +31,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Labeled:
+class LabeledFeatures:
     """Features of labeled images, on the device of the work."""
 
     vector: Float[Tensor, "n d"]
@@ -96,15 +96,15 @@ class Renumbered:
         return found
 
 
-def labeled(trained: Trained, source: Source, work: Work) -> Labeled:
+def labeled(trained: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
     """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
     part, label = with_labels(source)
-    device = work.place()
+    device = work.resolved_device()
     classes = max(len(source.classes), int(label.max()) + 1)
-    return Labeled(finite_features(trained, part, work).to(device), label.to(device), classes)
+    return LabeledFeatures(finite_features(trained, part, work).to(device), label.to(device), classes)
 
 
-def finite_features(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
+def finite_features(trained: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, cached. Raises `UserError` where one is no number."""
     vector = features_of(trained, source, work)
     if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
@@ -127,11 +127,11 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
             f"an evaluation needs labels, but none of the {len(source)} images has one: put each of two or more"
             " classes in a folder of its own, or name the classes in a list file"
         )
-    return (source, label) if len(known) == len(label) else (Subset(source, known), label[known])
+    return (source, label) if len(known) == len(label) else (SourceSubset(source, known), label[known])
 
 
 def check_classes(
-    label: Int[Tensor, "n"], test_label: Int[Tensor, "m"], names: tuple[str, ...], teller: Teller | None = None
+    label: Int[Tensor, "n"], test_label: Int[Tensor, "m"], names: tuple[str, ...], progress: Progress | None = None
 ) -> None:
     """Refuse, with a `UserError`, training images of one class only, and test images of no class that was trained.
 
@@ -150,10 +150,10 @@ def check_classes(
             f"none of the {len(test_label)} test images is of a class that the training images have: name sets with the"
             " same classes (a folder of each name)"
         )
-    if alien.any() and teller is not None:
+    if alien.any() and progress is not None:
         lacking = [names[number] if number < len(names) else str(number) for number in test_label[alien].unique()]
         shown = ", ".join(lacking[:5]) + (" …" if len(lacking) > 5 else "")
-        teller.warn(
+        progress.warn(
             f"no training image is of {shown}: the {int(alien.sum())} test images of {len(lacking)} such class"
             f"{'es' if len(lacking) > 1 else ''} (of {len(test_label)}) count as wrong"
         )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 
 __all__ = ["EvaluationProtocol", "Outcome"]
@@ -53,6 +53,6 @@ class EvaluationProtocol(Protocol):
     name: ClassVar[str]
     version: ClassVar[int]
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Judge an encoder, fitting on `train` and looking at the labels of `test` only to count what is right."""
         ...

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
 from vantage.evaluate.outcome import EvaluationProtocol
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["Task", "has_seed"]
 
@@ -46,7 +46,7 @@ class Task:
                 " same: give 1"
             )
 
-    def check(self, trained: Trained) -> None:
+    def check(self, trained: FrozenEncoder) -> None:
         """Raises `UserError` where the protocol is known to refuse an encoder, before hours are spent on others."""
 
     def each_trial(self) -> tuple[EvaluationProtocol, ...]:

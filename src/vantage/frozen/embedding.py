@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from vantage.data.sources.source import Source
 from vantage.encoding import Work, batches
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.cache import read_json, written_whole
 
 __all__ = ["check_file", "write_embeddings"]
@@ -41,7 +41,7 @@ def check_file(file: Path) -> None:
         raise UserError(f"{file} exists already: remove it, or choose another name")
 
 
-def write_embeddings(trained: Trained, source: Source, file: Path, work: Work | None = None) -> Path:
+def write_embeddings(trained: FrozenEncoder, source: Source, file: Path, work: Work | None = None) -> Path:
     """Write the features of every image to `file`, in the order of the source, with bounded memory; returns `file`.
 
     * `.parquet`: columns `name`, `label` (the class's number; null where there is none) and `embedding` (d float32
@@ -64,8 +64,8 @@ def write_embeddings(trained: Trained, source: Source, file: Path, work: Work | 
         "images": source.fingerprint(),
         "view": repr(trained.view),
         "shape": [len(source), trained.width],
-        "batch": work.batch,
-        "device": work.place().type,
+        "batch": work.batch_size,
+        "device": work.resolved_device().type,
     }
     draft = file.with_name(file.name + ".draft")
     try:
@@ -90,7 +90,7 @@ def _note(draft: Path) -> Path:
     return draft.with_name(draft.name + ".json")
 
 
-def _fill(draft: Path, facts: dict[str, Any], trained: Trained, source: Source, work: Work) -> None:
+def _fill(draft: Path, facts: dict[str, Any], trained: FrozenEncoder, source: Source, work: Work) -> None:
     """Append rows to the draft until it holds all of them."""
     row_bytes = 4 * trained.width
     header = _header(facts["shape"])

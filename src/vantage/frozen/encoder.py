@@ -23,12 +23,21 @@ from vantage.training.run import Run
 from vantage.views.channels import Channels
 from vantage.views.colors.spaces import RGB, InSpace
 from vantage.views.colors.statistics import Statistics
-from vantage.views.evaluation import Evaluation, Straight
+from vantage.views.evaluation import EvaluationView, Straight
 from vantage.views.operations.color import Normalize
 from vantage.views.operations.geometry import RandomResizedCrop
 from vantage.views.patches import Patches
 
-__all__ = ["Pixels", "Trained", "backbone_of", "digest_of", "evaluation_view", "load", "random_encoder", "raw_pixels"]
+__all__ = [
+    "Pixels",
+    "FrozenEncoder",
+    "backbone_of",
+    "digest_of",
+    "evaluation_view",
+    "load",
+    "random_encoder",
+    "raw_pixels",
+]
 
 _NETWORKS = "learner.networks."
 _WHOLE = 96
@@ -36,13 +45,13 @@ _WHOLE = 96
 
 
 @dataclass(frozen=True)
-class Trained:
+class FrozenEncoder:
     """A frozen encoder with the view its images are seen in. The baselines have this form too."""
 
     backbone: nn.Module
     """Images (b, c, h, w), seen through `view`, to features (b, d). In evaluation mode, without gradients."""
 
-    view: Evaluation | Straight
+    view: EvaluationView | Straight
     """How an image is seen."""
 
     name: str
@@ -67,7 +76,7 @@ class Trained:
         return digest_of(self.backbone)
 
 
-def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = ()) -> Trained:
+def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = ()) -> FrozenEncoder:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed.
 
     Of a run with a network per view all are taken, their features joined, or the one that `network` counts; `allow`
@@ -88,20 +97,20 @@ def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = 
     return _frozen(run, networks, network, run.recipe, newest)
 
 
-def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> Trained:
+def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> FrozenEncoder:
     """The baseline of the same architecture and view, freshly initialized from `seed`: what training added is the
     difference."""
     return _frozen(run, _build(run.encoders, seed), network, "random encoder", None)
 
 
-def raw_pixels(run: Run, network: int | None = None) -> Trained:
+def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
     """The baseline without an encoder: the pixels of the same view, normalized, averaged down to 32 x 32 where it is
     larger."""
     view = evaluation_view(run, network)
-    return Trained(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
+    return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
 
 
-def evaluation_view(run: Run, network: int | None = None) -> Evaluation:
+def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
     """The view in which a run's images are evaluated: by one of its networks, or by all of them.
 
     Raises `UserError` where its views do not tell size and statistics, or where networks that are asked for together
@@ -116,7 +125,7 @@ def evaluation_view(run: Run, network: int | None = None) -> Evaluation:
     return _view_of(run, network)
 
 
-def _view_of(run: Run, network: int) -> Evaluation:
+def _view_of(run: Run, network: int) -> EvaluationView:
     views = getattr(run.views, "views", None)
     maker = views[network] if isinstance(views, tuple) and network < len(views) else run.views
     parts = list(parts_of(maker))
@@ -131,7 +140,7 @@ def _view_of(run: Run, network: int) -> Evaluation:
     size = crops[0].size
     resize = size if size <= _WHOLE else round(size * 8 / 7)
     statistics = Statistics(normalized[-1].mean, normalized[-1].std)
-    return Evaluation(size, resize, statistics, spaces[-1] if spaces else RGB(), _channels(run, network))
+    return EvaluationView(size, resize, statistics, spaces[-1] if spaces else RGB(), _channels(run, network))
 
 
 def _channels(run: Run, network: int) -> tuple[int, ...]:
@@ -162,11 +171,11 @@ def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Mod
     return kept[network or 0]
 
 
-def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, source: Path | None) -> Trained:
+def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, source: Path | None) -> FrozenEncoder:
     backbone = backbone_of(run, networks, network).eval().requires_grad_(False)
     alone = 0 if len(networks.kept) == 1 else network
     choice = None if alone is None else _choice(run.encoders, alone)
-    return Trained(backbone, evaluation_view(run, network), name, run, choice, source)
+    return FrozenEncoder(backbone, evaluation_view(run, network), name, run, choice, source)
 
 
 def _count(role: Role) -> int:

@@ -21,19 +21,19 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source, cache_key, hash_of
 from vantage.encoding import Work, batches, embed
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["features_in_parts", "features_of"]
 
 
-def features_of(trained: Trained, source: Source, work: Work) -> Float[Tensor, "n d"]:
+def features_of(trained: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, on the CPU, from the cache where this very encoder has seen these very images before.
 
     Those that take more than `work.resident_bytes` are mapped: the system reads them as they are used, and drops them
     when memory is short. Where they cannot be kept (a cache that is read-only or being filled by another process, or a
     disk of which they would take more than half of what is free), they are held in memory.
     """
-    facts = (trained.digest(), cache_key(source), repr(trained.view), work.place().type, "2")
+    facts = (trained.digest(), cache_key(source), repr(trained.view), work.resolved_device().type, "2")
     kept = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
     shape = (len(source), trained.width)
     if not _whole(kept, shape) and not _made(trained, source, work, kept):
@@ -44,15 +44,15 @@ def features_of(trained: Trained, source: Source, work: Work) -> Float[Tensor, "
     return torch.from_numpy(np.memmap(kept, np.float32, "c", start, shape))
 
 
-def features_in_parts(trained: Trained, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
+def features_in_parts(trained: FrozenEncoder, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
     """Features of every image in order, on the device of the work, some at a time: from the cache where those of all
     images stay within `work.resident_bytes`, else made while they are asked for and not kept."""
     if 4 * len(source) * trained.width <= work.resident_bytes:
-        parts: Iterator[Tensor] = iter(features_of(trained, source, work).split(work.batch))
+        parts: Iterator[Tensor] = iter(features_of(trained, source, work).split(work.batch_size))
     else:
         parts = (part for _, part in batches(trained, source, work))
     for part in parts:
-        yield part.to(work.place())
+        yield part.to(work.resolved_device())
 
 
 def _header(shape: tuple[int, int]) -> bytes:
@@ -72,15 +72,15 @@ def _whole(path: Path, shape: tuple[int, int]) -> bool:
         return False
 
 
-def _made(trained: Trained, source: Source, work: Work, kept: Path) -> bool:
+def _made(trained: FrozenEncoder, source: Source, work: Work, kept: Path) -> bool:
     """Whether the features could be kept. Those of whole batches that an earlier making left are not made again."""
     header, row, part = _header((len(source), trained.width)), 4 * trained.width, kept.with_suffix(".part")
     try:
         with _alone(part) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
-            whole = (size - len(header)) // (row * work.batch) if row and file.read(len(header)) == header else 0
-            done = min(max(0, whole) * work.batch, len(source))
+            whole = (size - len(header)) // (row * work.batch_size) if row and file.read(len(header)) == header else 0
+            done = min(max(0, whole) * work.batch_size, len(source))
             if row * (len(source) - done) > shutil.disk_usage(kept.parent).free // 2:
                 return False
             file.seek(0)

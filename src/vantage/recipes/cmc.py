@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, Linear, PerView
+from vantage.encoders import Encoder, LinearHead, PerView
 from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
 from vantage.memory import Bank
 from vantage.negatives import Sample
@@ -45,10 +45,10 @@ def _run(name: str, size: int, estimator: Estimator | TableChoice) -> Run:
     return Run(
         recipe=name,
         views=cmc_views(size),
-        encoders=PerView((Encoder(one, Linear(128)), Encoder(two, Linear(128)))),
+        encoders=PerView((Encoder(one, LinearHead(128)), Encoder(two, LinearHead(128)))),
         branches=(ask, replace(ask, query=1, pool=(0,))),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
-        rate=StepDecay(0.03, at_epochs=(120, 160, 200)),
+        learning_rate=StepDecay(0.03, milestones=(120, 160, 200)),
         epochs=240,
-        batch=128,
+        batch_size=128,
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from vantage.encoders import MLP, Encoder, JigsawHead, Linear, Momentum, SplitBatchNorm
+from vantage.encoders import MLP, Encoder, JigsawHead, LinearHead, Momentum, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import StoreOf
 from vantage.recipes.backbones import SMALL
@@ -30,7 +30,7 @@ def infomin(size: int = 224) -> Run:
 def infomin_linear(size: int = 224) -> Run:
     """`infomin` with linear heads, for an image and for each of its patches, and their τ, .07 (Tian et al., arXiv
     2005.10243, appendix C.2)."""
-    return _run("infomin_linear", size, with_jigsaw_head(size, Linear(128)), 0.07)
+    return _run("infomin_linear", size, with_jigsaw_head(size, LinearHead(128)), 0.07)
 
 
 def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:
@@ -46,7 +46,7 @@ def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:
     )
 
 
-def with_jigsaw_head(size: int, head: Linear | MLP | None = None) -> Momentum:
+def with_jigsaw_head(size: int, head: LinearHead | MLP | None = None) -> Momentum:
     """MoCo v2's slow network, with a head for the patches of a jigsaw: `head` (without, MoCo v2's MLP) for each, and a
     linear layer for all."""
     role = moco_v2(size).encoders

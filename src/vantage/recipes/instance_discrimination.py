@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
 from vantage.memory import Bank
 from vantage.negatives import OtherImages, Rule, Sample
@@ -49,9 +49,9 @@ def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator
     run = Run(
         recipe=name,
         views=npid(size, count=1),
-        encoders=Shared(Encoder(resnet(size), Linear(128))),
+        encoders=Shared(Encoder(resnet(size), LinearHead(128))),
         branches=(branch,),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
-        rate=StepDecay(0.03, at_epochs=(120, 160)),
+        learning_rate=StepDecay(0.03, milestones=(120, 160)),
     )
-    return replace(run, batch=128) if small else run
+    return replace(run, batch_size=128) if small else run

@@ -55,7 +55,7 @@ def interclr(size: int = 224) -> Run:
         encoders=Shared(Encoder(resnet(size), MLP(_hidden(size), 128))),
         branches=(intra, inter),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if size <= SMALL else 1e-4),
-        rate=CosineByEpoch(0.03, final=3e-5),
+        learning_rate=CosineByEpoch(0.03, final=3e-5),
     )
 
 
@@ -82,7 +82,7 @@ def interclr_moco(size: int = 224) -> Run:
         ),
         branches=(intra, inter),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
-        rate=CosineByEpoch(0.03),
+        learning_rate=CosineByEpoch(0.03),
     )
 
 

@@ -1,7 +1,7 @@
 """Local aggregation: near images of one cluster are drawn together."""
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, Linear, Shared
+from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.estimators import LocalAggregation
 from vantage.memory import ReclusteredBank
 from vantage.negatives import Count, Hardest, OtherClusters
@@ -42,9 +42,9 @@ def local_aggregation(size: int = 224) -> Run:
     return Run(
         recipe="local_aggregation",
         views=npid(size, count=1),
-        encoders=Shared(Encoder(resnet(size), Linear(128))),
+        encoders=Shared(Encoder(resnet(size), LinearHead(128))),
         branches=(branch,),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
-        rate=StepDecay(0.03, at_epochs=(160, 190)),
-        batch=128,
+        learning_rate=StepDecay(0.03, milestones=(160, 190)),
+        batch_size=128,
     )

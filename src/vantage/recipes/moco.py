@@ -1,7 +1,7 @@
 """MoCo: a slow network answers, a queue remembers."""
 
 from vantage.branch import Branch
-from vantage.encoders import MLP, Encoder, Linear, Momentum, SplitBatchNorm
+from vantage.encoders import MLP, Encoder, LinearHead, Momentum, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import Queue
 from vantage.positives import OtherViews
@@ -23,14 +23,14 @@ def moco_v1(size: int = 224) -> Run:
     and steps.
     """
     small = size <= SMALL
-    encoder = Encoder(resnet(size), Linear(128), SplitBatchNorm(8))
+    encoder = Encoder(resnet(size), LinearHead(128), SplitBatchNorm(8))
     return Run(
         recipe="moco_v1",
         views=npid(size, count=2),
         encoders=Momentum(encoder, Constant(0.99 if small else 0.999)),
         branches=(Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(0.07)),),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
-        rate=StepDecay(0.03, at_epochs=(120, 160)),
+        learning_rate=StepDecay(0.03, milestones=(120, 160)),
     )
 
 
@@ -50,5 +50,5 @@ def moco_v2(size: int = 224) -> Run:
         encoders=Momentum(encoder, Constant(0.99 if small else 0.999)),
         branches=(Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(0.1 if small else 0.2)),),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
-        rate=CosineByEpoch(0.03),
+        learning_rate=CosineByEpoch(0.03),
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, JigsawHead, Linear, Shared
+from vantage.encoders import Encoder, JigsawHead, LinearHead, Shared
 from vantage.estimators import InfoNCE
 from vantage.memory import Bank, StoreOf
 from vantage.negatives import Sample
@@ -43,6 +43,6 @@ def pirl(size: int = 224) -> Run:
         instance_discrimination(size),
         recipe="pirl",
         views=pirl_views(size),
-        encoders=Shared(Encoder(resnet(size), Linear(128), jigsaw=JigsawHead(Linear(128)))),
+        encoders=Shared(Encoder(resnet(size), LinearHead(128), jigsaw=JigsawHead(LinearHead(128)))),
         branches=(whole, replace(whole, memory=StoreOf(0), query=1)),
     )

@@ -131,7 +131,9 @@ def _rung(base: Run, name: str, negatives: tuple[Rule, ...], memory: Memory | No
         replace(branch, memory=memory or branch.memory, negatives=negatives, estimator=InfoNCE(0.07))
         for branch in base.branches
     )
-    return replace(base, recipe=name, branches=branches, rate=StepDecay(0.03, at_epochs=(200, 250)), epochs=300)
+    return replace(
+        base, recipe=name, branches=branches, learning_rate=StepDecay(0.03, milestones=(200, 250)), epochs=300
+    )
 
 
 def _with_mates(base: Run, name: str) -> Run:

@@ -39,5 +39,5 @@ def simclr(size: int = 224) -> Run:
         encoders=Shared(encoder),
         branches=(direction(0, 1), direction(1, 0)),
         optimizer=LARS(weight_decay=1e-4 if small else 1e-6),
-        rate=CosineByStep(0.4 if small else 0.3, warmup_epochs=10),
+        learning_rate=CosineByStep(0.4 if small else 0.3, warmup_epochs=10),
     )

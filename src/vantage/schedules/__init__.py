@@ -1,7 +1,7 @@
 """Numbers that follow the step, and learning rates that follow the epochs.
 
 A `Schedule` maps the step (optimizer steps taken so far, from 0) to a number: a weight, a temperature, a percentile. A
-`RateSchedule` gives the learning rate of a step; it is told how long an epoch and the run are, so that one recipe
+`LearningRate` gives the learning rate of a step; it is told how long an epoch and the run are, so that one recipe
 holds for a data set of any size. Both are frozen values without state: resuming at step s needs nothing but s. Only
 the `Adaptive` ones follow what happened; their state is saved with the run's.
 """
@@ -9,7 +9,7 @@ the `Adaptive` ones follow what happened; their state is saved with the run's.
 from vantage.schedules.adaptive import Adapted, Adaptive, FollowsAccuracy, FollowsLoss
 from vantage.schedules.epochs import BetweenEpochs, ByEpoch
 from vantage.schedules.numbers import Constant, Cosine, Exponential, Linear, Schedule, Steps
-from vantage.schedules.rates import CosineByEpoch, CosineByStep, RateSchedule, StepDecay
+from vantage.schedules.rates import CosineByEpoch, CosineByStep, LearningRate, StepDecay
 
 __all__ = [
     "Adapted",
@@ -24,7 +24,7 @@ __all__ = [
     "FollowsAccuracy",
     "FollowsLoss",
     "Linear",
-    "RateSchedule",
+    "LearningRate",
     "Schedule",
     "StepDecay",
     "Steps",

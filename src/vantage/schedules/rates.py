@@ -5,22 +5,22 @@ from typing import Protocol, runtime_checkable
 
 from vantage.schedules.checks import at_least, check_run, climb, growing, half_cosine, moved, require
 
-__all__ = ["CosineByEpoch", "CosineByStep", "RateSchedule", "StepDecay"]
+__all__ = ["CosineByEpoch", "CosineByStep", "LearningRate", "StepDecay"]
 
 
 @runtime_checkable
-class RateSchedule(Protocol):
+class LearningRate(Protocol):
     """A learning rate that follows the step, in terms of epochs."""
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step` (from 0) in a run of `epochs` epochs of `steps_per_epoch` optimizer steps."""
         ...
 
-    def scaled(self, factor: float) -> "RateSchedule":
+    def scaled(self, factor: float) -> "LearningRate":
         """The same course at `factor` times the rate, as when the batch grows by it."""
         ...
 
-    def stretched(self, epochs: int, to: int) -> "RateSchedule":
+    def stretched(self, epochs: int, to: int) -> "LearningRate":
         """The same course for a run of `to` epochs in place of `epochs`: what happens at an epoch moves in
         proportion."""
         ...
@@ -39,7 +39,7 @@ class CosineByEpoch:
     its last step is at `peak`; step 0 is above 0, so that no step is spent at rate nought.
     """
 
-    peak: float
+    base: float
     """Highest learning rate, as handed to the optimizer (already scaled to the batch)."""
     final: float = 0.0
     """Learning rate that the curve reaches at the end of the last epoch."""
@@ -48,7 +48,7 @@ class CosineByEpoch:
 
     def scaled(self, factor: float) -> "CosineByEpoch":
         """The same course at `factor` times the rate."""
-        return replace(self, peak=self.peak * factor, final=self.final * factor)
+        return replace(self, base=self.base * factor, final=self.final * factor)
 
     def stretched(self, epochs: int, to: int) -> "CosineByEpoch":
         """The same course for `to` epochs in place of `epochs`."""
@@ -61,9 +61,9 @@ class CosineByEpoch:
         """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
-            return climb(self.peak, step, self.warmup_epochs * steps_per_epoch)
+            return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
         done = min(step // steps_per_epoch - self.warmup_epochs, epochs - self.warmup_epochs)
-        return half_cosine(self.peak, self.final, done / (epochs - self.warmup_epochs))
+        return half_cosine(self.base, self.final, done / (epochs - self.warmup_epochs))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class CosineByStep:
     SimCLR's release warms up by s / (w n), one step later: its first step has rate 0.
     """
 
-    peak: float
+    base: float
     """Highest learning rate, as handed to the optimizer (already scaled to the batch)."""
     final: float = 0.0
     """Learning rate that the curve reaches after the last step."""
@@ -87,7 +87,7 @@ class CosineByStep:
 
     def scaled(self, factor: float) -> "CosineByStep":
         """The same course at `factor` times the rate."""
-        return replace(self, peak=self.peak * factor, final=self.final * factor)
+        return replace(self, base=self.base * factor, final=self.final * factor)
 
     def stretched(self, epochs: int, to: int) -> "CosineByStep":
         """The same course for `to` epochs in place of `epochs`."""
@@ -101,9 +101,9 @@ class CosineByStep:
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         warmup = self.warmup_epochs * steps_per_epoch
         if step < warmup:
-            return climb(self.peak, step, warmup)
+            return climb(self.base, step, warmup)
         length = epochs * steps_per_epoch - warmup
-        return half_cosine(self.peak, self.final, min(step - warmup, length) / length)
+        return half_cosine(self.base, self.final, min(step - warmup, length) / length)
 
 
 @dataclass(frozen=True)
@@ -118,36 +118,36 @@ class StepDecay:
     Without `at_epochs` this is a constant rate. Drops beyond the last epoch never come: a shorter run needs its own.
     """
 
-    peak: float
+    base: float
     """Highest learning rate, as handed to the optimizer (already scaled to the batch)."""
     factor: float = 0.1
     """What each drop multiplies by."""
-    at_epochs: tuple[int, ...] = (120, 160)
+    milestones: tuple[int, ...] = (120, 160)
     """The epochs (from 0) at whose first step the rate drops, growing."""
     warmup_epochs: int = 0
     """Epochs of linear warm-up; no drop may come before its end."""
 
     def scaled(self, factor: float) -> "StepDecay":
         """The same course at `factor` times the rate."""
-        return replace(self, peak=self.peak * factor)
+        return replace(self, base=self.base * factor)
 
     def stretched(self, epochs: int, to: int) -> "StepDecay":
         """The same course for `to` epochs in place of `epochs`; drops that would fall on one epoch follow each
         other, and none falls on the first."""
         drops: list[int] = []
-        for drop in self.at_epochs:
+        for drop in self.milestones:
             drops.append(max(moved(drop, epochs, to), drops[-1] + 1 if drops else min(drop, 1)))
-        return replace(self, at_epochs=tuple(drops), warmup_epochs=moved(self.warmup_epochs, epochs, to))
+        return replace(self, milestones=tuple(drops), warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
         at_least(self, 0, "peak", "factor", "warmup_epochs")
         growing(self, "at_epochs")
-        late = all(drop >= self.warmup_epochs for drop in self.at_epochs)
-        require(self, "at_epochs", self.at_epochs, late, f"come after the {self.warmup_epochs} epochs of warm-up")
+        late = all(drop >= self.warmup_epochs for drop in self.milestones)
+        require(self, "at_epochs", self.milestones, late, f"come after the {self.warmup_epochs} epochs of warm-up")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
-            return climb(self.peak, step, self.warmup_epochs * steps_per_epoch)
-        return self.peak * self.factor ** sum(drop <= step // steps_per_epoch for drop in self.at_epochs)
+            return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
+        return self.base * self.factor ** sum(drop <= step // steps_per_epoch for drop in self.milestones)

@@ -15,7 +15,7 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from vantage.errors import DataError
-from vantage.progress import Teller
+from vantage.progress import Progress
 from vantage.storage.cache import written_whole
 
 __all__ = ["Rows", "kept_rows"]
@@ -27,7 +27,7 @@ Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """By their numbers from 0, rows of one shape, on the CPU."""
 
 
-def kept_rows(make: Rows, count: int, file: Path, resident: int, teller: Teller, what: str) -> Rows:
+def kept_rows(make: Rows, count: int, file: Path, resident: int, progress: Progress, what: str) -> Rows:
     """The same `count` rows as `make` gives, from `file` (.npy) if it holds them, else made once and kept there.
 
     Up to `resident` bytes of them are held in memory, more are read from the file as they are asked for. The file
@@ -38,9 +38,9 @@ def kept_rows(make: Rows, count: int, file: Path, resident: int, teller: Teller,
     if known is None:
         first = make(torch.arange(min(count, 1)))
         need = count * first.numel() * first.element_size()
-        known = _written(make, count, file, need, teller, what)
+        known = _written(make, count, file, need, progress, what)
         if known is None:
-            return make if need > resident else _held(torch.cat(list(_in_order(make, count, teller, what))))
+            return make if need > resident else _held(torch.cat(list(_in_order(make, count, progress, what))))
     return _held(known(torch.arange(count))) if known.bytes <= resident else known
 
 
@@ -82,14 +82,14 @@ def _opened(path: Path, count: int) -> _InFile | None:
         return None
 
 
-def _written(make: Rows, count: int, path: Path, need: int, teller: Teller, what: str) -> _InFile | None:
+def _written(make: Rows, count: int, path: Path, need: int, progress: Progress, what: str) -> _InFile | None:
     """Make rows into a file; None where it cannot be had."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if 2 * need > shutil.disk_usage(path.parent).free:
             return None
         with written_whole(path) as file:
-            for number, rows in enumerate(_in_order(make, count, teller, what)):
+            for number, rows in enumerate(_in_order(make, count, progress, what)):
                 if not number:
                     kind = np.lib.format.dtype_to_descr(rows.numpy().dtype)
                     header = {"descr": kind, "fortran_order": False, "shape": (count, *rows.shape[1:])}
@@ -100,15 +100,15 @@ def _written(make: Rows, count: int, path: Path, need: int, teller: Teller, what
     return _opened(path, count)
 
 
-def _in_order(make: Rows, count: int, teller: Teller, what: str) -> Iterator[Shaped[Tensor, "_ *row"]]:
+def _in_order(make: Rows, count: int, progress: Progress, what: str) -> Iterator[Shaped[Tensor, "_ *row"]]:
     """Some rows at a time, from first to last."""
-    teller.start(what, count)
+    progress.start(what, count)
     try:
         for numbers in torch.arange(count).split(_AT_ONCE):
             yield make(numbers)
-            teller.advance(int(numbers[-1]) + 1)
+            progress.advance(int(numbers[-1]) + 1)
     finally:
-        teller.stop()
+        progress.stop()
 
 
 def _held(rows: Shaped[Tensor, "n *row"]) -> Rows:

@@ -16,8 +16,8 @@ from vantage.data import (
     Batch,
     ResidentImages,
     Source,
+    SourceSubset,
     StreamedImages,
-    Subset,
     cache_folder,
     labels_of,
     open_source,
@@ -40,10 +40,10 @@ def open_images(data: Data, progress: Callable[[int, int], None] | None = None) 
 
     Raises `UserError` (`DataError`) where the place does not exist, is empty, or has too many unreadable images.
     """
-    if not data.place:
+    if not data.path:
         raise UserError("no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME)")
-    source = open_source(data.place)
-    found = scan(source, workers=max(1, data.workers), progress=progress)
+    source = open_source(data.path)
+    found = scan(source, workers=max(1, data.num_workers), progress=progress)
     usable = readable(source, found, data.on_bad_image)
     told = found.summary()
     part = training_part(usable, data)
@@ -56,20 +56,22 @@ def training_part(source: Source, data: Data) -> Source:
     What is drawn depends on the images and their labels alone (seed 0), so that it is the same for every run. Raises
     `UserError` where there are fewer images than asked for.
     """
-    if not data.hold_out and not data.images:
+    if not data.hold_out and not data.max_images:
         return source
     label = labels_of(source)
     left = (~_held_out(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
-    if data.images > len(left):
-        raise UserError(f"{data.images:,} training images were asked for, but there are {len(left):,}: ask for fewer")
-    if data.images:
+    if data.max_images > len(left):
+        raise UserError(
+            f"{data.max_images:,} training images were asked for, but there are {len(left):,}: ask for fewer"
+        )
+    if data.max_images:
         mixed = left[torch.randperm(len(left), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
         rank = torch.empty_like(mixed)  # of an image within its class
         for number in label[mixed].unique():
             own = label[mixed] == number
             rank[own] = torch.arange(int(own.sum()))
-        left = mixed[rank.argsort(stable=True)[: data.images]].sort().values
-    return Subset(source, left)
+        left = mixed[rank.argsort(stable=True)[: data.max_images]].sort().values
+    return SourceSubset(source, left)
 
 
 def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
@@ -141,7 +143,7 @@ def open_feed(
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """The batches of a run on one of its processes."""
-    return feed_of(run.views, run.data, run.batch, run.seed, source, device, rank, world, progress)
+    return feed_of(run.views, run.data, run.batch_size, run.seed, source, device, rank, world, progress)
 
 
 def feed_of(
@@ -163,7 +165,7 @@ def feed_of(
             ResidentImages, source, batch, seed, rank=rank, world=world, device=device, progress=progress
         )
         try:
-            images = resident(budget=data.resident_bytes, workers=max(1, data.workers), cache=cache_folder())
+            images = resident(budget=data.resident_bytes, workers=max(1, data.num_workers), cache=cache_folder())
             return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than the square of the short side told: stream
@@ -174,7 +176,7 @@ def feed_of(
         seed,
         rank=rank,
         world=world,
-        workers=data.workers,
+        workers=data.num_workers,
         on_bad_image=data.on_bad_image,
     )
     return Feed(streamed, views)

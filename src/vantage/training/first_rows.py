@@ -6,15 +6,15 @@ from vantage import processes
 from vantage.data import Source
 from vantage.encoders import EncoderNetwork, PerView
 from vantage.encoding import Work, embed, in_evaluation
-from vantage.frozen.encoder import Trained, evaluation_view
+from vantage.frozen.encoder import FrozenEncoder, evaluation_view
 from vantage.learner import Learner
-from vantage.progress import Teller
+from vantage.progress import Progress
 from vantage.training.run import Run
 
 __all__ = ["begin"]
 
 
-def begin(learner: Learner, run: Run, source: Source, teller: Teller) -> None:
+def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> None:
     """Give every store that waits for them the unit vectors of all images, before the first step.
 
     As in InterCLR's release: backbone and head in evaluation mode, images as they are evaluated (`evaluation_view`).
@@ -28,11 +28,11 @@ def begin(learner: Learner, run: Run, source: Source, teller: Teller) -> None:
         network = learner.networks.kept[which]
         assert isinstance(network, EncoderNetwork)
         seen = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)
-        untrained = Trained(network, seen, "the untrained network", run, None, None)
+        untrained = FrozenEncoder(network, seen, "the untrained network", run, None, None)
         device = next(network.parameters()).device
         rows = torch.zeros(len(source), network.width)
         if processes.rank() == 0:
             with in_evaluation(network):
-                work = Work(device=str(device), workers=max(1, run.data.workers), teller=teller)
+                work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
                 rows = embed(untrained, source, work).vector
         store.begin(processes.total(rows.to(device)))

@@ -15,7 +15,7 @@ from torch import Tensor
 from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
-from vantage.progress import QuietTeller, Teller, counting
+from vantage.progress import Progress, QuietProgress, counting
 from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
@@ -26,7 +26,7 @@ from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, launch
 from vantage.training.signals import Signals, anywhere
 
-__all__ = ["Outcome", "resume", "train"]
+__all__ = ["TrainingOutcome", "resume", "train"]
 
 
 _LOOK_SECONDS = 5.0
@@ -34,7 +34,7 @@ _LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     """How a run ended."""
 
     folder: Path
@@ -47,7 +47,7 @@ class Outcome:
     """Whether all epochs were done; otherwise a signal stopped the run and `resume` goes on."""
 
 
-def train(run: Run, folder: Path | str, teller: Teller | None = None) -> Outcome:
+def train(run: Run, folder: Path | str, progress: Progress | None = None) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
     The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. SIGINT and SIGTERM save a
@@ -64,45 +64,47 @@ def train(run: Run, folder: Path | str, teller: Teller | None = None) -> Outcome
         raise UserError(
             f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
         )
-    return _go(run, folder, None, teller or QuietTeller(), resumed=False)
+    return _go(run, folder, None, progress or QuietProgress(), resumed=False)
 
 
-def resume(folder: Path | str, run: Run | None = None, teller: Teller | None = None) -> Outcome:
+def resume(folder: Path | str, run: Run | None = None, progress: Progress | None = None) -> TrainingOutcome:
     """Continue a run from its newest checkpoint, or from the start where it has none yet.
 
     `run` may differ from the stored settings in `hardware`, `monitoring` and `data` only; the rest must be equal,
     else `UserError`.
     """
     folder = Path(folder)
-    return _go(run or settings.read(folder), folder, checkpoint.latest(folder), teller or QuietTeller(), resumed=True)
+    return _go(
+        run or settings.read(folder), folder, checkpoint.latest(folder), progress or QuietProgress(), resumed=True
+    )
 
 
-def _go(run: Run, folder: Path, found: Path | None, teller: Teller, resumed: bool) -> Outcome:
-    fabric, run = launch(run, teller)
+def _go(run: Run, folder: Path, found: Path | None, progress: Progress, resumed: bool) -> TrainingOutcome:
+    fabric, run = launch(run, progress)
     source, told = open_images(run.data, progress=None)
-    teller.line(told)
+    progress.line(told)
     check_labels(run, source)  # not at the first validation, which would lose the epoch before it
-    with counting(teller, "decoding images") as progress:
-        session = Session(run, fabric, source, progress)
+    with counting(progress, "decoding images") as report:
+        session = Session(run, fabric, source, report)
     _introduce(run, folder, source, resumed)  # only now: what is refused leaves no folder behind that would hold a run
     step, clock = session.restore(found) if found else (0, 0.0)
     if not found:
-        begin(session.learner, run, source, teller)
+        begin(session.learner, run, source, progress)
     if resumed:
         at = f"continuing at step {step:,}" if found else "there is no checkpoint yet: starting at the first step"
-        teller.line(f"{at} of {run.epochs * session.feed.steps:,}")
+        progress.line(f"{at} of {run.epochs * session.feed.steps:,}")
     with Signals() as stopping:
-        step = _loop(session, folder, step, clock, teller, stopping)
-    teller.stop()
-    return Outcome(folder, step, finished=step == run.epochs * session.feed.steps)
+        step = _loop(session, folder, step, clock, progress, stopping)
+    progress.stop()
+    return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
-def _loop(session: Session, folder: Path, step: int, clock: float, teller: Teller, stopping: Signals) -> int:
+def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, stopping: Signals) -> int:
     run, steps = session.run, session.feed.steps
     begun, saved, looked = time.monotonic() - clock, time.monotonic(), time.monotonic()
     alone = processes.count() == 1  # several look at the same steps, since they tell each other what they see
     metrics = Metrics(folder, step) if processes.rank() == 0 else None
-    teller.start(run.recipe, run.epochs * steps, step)
+    progress.start(run.recipe, run.epochs * steps, step)
     watch = _Watch(session, folder)
     for epoch in range(step // steps, run.epochs):
         first, start = step, time.monotonic()
@@ -114,8 +116,8 @@ def _loop(session: Session, folder: Path, step: int, clock: float, teller: Telle
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
             loss, looked = watch.check(), time.monotonic()
-            speed = run.batch * (step - first) / (time.monotonic() - start)
-            teller.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_told(speed)} images/s")
+            speed = run.batch_size * (step - first) / (time.monotonic() - start)
+            progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_told(speed)} images/s")
             stop = stopping.anywhere()
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - begun)
@@ -123,7 +125,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, teller: Telle
             if stop and step % steps:
                 return step
         watch.check_weights(step)
-        _end_epoch(session, metrics, epoch, step, time.monotonic() - begun, teller)
+        _end_epoch(session, metrics, epoch, step, time.monotonic() - begun, progress)
         session.save(folder, step, time.monotonic() - begun)
         saved = time.monotonic()
         if stopping.anywhere():
@@ -137,7 +139,9 @@ def _told(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
 
 
-def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, teller: Teller) -> None:
+def _end_epoch(
+    session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, progress: Progress
+) -> None:
     told = session.monitor.read()
     session.monitor.reset()
     row = {"epoch": epoch + 1, "step": step, **told, "rate": session.rate(step - 1), "seconds": round(clock, 3)}
@@ -147,16 +151,16 @@ def _end_epoch(session: Session, metrics: Metrics | None, epoch: int, step: int,
     every = session.run.monitoring.knn_every
     if every and (epoch + 1) % every == 0:
         row["knn"] = _validate(session, first=metrics is not None)
-        teller.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
+        progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
     if metrics is not None:
         metrics.write(row)
-    teller.line(
+    progress.line(
         f"epoch {epoch + 1}: loss {told['loss']:.4f}, accuracy {told['accuracy']:.1%}, "
         f"alignment {told['alignment']:.3f}, uniformity {told['uniformity']:.2f}, rank {told['rank']:.1f}"
     )
     if collapse:
-        teller.warn(collapse)
+        progress.warn(collapse)
 
 
 def _validate(session: Session, first: bool) -> float:
@@ -184,7 +188,7 @@ def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
     before = read_provenance(folder)
     if before and before[0]["data"] != told["data"]:
         raise UserError(
-            f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.place} now holds "
+            f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.path} now holds "
             f"{len(source):,} or other ones: give the same images back (--data PATH, if they have moved)"
         )
     if first:

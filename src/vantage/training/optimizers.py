@@ -69,7 +69,7 @@ class SGD:
     """Weight of the past in the velocity, in [0, 1)."""
     weight_decay: float = 1e-4
     """L2 penalty, added to the gradient."""
-    spare: Exclusion = NoParameters()
+    exclude: Exclusion = NoParameters()
     """Which parameters do not decay."""
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class SGD:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.SGD:
         """torch's SGD; raises `UserError` where `module` has nothing to train."""
-        decayed, spared = _split(module, self.spare)
+        decayed, spared = _split(module, self.exclude)
         groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
         return torch.optim.SGD(_filled(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
@@ -90,31 +90,29 @@ class AdamW:
     No method here was published with it; the decay is our choice.
     """
 
-    first_moment: float = 0.9
+    beta1: float = 0.9
     """Weight of the past in the mean of the gradient, in [0, 1)."""
-    second_moment: float = 0.999
+    beta2: float = 0.999
     """Weight of the past in the mean of its square, in [0, 1)."""
     weight_decay: float = 0.05
     """Share of each weight taken away a step, times the learning rate."""
-    epsilon: float = 1e-8
+    eps: float = 1e-8
     """Added to the root of the second moment, against division by nought."""
-    spare: Exclusion = BiasAndNorm()
+    exclude: Exclusion = BiasAndNorm()
     """Which parameters do not decay."""
 
     def __post_init__(self) -> None:
-        _in_range(self, "first_moment", self.first_moment, 1.0)
-        _in_range(self, "second_moment", self.second_moment, 1.0)
+        _in_range(self, "first_moment", self.beta1, 1.0)
+        _in_range(self, "second_moment", self.beta2, 1.0)
         _in_range(self, "weight_decay", self.weight_decay)
-        _in_range(self, "epsilon", self.epsilon)
+        _in_range(self, "epsilon", self.eps)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.AdamW:
         """torch's AdamW; raises `UserError` where `module` has nothing to train."""
-        decayed, spared = _split(module, self.spare)
+        decayed, spared = _split(module, self.exclude)
         groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
-        moments = (self.first_moment, self.second_moment)
-        return torch.optim.AdamW(
-            _filled(groups), lr=lr, betas=moments, eps=self.epsilon, weight_decay=self.weight_decay
-        )
+        moments = (self.beta1, self.beta2)
+        return torch.optim.AdamW(_filled(groups), lr=lr, betas=moments, eps=self.eps, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -131,28 +129,28 @@ class LARS:
     keeps it outside, which differs only while the rate changes. `lr` is SimCLR's: 0.3 · batch / 256.
     """
 
-    trust: float = 0.001
+    trust_coefficient: float = 0.001
     """Size of a step relative to the size of the weights, at `lr` 1."""
     momentum: float = 0.9
     """Weight of the past in the velocity, in [0, 1)."""
     weight_decay: float = 1e-6
     """L2 penalty, added to the gradient."""
-    spare: Exclusion = BiasAndNorm()
+    exclude: Exclusion = BiasAndNorm()
     """Which parameters neither decay nor have their rate adapted."""
 
     def __post_init__(self) -> None:
         _in_range(self, "momentum", self.momentum, 1.0)
         _in_range(self, "weight_decay", self.weight_decay)
-        _in_range(self, "trust", self.trust)
+        _in_range(self, "trust", self.trust_coefficient)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> "LARSOptimizer":
         """The optimizer below; raises `UserError` where `module` has nothing to train."""
-        adapted, spared = _split(module, self.spare)
+        adapted, spared = _split(module, self.exclude)
         groups = [
             {"params": adapted, "weight_decay": self.weight_decay, "adapt": True},
             {"params": spared, "weight_decay": 0.0, "adapt": False},
         ]
-        return LARSOptimizer(_filled(groups), lr=lr, momentum=self.momentum, trust=self.trust)
+        return LARSOptimizer(_filled(groups), lr=lr, momentum=self.momentum, trust=self.trust_coefficient)
 
 
 class LARSOptimizer(torch.optim.Optimizer):

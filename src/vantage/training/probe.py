@@ -7,7 +7,7 @@ from vantage.encoding import Work, embed, in_evaluation
 from vantage.errors import UserError
 from vantage.evaluate import KNN, held_out
 from vantage.evaluate.labeled import with_labels
-from vantage.frozen.encoder import Trained, backbone_of, evaluation_view
+from vantage.frozen.encoder import FrozenEncoder, backbone_of, evaluation_view
 from vantage.learner import Learner
 from vantage.measures import accuracy
 from vantage.training.run import Run
@@ -40,9 +40,9 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     part, label = with_labels(source)
     asked = held_out(label, _SHARE, run.seed)
     backbone = backbone_of(run, learner.networks, None)
-    trained = Trained(backbone, evaluation_view(run), run.recipe, run, None, None)
+    trained = FrozenEncoder(backbone, evaluation_view(run), run.recipe, run, None, None)
     with in_evaluation(backbone):
-        vector = embed(trained, part, Work(device=str(device), workers=max(1, run.data.workers))).vector
+        vector = embed(trained, part, Work(device=str(device), num_workers=max(1, run.data.num_workers))).vector
     known, classes = ~asked, int(label.max()) + 1
     judge = KNN(k=min(20, int(known.sum())))
     guess = judge.predict(vector[known], label[known], vector[asked], classes)

@@ -7,7 +7,7 @@ from vantage.branch import Branch
 from vantage.composition.fitting import Fits, fitted, parts_of, stretched
 from vantage.encoders import Role
 from vantage.errors import UserError
-from vantage.schedules import Adaptive, RateSchedule
+from vantage.schedules import Adaptive, LearningRate
 from vantage.training.optimizers import Optimizer
 from vantage.views import ViewMaker
 
@@ -21,13 +21,13 @@ GIB = 2**30
 class Data:
     """Where the images come from and how they are loaded."""
 
-    place: str = ""
+    path: str = ""
     """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
     """What to do about unreadable images: train without them (stops above 1 %), or stop at once."""
 
-    workers: int = 2
+    num_workers: int = 2
     """Processes that decode, for sets that are streamed."""
 
     resident_bytes: int = 2 * GIB
@@ -37,11 +37,11 @@ class Data:
     """Share of each class, of all images where none has a label, that is not trained on: .2 leaves out what `evaluate`
     without a test set tests on."""
 
-    images: int = 0
+    max_images: int = 0
     """Train on so many of the others only, as many of each class where labels tell; 0: all."""
 
     def __post_init__(self) -> None:
-        counts = {"workers": self.workers, "resident_bytes": self.resident_bytes, "images": self.images}
+        counts = {"workers": self.num_workers, "resident_bytes": self.resident_bytes, "images": self.max_images}
         _at_least(0, "data", hold_out=self.hold_out, **counts)
         if self.hold_out >= 1:
             raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
@@ -108,13 +108,13 @@ class Run:
     optimizer: Optimizer
     """What moves the parameters."""
 
-    rate: RateSchedule
+    learning_rate: LearningRate
     """Learning rate by step, for the whole batch."""
 
     epochs: int = 200
     """Passes over the data set."""
 
-    batch: int = 256
+    batch_size: int = 256
     """Images of an optimizer step, over all processes and accumulated parts."""
 
     accumulate: int = 1
@@ -139,16 +139,16 @@ class Run:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
         if self.views.count < needed:
             raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
-        _at_least(1, "", epochs=self.epochs, batch=self.batch, accumulate=self.accumulate)
+        _at_least(1, "", epochs=self.epochs, batch=self.batch_size, accumulate=self.accumulate)
         follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
         if follows and not self.monitoring.knn_every:
             raise UserError("a number of this run follows the accuracy, but none is measured: set monitoring.knn_every")
         parts = self.accumulate * self.hardware.devices * self.hardware.nodes
-        if self.batch % parts:
+        if self.batch_size % parts:
             raise UserError(
-                f"a batch of {self.batch} images does not divide into {parts} equal parts "
+                f"a batch of {self.batch_size} images does not divide into {parts} equal parts "
                 f"({self.accumulate} accumulated × {self.hardware.devices} devices × {self.hardware.nodes} machines): "
-                f"use a batch of {max(1, self.batch // parts) * parts}"
+                f"use a batch of {max(1, self.batch_size // parts) * parts}"
             )
 
     def fit(self, images: int, batch: int | None = None) -> "Run":
@@ -163,7 +163,7 @@ class Run:
         Raises `UserError` for fewer images than the batch; without a batch given, for fewer than 8.
         """
         if batch is None:
-            batch = self.batch
+            batch = self.batch_size
             while batch % 2 == 0 and batch > 8 and batch * 8 > images and (batch // 2) % self._parts == 0:
                 batch //= 2
             if batch > images:
@@ -181,13 +181,13 @@ class Run:
         """This run with another batch, the learning rate following in proportion, or with other epochs, its course
         and all that is counted in epochs stretched. Memories and groups of BatchNorm stay as they are: `fit` takes a
         batch too."""
-        batch = self.batch if batch is None else batch
+        batch = self.batch_size if batch is None else batch
         epochs = self.epochs if epochs is None else epochs
         _at_least(1, "", batch=batch, epochs=epochs)  # before a schedule is asked for something that makes no sense
-        rate = self.rate.scaled(batch / self.batch).stretched(self.epochs, epochs)
+        rate = self.learning_rate.scaled(batch / self.batch_size).stretched(self.epochs, epochs)
         parts = (self.branches, self.encoders)
-        branches, encoders = stretched(parts, epochs / self.epochs, self.batch / batch)
-        return replace(self, batch=batch, epochs=epochs, rate=rate, branches=branches, encoders=encoders)
+        branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch)
+        return replace(self, batch_size=batch, epochs=epochs, learning_rate=rate, branches=branches, encoders=encoders)
 
     @property
     def _parts(self) -> int:

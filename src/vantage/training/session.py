@@ -19,7 +19,7 @@ from vantage.data.order import steps_in
 from vantage.encoders import EncoderNetwork
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
-from vantage.progress import Teller
+from vantage.progress import Progress
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
@@ -44,7 +44,7 @@ class Session:
         """`progress` hears of (images, images in all) while they are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
-        trial(run, steps=run.epochs * steps_in(len(source), run.batch))
+        trial(run, steps=run.epochs * steps_in(len(source), run.batch_size))
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -60,7 +60,7 @@ class Session:
 
     def rate(self, step: int) -> float:
         """Learning rate of a step."""
-        return self.run.rate(step, self.feed.steps, self.run.epochs)
+        return self.run.learning_rate(step, self.feed.steps, self.run.epochs)
 
     def step(self, batch: Batch, step: int) -> Tensor:
         """One optimizer step; its loss, not waited for."""
@@ -121,7 +121,7 @@ def _parts(batch: Batch, count: int) -> list[Batch]:
     return [Batch(image, views) for image, views in zip(batch.image.chunk(count), pixels, strict=True)]
 
 
-def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
+def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
     """An engine for the hardware asked for, launched; the precision becomes 32-true where bf16 would be slow."""
     chosen = run.hardware
     many = chosen.devices * chosen.nodes > 1
@@ -129,7 +129,7 @@ def launch(run: Run, teller: Teller) -> tuple[Fabric, Run]:
     on_cuda = chosen.accelerator in ("auto", "cuda") and torch.cuda.is_available()
     accelerator = ("cuda" if on_cuda else "cpu") if chosen.accelerator == "auto" else chosen.accelerator
     if chosen.precision == "bf16-mixed" and not has_bf16(on_cuda):
-        teller.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
+        progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
         chosen = replace(chosen, precision="32-true")
     try:
         fabric = Fabric(

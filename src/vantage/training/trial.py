@@ -29,7 +29,7 @@ def trial(run: Run, steps: int = 1) -> None:
     are taken where they may end; so a share that leaves [0, 1] in mid-training is refused at once.
     """
     _check_groups(run)
-    batch = min(_BATCH, run.batch // run.accumulate)
+    batch = min(_BATCH, run.batch_size // run.accumulate)
     for number, (branch, owner) in enumerate(zip(run.branches, owners(run.branches), strict=True)):
         whole = replace(branch, memory=run.branches[owner].memory)
         try:
@@ -46,7 +46,7 @@ def _at_its_end(part: object) -> object:
 
 def _check_groups(run: Run) -> None:
     """Raises `UserError` where BatchNorm is to split what one device sees at once into groups that it cannot have."""
-    images = run.batch // (run.accumulate * run.hardware.devices * run.hardware.nodes)
+    images = run.batch_size // (run.accumulate * run.hardware.devices * run.hardware.nodes)
     for part in parts_of(run.encoders):
         if isinstance(part, SplitBatchNorm) and part.groups > 1 and (images % part.groups or images < 2 * part.groups):
             raise UserError(

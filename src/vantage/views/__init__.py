@@ -3,17 +3,17 @@
 from vantage.views.augmentation import Augmentation, ViewMaker, Views
 from vantage.views.channels import Channels, cmc, in_space, pycontrast_c
 from vantage.views.colors.flows import Flow, RealNVP, TwoSided, VolumePreserving
-from vantage.views.colors.learned import Learned, learned_views
+from vantage.views.colors.learned import LearnedSpace, learned_views
 from vantage.views.colors.measured import measured_statistics
 from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColorSpace, InSpace, Lab, Pick, YCbCr, YDbDr
 from vantage.views.colors.statistics import CIFAR10, IMAGENET, STL10, Statistics
-from vantage.views.evaluation import Evaluation, Straight
+from vantage.views.evaluation import EvaluationView, Straight
 from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.multi_crop import multi_crop
 from vantage.views.operations.color import ColorJitter, Grayscale, Normalize
 from vantage.views.operations.filters import GaussianBlur
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.lighting import Lighting
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
@@ -35,8 +35,8 @@ __all__ = [
     "Channels",
     "ColorJitter",
     "ColorSpace",
-    "Evaluation",
-    "Flip",
+    "EvaluationView",
+    "HorizontalFlip",
     "Flow",
     "Frequencies",
     "GaussianBlur",
@@ -45,7 +45,7 @@ __all__ = [
     "Jigsaw",
     "Lab",
     "Lighting",
-    "Learned",
+    "LearnedSpace",
     "Normalize",
     "Operation",
     "Patches",

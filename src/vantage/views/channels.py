@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, ViewMaker
 from vantage.views.colors.spaces import ColorSpace, InSpace, Lab
 from vantage.views.operations.color import ColorJitter, Normalize
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
 
 __all__ = ["Channels", "cmc", "in_space", "pycontrast_c"]
@@ -66,12 +66,12 @@ def cmc(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08)
     `smallest_area` is the least share of the image a crop takes: .08 with a ResNet, .2 with AlexNet, and .2 always up
     to 64 pixels, as in all recipes.
     """
-    return _dealt(size, space, smallest_area, (Flip(0.5),))
+    return _dealt(size, space, smallest_area, (HorizontalFlip(0.5),))
 
 
 def pycontrast_c(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
     """Views "C" of the PyContrast code: `cmc` with color jitter before the colors are converted."""
-    return _dealt(size, space, smallest_area, (Flip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.1)))
+    return _dealt(size, space, smallest_area, (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.1)))
 
 
 def in_space(views: ViewMaker, space: ColorSpace) -> Any:

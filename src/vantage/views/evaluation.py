@@ -19,7 +19,7 @@ from vantage.views.operations.operation import Operation
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationView:
     """Shorter side resized, center cropped, converted to a color space, normalized.
 
     `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ
@@ -95,7 +95,7 @@ class Straight:
     """The whole image as a square, as the released code of linear SVMs sees it: shorter side resized, then both sides
     to the same size, without a crop; converted and normalized as another view has it."""
 
-    seen: Evaluation
+    seen: EvaluationView
     """The view whose sizes, color space and statistics are used."""
 
     @property

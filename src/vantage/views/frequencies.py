@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.operations.filters import blur, gaussian
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 
 __all__ = ["Frequencies", "frequencies"]
 
@@ -71,4 +71,4 @@ def frequencies(size: int = 224, sigma: float = 0.7, statistics: Statistics = IM
     """Views of InfoMin's frequency separation (arXiv 2005.10243, section 4.2): crop from .2 of the image, flip,
     split."""
     crop = RandomResizedCrop(size, (0.2, 1.0))
-    return Frequencies(Augmentation(crop, (Flip(0.5), statistics.normalize())), sigma)
+    return Frequencies(Augmentation(crop, (HorizontalFlip(0.5), statistics.normalize())), sigma)

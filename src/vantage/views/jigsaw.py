@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.views.augmentation import ViewMaker, perform
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.operations.color import ColorJitter, Grayscale
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a
 
@@ -47,7 +47,7 @@ class Jigsaw:
 
     crop: RandomResizedCrop = RandomResizedCrop(255, (0.6, 1.0))
     """Which part of the image is cut up, drawn apart from all other views."""
-    operations: tuple[Operation, ...] = (Flip(0.5),)
+    operations: tuple[Operation, ...] = (HorizontalFlip(0.5),)
     """What is done to that part before it is cut."""
     patch_operations: tuple[Operation, ...] = (IMAGENET.normalize(),)
     """What is done to every patch by itself; the last is usually `Normalize`."""
@@ -136,13 +136,13 @@ def pycontrast_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jig
     recipes' ResNets then see a patch, at each of these sizes, as 2 x 2 places in their last stage.
     """
     cell, patch = _lengths(size)
-    return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (Flip(0.5),), (statistics.normalize(),), 3, patch)
+    return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (HorizontalFlip(0.5),), (statistics.normalize(),), 3, patch)
 
 
 def vissl_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
     """`pycontrast_jigsaw` with jitter, grayscale and flip of every patch by itself, as PIRL's authors train in VISSL;
     their photometric distortion is left out."""
-    operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), Flip(0.5), statistics.normalize())
+    operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), HorizontalFlip(0.5), statistics.normalize())
     cell, patch = _lengths(size)
     return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (), operations, 3, patch)
 

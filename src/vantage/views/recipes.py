@@ -15,10 +15,10 @@ Statistics do not follow the size: give `CIFAR10` or `STL10` for those sets; Tin
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.colors.statistics import IMAGENET, Statistics
-from vantage.views.evaluation import Evaluation
+from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Grayscale
 from vantage.views.operations.filters import GaussianBlur
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import RandAugment
 
@@ -33,7 +33,7 @@ def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> 
     Instance discrimination makes one view of each image (`count` 1), MoCo v1 two. Its CIFAR-10 code jitters before
     grayscale and does not flip; here the order and the flip stay at every size.
     """
-    operations = (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), Flip(0.5))
+    operations = (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), HorizontalFlip(0.5))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -45,13 +45,13 @@ def pycontrast_a(
 
     `smallest_area` is the least share of the image a crop takes: the code has 0.2 with a queue and 0.08 with a bank.
     """
-    operations = (Flip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
+    operations = (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
     return _repeat(size, smallest_area, operations, count, statistics)
 
 
 def moco_v2(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
     """Views of MoCo v2 (arXiv 2003.04297); JCL uses them too."""
-    operations = (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), Flip(0.5))
+    operations = (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), HorizontalFlip(0.5))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -61,7 +61,7 @@ def interclr(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET)
 
     The paper gives neither order nor probabilities; jitter is always made, as in `npid`, the others follow MoCo v2.
     """
-    operations = (Flip(0.5), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
+    operations = (HorizontalFlip(0.5), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -69,7 +69,7 @@ def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, s
     """Views of SimCLR (arXiv 2002.05709); `strength` scales the color jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     _check_strength("simclr", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
-    return _repeat(size, 0.08, (Flip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
+    return _repeat(size, 0.08, (HorizontalFlip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
 
 
 def infomin(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
@@ -80,7 +80,7 @@ def infomin(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, 
     """
     _check_strength("infomin", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
-    operations = (Flip(0.5), jitter, *_blur(size), RandAugment(), Grayscale(0.2))
+    operations = (HorizontalFlip(0.5), jitter, *_blur(size), RandAugment(), Grayscale(0.2))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -88,15 +88,15 @@ def linear_training(
     size: int = 224, scale: tuple[float, float] = (0.08, 1.0), statistics: Statistics = IMAGENET
 ) -> Augmentation:
     """The view of linear probes: crop and flip. MoCo's protocol has the scale (0.08, 1), PyContrast's (0.2, 1)."""
-    return Augmentation(RandomResizedCrop(size, scale), (Flip(0.5), statistics.normalize()))
+    return Augmentation(RandomResizedCrop(size, scale), (HorizontalFlip(0.5), statistics.normalize()))
 
 
-def evaluation(size: int = 224, resize: int = 256, statistics: Statistics = IMAGENET) -> Evaluation:
+def evaluation(size: int = 224, resize: int = 256, statistics: Statistics = IMAGENET) -> EvaluationView:
     """The view features are taken from: the shorter side becomes `resize` pixels, then the center of `size` is cut out.
 
     For small images give both the same number, so that nothing is cut away.
     """
-    return Evaluation(size, resize, statistics)
+    return EvaluationView(size, resize, statistics)
 
 
 def _check_strength(name: str, strength: float) -> None:

@@ -62,7 +62,7 @@ class MultiLabeled(Protocol):
         ...
 
 
-class Subset:
+class SourceSubset:
     """Some images of a source, renumbered from 0 in the order given: a split, or all but the unreadable ones."""
 
     def __init__(self, source: Source, numbers: Int[Tensor, "n"] | Iterable[int]) -> None:

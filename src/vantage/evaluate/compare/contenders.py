@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.training.run import Hardware, Monitoring
 
 __all__ = ["Contender", "Member", "contenders"]
@@ -18,9 +18,9 @@ class Member:
 
     folder: Path
     """The run's folder, where results are kept."""
-    encoder: Trained
+    encoder: FrozenEncoder
     """What is judged: the run's own, or a baseline of it."""
-    own: Trained
+    own: FrozenEncoder
     """The run's own."""
 
 
@@ -49,7 +49,7 @@ def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Con
     return (*rows, *_baselines(rows, network))
 
 
-def _grouped(runs: Sequence[tuple[Path, Trained]]) -> list[Contender]:
+def _grouped(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Contender]:
     groups: list[tuple[Any, list[Member]]] = []
     for folder, trained in runs:
         alike = replace(trained.run, seed=0, hardware=Hardware(), monitoring=Monitoring())

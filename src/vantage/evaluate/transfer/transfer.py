@@ -28,7 +28,7 @@ from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.table import Row, TransferTable
-from vantage.frozen.encoder import Trained, load
+from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import counting
 from vantage.storage.cache import read_json, try_write_json
 from vantage.views.colors.statistics import Statistics
@@ -73,7 +73,7 @@ def transfer(
     opened += list(_usable(found, on_bad_image, work, reasons))
     rows: list[Row] = []
     for number, (one, (train, test, kind)) in enumerate(opened):
-        work.teller.line(f"{one.name}: set {number + 1} of {len(opened)}, {len(train):,} and {len(test):,} images")
+        work.progress.line(f"{one.name}: set {number + 1} of {len(opened)}, {len(train):,} and {len(test):,} images")
         try:
             statistics = one.statistics or _measured(trained, train, work)
             for encoder in encoders:
@@ -81,7 +81,7 @@ def transfer(
                 rows.append(_row(_Task(one.name, seen, train, test, kind), protocol, run_folder, work))
         except UserError as problem:
             reasons[one.name] = str(problem)
-            work.teller.warn(f"{one.name} is left out: {problem}")
+            work.progress.warn(f"{one.name} is left out: {problem}")
     if not rows:
         raise UserError("no set could be judged: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
     made = result_of(protocol, trained, *opened[0][1], {}, work)
@@ -96,7 +96,7 @@ class _Task:
     """One row: an encoder on a set."""
 
     name: str
-    encoder: Trained
+    encoder: FrozenEncoder
     train: Source
     test: Source
     kind: str
@@ -115,7 +115,7 @@ def _row(task: _Task, protocol: EvaluationProtocol, run_folder: Path, work: Work
     known = read_json(kept)
     if isinstance(known, dict) and known.get("outcomes") and _facts(known) == _facts(asdict(empty)):
         (outcome,) = (Outcome(**one) for one in known["outcomes"].values())
-        work.teller.line(f"{task.name}, {task.encoder.name}: done before")
+        work.progress.line(f"{task.name}, {task.encoder.name}: done before")
     else:
         outcome = protocol(task.encoder, task.train, task.test, work)
         keep(result({task.encoder.name: outcome}), run_folder, kept)
@@ -139,7 +139,7 @@ def _usable(
             yield one, _opened(one, on_bad_image, work)
         except DataError as problem:
             reasons[one.name] = str(problem).removeprefix(f"{one.name}: ")
-            work.teller.warn(f"{problem}; the set is left out")
+            work.progress.warn(f"{problem}; the set is left out")
 
 
 def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Source, Source, str]:
@@ -159,14 +159,14 @@ def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Sou
 def _looked_at(place: str, on_bad_image: OnBadImage, what: str, work: Work) -> Source:
     """The images of a place that can be read."""
     source = open_source(place)
-    with counting(work.teller, f"looking at the {what}") as progress:
-        bad = scan(source, work.workers, work.cache, progress=progress)
+    with counting(work.progress, f"looking at the {what}") as progress:
+        bad = scan(source, work.num_workers, work.cache, progress=progress)
     if bad.bad:
-        work.teller.line(f"{what}: {bad.summary()}")
+        work.progress.line(f"{what}: {bad.summary()}")
     return readable(source, bad, on_bad_image)
 
 
-def _measured(trained: Trained, train: Source, work: Work) -> Statistics:
+def _measured(trained: FrozenEncoder, train: Source, work: Work) -> Statistics:
     """Mean and standard deviation of a set, measured once."""
     plain = replace(trained.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
     kept = work.cache / "statistics" / f"{hash_of([cache_key(train).encode(), repr(plain).encode()])}.json"

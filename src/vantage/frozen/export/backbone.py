@@ -17,7 +17,7 @@ from safetensors.torch import save
 from vantage.encoders.backbones import LAYERS, ResNet, Timm
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained, load
+from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.export.detectron2.folder import write_folder
 from vantage.storage.files import write_result
 
@@ -54,7 +54,7 @@ def export(
     return export_backbone(trained, to, file)
 
 
-def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
+def export_backbone(trained: FrozenEncoder, to: Format, file: Path) -> Exported:
     """Write an encoder that is already loaded; see `export`."""
     if to == "detectron2":
         weights = write_folder(trained, file)
@@ -84,7 +84,7 @@ def export_backbone(trained: Trained, to: Format, file: Path) -> Exported:
     return Exported(file, how)
 
 
-def _to_torchvision(trained: Trained, file: str) -> str:
+def _to_torchvision(trained: FrozenEncoder, file: str) -> str:
     choice = trained.choice
     if not isinstance(choice, ResNet):
         raise UserError(f"torchvision has no network for {choice!r}: export it to timm or safetensors")
@@ -100,7 +100,7 @@ def _to_torchvision(trained: Trained, file: str) -> str:
     return _lines("torchvision", [build, "model.fc = torch.nn.Identity()", *_stem(choice)], file)
 
 
-def _to_timm(trained: Trained, file: str) -> str:
+def _to_timm(trained: FrozenEncoder, file: str) -> str:
     match trained.choice:
         case Timm(name, channels, image_size):
             size = "" if image_size is None else f", img_size={image_size}"
@@ -120,7 +120,7 @@ def _to_timm(trained: Trained, file: str) -> str:
     return _lines("timm", build, file)
 
 
-def _to_safetensors(trained: Trained, file: str) -> str:
+def _to_safetensors(trained: FrozenEncoder, file: str) -> str:
     if not isinstance(trained.choice, ResNet | Timm):
         raise UserError(
             f"{trained.choice!r} is no backbone that Vantage builds: save `trained.backbone.state_dict()` yourself"
@@ -132,7 +132,7 @@ def _to_safetensors(trained: Trained, file: str) -> str:
     return _lines("torch", build, file)
 
 
-_FORMATS: dict[str, Callable[[Trained, str], str]] = {
+_FORMATS: dict[str, Callable[[FrozenEncoder, str], str]] = {
     "torchvision": _to_torchvision,
     "timm": _to_timm,
     "safetensors": _to_safetensors,

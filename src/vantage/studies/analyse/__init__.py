@@ -6,9 +6,9 @@ from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
 from vantage.studies.analyse.gaussian import Gaussian, OptimalToy
 from vantage.studies.analyse.held_out import BranchInformation, HeldOutInformation, nce_of_pairs
-from vantage.studies.analyse.known import Curve, Known
+from vantage.studies.analyse.known import EstimateCurve, Known
 from vantage.studies.analyse.labels import Labels
-from vantage.studies.analyse.learned import Learned, learned, random_learned
+from vantage.studies.analyse.learned import TrainedNetworks, learned, random_learned
 from vantage.studies.analyse.similarity import Similarity
 from vantage.studies.analyse.spread import Spread, SpreadRow, SpreadToy
 from vantage.studies.analyse.toy import TrainedToy
@@ -18,14 +18,14 @@ __all__ = [
     "Analysis",
     "Band",
     "BranchInformation",
-    "Curve",
+    "EstimateCurve",
     "FalseNegatives",
     "Findings",
     "Gaussian",
     "HeldOutInformation",
     "Known",
     "Labels",
-    "Learned",
+    "TrainedNetworks",
     "OptimalToy",
     "Similarity",
     "Spread",

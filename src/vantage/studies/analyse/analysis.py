@@ -15,7 +15,7 @@ from vantage.storage.figures import needs_matplotlib
 from vantage.storage.files import write_result
 from vantage.storage.provenance import versions
 from vantage.storage.tables import Row
-from vantage.studies.analyse.learned import Learned, learned
+from vantage.studies.analyse.learned import TrainedNetworks, learned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ class Analysis(Protocol):
 
     name: ClassVar[str]
 
-    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> Findings:
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> Findings:
         """Look at the runs, and at the images through them."""
         ...
 
@@ -120,7 +120,7 @@ def experiment(toy: Toy, out: Path) -> Analyzed:
     )
 
 
-def _named_apart(runs: list[Learned]) -> list[Learned]:
+def _named_apart(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
     """Runs whose folders have one name are told apart by the folders above."""
     count = Counter(one.name for one in runs)
     return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]

@@ -18,7 +18,7 @@ from vantage.negatives import Rule
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores
 from vantage.studies.analyse.encoding import augmented
-from vantage.studies.analyse.learned import Learned
+from vantage.studies.analyse.learned import TrainedNetworks
 
 __all__ = ["Tile", "clustered", "queries", "tiles"]
 
@@ -35,7 +35,7 @@ class Tile(NamedTuple):
     """Their negatives."""
 
 
-def queries(one: Learned, source: Source, image: Int[Tensor, "b"], view: int, seed: int, work: Work) -> Keys:
+def queries(one: TrainedNetworks, source: Source, image: Int[Tensor, "b"], view: int, seed: int, work: Work) -> Keys:
     """One draw of a run's view for each of these images, with the random numbers of the run's next step."""
     vector = torch.cat([part[:, 0] for part in augmented(one, source, image, view, 1, seed, work)])
     image = image.to(vector.device)

@@ -20,7 +20,7 @@ from vantage.storage.figures import COLORS, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
 from vantage.studies.analyse.encoding import chosen
-from vantage.studies.analyse.learned import Learned
+from vantage.studies.analyse.learned import TrainedNetworks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +86,7 @@ class Band:
         if self.images < 1:
             raise UserError(f"images is {self.images}: give at least 1")
 
-    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "Bands":
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Bands":
         """The bands of each run. Raises `UserError` where a run has none or was trained on other images, else as
         `augmented`."""
         found: list[OneBand] = []
@@ -101,11 +101,13 @@ class Band:
                 found.append(OneBand(name, course(one, branch, place, keys), one.epochs, cuts))
         return Bands(tuple(found))
 
-    def _cuts(self, one: Learned, number: int, place: int, source: Source, work: Work) -> tuple[int, Cuts | None]:
+    def _cuts(
+        self, one: TrainedNetworks, number: int, place: int, source: Source, work: Work
+    ) -> tuple[int, Cuts | None]:
         """How many keys the band is chosen from, and the cosines."""
         branch: Branch = one.branches[number]
         if not len(one.pool(number)):
-            return one.run.batch * len(branch.pool), None
+            return one.run.batch_size * len(branch.pool), None
         image = chosen(len(source), self.images, self.seed)
         query = queries(one, source, image, branch.query, self.seed, work)
         pool, rule = one.pool(number), branch.negatives[place]
@@ -120,7 +122,7 @@ class Band:
         return int(torch.cat(left).median()), Cuts(torch.cat(outer).cpu(), torch.cat(inner).cpu(), every)
 
 
-def course(one: Learned, branch: int, place: int, keys: int) -> list[Row]:
+def course(one: TrainedNetworks, branch: int, place: int, keys: int) -> list[Row]:
     """Epoch by epoch, from the start to the end of the run, where a rule's band lies among so many keys."""
     rows: list[Row] = []
     for epoch in range(one.run.epochs + 1):

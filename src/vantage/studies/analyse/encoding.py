@@ -14,7 +14,7 @@ from vantage import draws
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.studies.analyse.learned import Learned
+from vantage.studies.analyse.learned import TrainedNetworks
 from vantage.views.augmentation import ViewMaker, Views
 
 __all__ = ["ahead", "augmented", "chosen"]
@@ -28,7 +28,13 @@ def chosen(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
 
 @torch.no_grad()
 def augmented(
-    learned: Learned, source: Source, image: Int[Tensor, "n"], view: int, augmentations: int, seed: int, work: Work
+    learned: TrainedNetworks,
+    source: Source,
+    image: Int[Tensor, "n"],
+    view: int,
+    augmentations: int,
+    seed: int,
+    work: Work,
 ) -> Iterator[Float[Tensor, "g a d"]]:
     """Unit vectors of `augmentations` independent draws of a run's view, for some images after the others.
 
@@ -37,7 +43,7 @@ def augmented(
     `UnreadableImage` for an image that cannot be decoded.
     """
     maker, place = _only(learned.run.views, view)
-    device = work.place()
+    device = work.resolved_device()
     networks = learned.learner.to(device).networks
 
     def crop(number: int) -> tuple[UInt8[Tensor, "a 3 _ _"], ...]:
@@ -50,21 +56,21 @@ def augmented(
         generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
         return maker.finish(tuple(part.to(device) for part in crops), generator)[place]
 
-    many = max(1, work.batch // augmentations)
+    many = max(1, work.batch_size // augmentations)
     numbers = image.tolist()
     parts = [numbers[start : start + many] for start in range(0, len(numbers), many)]
-    work.teller.start(f"augmented views, {learned.name}", len(numbers))
+    work.progress.start(f"augmented views, {learned.name}", len(numbers))
     done = 0
     try:
-        for part, crops in zip(parts, ahead(crop, parts, work.workers), strict=True):
+        for part, crops in zip(parts, ahead(crop, parts, work.num_workers), strict=True):
             views = torch.cat([finish(*pair) for pair in zip(part, crops, strict=True)])
             if views.ndim == 4:
                 views = views.contiguous(memory_format=torch.channels_last)
             yield networks.queries({view: views})[view].unflatten(0, (len(part), augmentations))
             done += len(part)
-            work.teller.advance(done)
+            work.progress.advance(done)
     finally:
-        work.teller.stop()
+        work.progress.stop()
 
 
 def _only(maker: ViewMaker, view: int) -> tuple[ViewMaker, int]:

@@ -35,16 +35,16 @@ from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
 from vantage.studies.analyse.encoding import chosen
-from vantage.studies.analyse.learned import Learned, random_learned
+from vantage.studies.analyse.learned import TrainedNetworks, random_learned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Chosen", "FalseNegatives", "FalseNegativesFound", "shares"]
+__all__ = ["ChosenNegatives", "FalseNegatives", "FalseNegativesFound", "shares"]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenNegatives:
     """What one rule, or one row of rules, chose with one encoder."""
 
     encoder: str
@@ -118,14 +118,14 @@ class FalseNegatives:
         if not 0 < self.share <= 1:
             raise UserError(f"share is {self.share}: give one above 0, at most 1")
 
-    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "FalseNegativesFound":
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativesFound":
         """The shares of each run. Raises `UserError` where no image has a class, else as `augmented`."""
         true = labels_of(source)
         known = (true >= 0).nonzero().squeeze(1)
         if not len(known):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
         image = known[chosen(len(known), self.images, self.seed)]
-        found: list[Chosen] = []
+        found: list[ChosenNegatives] = []
         for one in (*runs, *([random_learned(runs[0], self.seed)] if self.random_encoder else ())):
             asked: dict[tuple[int, int], tuple[Keys, Keys]] = {}
             for number, branch in enumerate(one.branches):
@@ -159,14 +159,14 @@ class FalseNegatives:
         ]
 
     def _asked(
-        self, one: Learned, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
+        self, one: TrainedNetworks, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
     ) -> tuple[Keys, Keys]:
         """Queries of one view, and as keys a draw of the other for every image: row i is image i."""
         query = queries(one, source, image, views[0], self.seed, work)
         every = torch.arange(len(source))
         return query, queries(one, source, every, views[1], draws.mix(self.seed, 1), work)
 
-    def _clusters(self, one: Learned, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
+    def _clusters(self, one: TrainedNetworks, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
         """The clusters of the run's first memory that has some, else of k-means."""
         kept = [_kept_clusters(one, source, number) for number in range(len(one.branches))]
         if found := [label for label in kept if label is not None]:
@@ -192,13 +192,13 @@ def shares(
 
 
 def _chosen(
-    one: Learned, name: str, query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"]
-) -> Chosen:
+    one: TrainedNetworks, name: str, query: Keys, pool: Keys, rules: tuple[Rule, ...], true: Int[Tensor, "m"]
+) -> ChosenNegatives:
     count, share = shares(query, pool, rules, true.to(query.vector.device), one.step)
-    return Chosen(one.name, name, float(count.mean()), share.cpu())
+    return ChosenNegatives(one.name, name, float(count.mean()), share.cpu())
 
 
-def _kept_clusters(one: Learned, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
+def _kept_clusters(one: TrainedNetworks, source: Source, branch: int) -> Int[Tensor, "m c"] | None:
     """The clusters that a branch's memory keeps of these images."""
     pool = one.pool(branch)
     if one.folder is None or pool.cluster is None:
@@ -207,7 +207,7 @@ def _kept_clusters(one: Learned, source: Source, branch: int) -> Int[Tensor, "m 
     return torch.empty_like(pool.cluster).index_copy_(0, pool.image, pool.cluster)
 
 
-def _own(one: Learned, number: int) -> str:
+def _own(one: TrainedNetworks, number: int) -> str:
     which = "" if len(one.branches) == 1 else f" {number}"
     parts = [type(rule).__name__ for rule in one.branches[number].negatives]
     return f"the run's{which}: {', '.join(parts) or 'all'}"
@@ -217,7 +217,7 @@ def _own(one: Learned, number: int) -> str:
 class FalseNegativesFound:
     """What every rule chose, for each encoder."""
 
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[ChosenNegatives, ...]
     """Encoder by encoder, rule by rule."""
 
     def table(self) -> list[Row]:

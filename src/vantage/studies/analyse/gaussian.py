@@ -17,7 +17,7 @@ from vantage.errors import UserError
 from vantage.measures.information import cnce, percentiles
 from vantage.negatives import Sample
 from vantage.records import Keys
-from vantage.studies.analyse.known import Curve, Known
+from vantage.studies.analyse.known import EstimateCurve, Known
 
 __all__ = ["LOWER", "Gaussian", "OptimalToy", "estimates"]
 
@@ -120,7 +120,7 @@ class OptimalToy:
     def __call__(self) -> Known:
         """The table and the picture."""
         found = [self._estimates(seed) for seed in range(self.seeds)]
-        curve = Curve.of("optimal critic", found)
+        curve = EstimateCurve.of("optimal critic", found)
         return Known("NCE and CNCE with the optimal critic", self.gaussian.information, self.lower, (curve,))
 
     def _estimates(self, seed: int) -> list[float]:

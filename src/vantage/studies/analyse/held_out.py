@@ -24,7 +24,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.measures.information import nce
 from vantage.studies.analyse.encoding import ahead, chosen
-from vantage.studies.analyse.learned import Learned
+from vantage.studies.analyse.learned import TrainedNetworks
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
 
@@ -136,7 +136,7 @@ class HeldOutInformation:
             )
         return self.negatives or min(_MOST, images - 1)
 
-    def __call__(self, one: Learned, source: Source, work: Work) -> tuple[BranchInformation, ...]:
+    def __call__(self, one: TrainedNetworks, source: Source, work: Work) -> tuple[BranchInformation, ...]:
         """I_NCE of every branch of a run, on images that it was not trained on: see to that.
 
         The views are those of the run's own view maker, the critic is cosine / τ without margins, and the networks are
@@ -207,7 +207,7 @@ class _Encoding:
     """Vectors that a run gives the views of some images: those that ask as queries, those that answer as keys."""
 
     def __init__(
-        self, one: Learned, source: Source, image: Int[Tensor, "n"], pairings: Iterable[Pairing], work: Work
+        self, one: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Iterable[Pairing], work: Work
     ) -> None:
         pairings = tuple(pairings)
         self.one, self.source, self.work = one, source, work
@@ -219,7 +219,7 @@ class _Encoding:
     def __call__(self, seed: int) -> _Encoded:
         """Of one draw of the views: crops are a function of the seed and the image, the rest of the seed and the
         part."""
-        maker, device = self.one.run.views, self.work.place()
+        maker, device = self.one.run.views, self.work.resolved_device()
         networks = self.one.learner.to(device).networks
         queries: dict[int, list[Tensor]] = {number: [] for number in self.asking}
         keys: dict[int, list[Tensor]] = {number: [] for number in self.answering}
@@ -227,11 +227,11 @@ class _Encoding:
         def crop(number: int) -> tuple[Tensor, ...]:
             return maker.crop(self.source.image(number), torch.Generator().manual_seed(draws.mix(seed, number, 0)))
 
-        for number, crops in enumerate(ahead(crop, self.parts, self.work.workers)):
+        for number, crops in enumerate(ahead(crop, self.parts, self.work.num_workers)):
             generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
             together = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
             views = maker.finish(together, generator)
-            for some in _split(views, self.work.batch):
+            for some in _split(views, self.work.batch_size):
                 asked = networks.queries({n: some[n] for n in self.asking})
                 _append(queries, asked)
                 _append(keys, networks.keys({n: some[n] for n in self.answering}, asked, seed))

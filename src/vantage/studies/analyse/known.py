@@ -11,11 +11,11 @@ from vantage.storage.tables import Row, aligned
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Known"]
+__all__ = ["EstimateCurve", "Known"]
 
 
 @dataclass(frozen=True)
-class Curve:
+class EstimateCurve:
     """Estimates of one kind by percentile, over repetitions."""
 
     name: str
@@ -28,7 +28,7 @@ class Curve:
     """Standard deviation over the repetitions; 0 for a single one."""
 
     @classmethod
-    def of(cls, name: str, found: Sequence[Sequence[float]]) -> "Curve":
+    def of(cls, name: str, found: Sequence[Sequence[float]]) -> "EstimateCurve":
         """Of the estimates of each repetition, in the order of the percentiles."""
         columns = list(zip(*found, strict=True))
         mean = tuple(fmean(column) for column in columns)
@@ -48,7 +48,7 @@ class Known:
     lower: tuple[float, ...]
     """Percentiles w_ℓ; 0 is NCE."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[EstimateCurve, ...]
     """Estimates."""
 
     def table(self) -> list[Row]:

@@ -19,7 +19,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.learned import Learned
+from vantage.studies.analyse.learned import TrainedNetworks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,7 +106,7 @@ class Labels:
     seed: int = 0
     """How labels are dealt by chance follows from it."""
 
-    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "LabelsFound":
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "LabelsFound":
         """The labels of each run. Raises `UserError` where a run keeps no clusters or was trained on other images, or
         where no image has a class."""
         true = labels_of(source)
@@ -128,7 +128,7 @@ class Labels:
         return LabelsFound(tuple(found))
 
 
-def _clusterings(one: Learned) -> dict[str, Int[Tensor, "n"]]:
+def _clusterings(one: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:
     """Labels by branch and number of the clustering, in the order of the images."""
     found = {}
     for branch in sorted(set(one.learner.owners)):

@@ -16,13 +16,13 @@ from vantage.storage.provenance import read_metrics, read_provenance
 from vantage.training import checkpoint, settings
 from vantage.training.run import Run
 
-__all__ = ["Learned", "learned", "random_learned"]
+__all__ = ["TrainedNetworks", "learned", "random_learned"]
 
 _LEARNER = "learner."
 
 
 @dataclass(frozen=True)
-class Learned:
+class TrainedNetworks:
     """A run's learner in evaluation mode, without gradients, and where it comes from."""
 
     name: str
@@ -52,7 +52,7 @@ class Learned:
     @property
     def steps_per_epoch(self) -> int:
         """Optimizer steps of an epoch, incomplete batches left out."""
-        return max(1, self.images // self.run.batch)
+        return max(1, self.images // self.run.batch_size)
 
     @property
     def epochs(self) -> float:
@@ -79,7 +79,7 @@ class Learned:
         none = torch.zeros(0, self.learner.networks.width, device=device)
         return self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
 
-    def before(self) -> "Learned | None":
+    def before(self) -> "TrainedNetworks | None":
         """What the checkpoint before this one holds, if that is still kept."""
         older = [path for path in checkpoint.complete(self.folder) if path != self.checkpoint] if self.folder else []
         if not older or self.checkpoint is None or older[0] > self.checkpoint:
@@ -101,7 +101,7 @@ class Learned:
         return everywhere(self.run.branches, lambda p: Constant(value[p]) if isinstance(p, Adaptive) else p)
 
 
-def learned(run_folder: Path, allow: tuple[str, ...] = ()) -> Learned:
+def learned(run_folder: Path, allow: tuple[str, ...] = ()) -> TrainedNetworks:
     """What a run's newest checkpoint holds. Nothing in the folder is executed.
 
     `allow` names modules of your own whose parts the run uses. Raises `UserError` where there is no checkpoint, where
@@ -115,12 +115,12 @@ def learned(run_folder: Path, allow: tuple[str, ...] = ()) -> Learned:
     data = told[0]["data"] if told else {"images": _counted(newest, run), "fingerprint": ""}
     images = int(data["images"])
     name, (learner, step) = Path(run_folder).absolute().name, _filled(run, images, newest)
-    return Learned(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
+    return TrainedNetworks(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
 
 
-def random_learned(like: Learned, seed: int = 0) -> Learned:
+def random_learned(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
     """The baseline of the same architecture, freshly initialized from `seed`: what training added is the difference."""
-    return Learned("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
+    return TrainedNetworks("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
 
 
 def _filled(run: Run, images: int, found: Path) -> tuple[Learner, int]:
@@ -135,7 +135,7 @@ def _filled(run: Run, images: int, found: Path) -> tuple[Learner, int]:
 def _counted(found: Path, run: Run) -> int:
     """How many images a run had whose folder does not tell it: a bank has a row for each."""
     rows = [len(held) for name, held in checkpoint.load(found)[0].items() if name.endswith(".image")]
-    return max(rows, default=run.batch)
+    return max(rows, default=run.batch_size)
 
 
 def _fresh(run: Run, images: int, seed: int) -> Learner:

@@ -17,7 +17,7 @@ from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.encoding import augmented, chosen
-from vantage.studies.analyse.learned import Learned, random_learned
+from vantage.studies.analyse.learned import TrainedNetworks, random_learned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +86,7 @@ class Similarity:
             if getattr(self, field) < least:
                 raise UserError(f"{field} is {getattr(self, field)}: give at least {least}")
 
-    def __call__(self, runs: Sequence[Learned], source: Source, work: Work) -> "Similarities":
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Similarities":
         """Both numbers of every image, for each run. Raises as `augmented`."""
         looked = [*runs, random_learned(runs[0], self.seed)] if self.random_encoder else runs
         image = chosen(len(source), self.images, self.seed)

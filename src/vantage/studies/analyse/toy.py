@@ -19,11 +19,11 @@ from vantage.memory import InBatch, Memory
 from vantage.negatives import Sample
 from vantage.records import Keys
 from vantage.studies.analyse.gaussian import LOWER, Gaussian, estimates
-from vantage.studies.analyse.known import Curve, Known
+from vantage.studies.analyse.known import EstimateCurve, Known
 
 __all__ = ["PUBLISHED", "Critic", "TrainedToy"]
 
-PUBLISHED = Curve(
+PUBLISHED = EstimateCurve(
     "published (Table 5)",
     (0.01345, 0.01241, 0.00220, 7.29e-5, 1.67e-5, 5.87e-6, 1.97e-6),
     (0.001, 3e-4, 1e-4, 9e-6, 2e-6, 1e-6, 4e-6),
@@ -123,8 +123,8 @@ class TrainedToy:
     def __call__(self) -> Known:
         """The table and the picture."""
         found = [[self._estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
-        trained = Curve.of("training pairs", [[pair[0] for pair in row] for row in found])
-        held_out = Curve.of("held-out pairs", [[pair[1] for pair in row] for row in found])
+        trained = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in found])
+        held_out = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in found])
         curves = (held_out, trained, PUBLISHED) if self.lower == LOWER else (held_out, trained)
         return Known("NCE and CNCE with trained critics", self.gaussian.information, self.lower, curves)
 

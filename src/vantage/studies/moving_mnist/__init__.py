@@ -1,17 +1,17 @@
 """Colorful Moving MNIST (InfoMin, arXiv 2005.10243, section 4.1): what two views share decides what is learned."""
 
 from vantage.studies.moving_mnist.clips import Clips, Pairs, Scene, composed, normalized
-from vantage.studies.moving_mnist.contrast import Contrast
-from vantage.studies.moving_mnist.course import Course
+from vantage.studies.moving_mnist.contrast import ClipContrast
+from vantage.studies.moving_mnist.course import ClipTraining
 from vantage.studies.moving_mnist.factors import Factors, SameClass, SameDigit, SameImage
 from vantage.studies.moving_mnist.judging import LinearHeads, Supervised, seen_frames
 from vantage.studies.moving_mnist.motion import places, reflected
 from vantage.studies.moving_mnist.networks import ClipEncoder, ClipNetwork, FrameEncoder, FrameNetwork
 from vantage.studies.moving_mnist.rows import Bench, Contrasted, EndToEnd, Row, Untrained, chance
-from vantage.studies.moving_mnist.shared import COMBINATIONS, Shared
+from vantage.studies.moving_mnist.shared import COMBINATIONS, SharedFactors
 from vantage.studies.moving_mnist.show import picture
 from vantage.studies.moving_mnist.stock import Stock, backgrounds_of, digits_of
-from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClass, Location, Task
+from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClass, FrameTask, Location
 
 __all__ = [
     "COMBINATIONS",
@@ -21,9 +21,9 @@ __all__ = [
     "ClipEncoder",
     "ClipNetwork",
     "Clips",
-    "Contrast",
+    "ClipContrast",
     "Contrasted",
-    "Course",
+    "ClipTraining",
     "DigitClass",
     "EndToEnd",
     "Factors",
@@ -37,10 +37,10 @@ __all__ = [
     "SameDigit",
     "SameImage",
     "Scene",
-    "Shared",
+    "SharedFactors",
     "Stock",
     "Supervised",
-    "Task",
+    "FrameTask",
     "Untrained",
     "backgrounds_of",
     "chance",

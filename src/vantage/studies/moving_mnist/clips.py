@@ -16,7 +16,7 @@ from vantage import draws
 from vantage.errors import UserError
 from vantage.studies.moving_mnist.factors import Factors, SameDigit, SameImage, joined, number_below
 from vantage.studies.moving_mnist.motion import places
-from vantage.studies.moving_mnist.shared import Shared
+from vantage.studies.moving_mnist.shared import SharedFactors
 from vantage.studies.moving_mnist.stock import Stock
 
 __all__ = ["Clips", "Pairs", "Scene", "composed", "normalized"]
@@ -96,7 +96,7 @@ class Clips:
         return self.scene.seen + 1
 
     def factors(
-        self, epoch: int, number: Int[Tensor, "b"], shared: Shared
+        self, epoch: int, number: Int[Tensor, "b"], shared: SharedFactors
     ) -> tuple[Float[Tensor, "b t 2"], Factors, Factors]:
         """Where the digit is in every frame up to the last, the factors of that frame, and those of the second view.
 
@@ -114,7 +114,7 @@ class Clips:
         seen = Factors(same, clip.background, clip.crop, clip.place)
         return way, clip, joined(seen, other, shared)
 
-    def pairs(self, epoch: int, number: Int[Tensor, "b"], shared: Shared) -> Pairs:
+    def pairs(self, epoch: int, number: Int[Tensor, "b"], shared: SharedFactors) -> Pairs:
         """The clips of some digits, with second views that share what `shared` says."""
         way, clip, other = self.factors(epoch, number, shared)
         first = self._frames(clip, way[:, : self.scene.seen])
@@ -122,7 +122,7 @@ class Clips:
 
     def frames(self, epoch: int, number: Int[Tensor, "b"]) -> tuple[UInt8[Tensor, "b 3 s s"], Factors]:
         """The last frame of each clip by itself, for the tasks, and its factors."""
-        _, clip, _ = self.factors(epoch, number, Shared(digit=True))
+        _, clip, _ = self.factors(epoch, number, SharedFactors(digit=True))
         return self._frames(clip, clip.place[:, None])[:, 0], clip
 
     def _background(self, u: Float[Tensor, "b 3"]) -> tuple[Int[Tensor, "b"], Int[Tensor, "b 2"]]:

@@ -19,15 +19,15 @@ from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.records import Keys
 from vantage.studies.moving_mnist.clips import Clips, normalized
-from vantage.studies.moving_mnist.course import Course, Heard
+from vantage.studies.moving_mnist.course import ClipTraining, Heard
 from vantage.studies.moving_mnist.networks import ClipEncoder, ClipNetwork
-from vantage.studies.moving_mnist.shared import Shared
+from vantage.studies.moving_mnist.shared import SharedFactors
 
-__all__ = ["Contrast"]
+__all__ = ["ClipContrast"]
 
 
 @dataclass(frozen=True)
-class Contrast:
+class ClipContrast:
     """In-batch InfoNCE between the two views, mean over both directions (our choice): each clip against the second
     views of the batch, and each second view against its clips (arXiv 2005.10243, appendix B.4)."""
 
@@ -37,10 +37,10 @@ class Contrast:
     temperature: float = 0.1
     """τ: what cosines are divided by (our choice)."""
 
-    course: Course = Course()
+    course: ClipTraining = ClipTraining()
     """Epochs, batches and rates."""
 
-    def train(self, clips: Clips, shared: Shared, seed: int, heard: Heard) -> ClipNetwork:
+    def train(self, clips: Clips, shared: SharedFactors, seed: int, heard: Heard) -> ClipNetwork:
         """A network that learned what the two views share, in evaluation mode. Raises `UserError` where the loss is no
         number any more."""
         with torch.random.fork_rng(devices=[]):
@@ -72,7 +72,7 @@ class Contrast:
         return total
 
     @torch.no_grad()
-    def information(self, network: ClipNetwork, clips: Clips, shared: Shared, most: int) -> float:
+    def information(self, network: ClipNetwork, clips: Clips, shared: SharedFactors, most: int) -> float:
         """I_NCE in nats on clips that were not trained on, in whole batches of up to `most` clips: at most log(batch).
 
         Raises `UserError` where there are too few digits for one batch.

@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 from vantage.data.order import epoch_order, steps_in
 from vantage.errors import UserError
-from vantage.schedules import CosineByStep, RateSchedule
+from vantage.schedules import CosineByStep, LearningRate
 from vantage.training.optimizers import SGD, Optimizer
 
-__all__ = ["Course", "Heard"]
+__all__ = ["ClipTraining", "Heard"]
 
 Heard = Callable[[int, float], None]
 """What is told after each step: how many are done, and the loss of the last one."""
 
 
 @dataclass(frozen=True)
-class Course:
+class ClipTraining:
     """Epochs, batches and rates of arXiv 2005.10243, appendix B.4."""
 
     epochs: int = 200
@@ -36,7 +36,7 @@ class Course:
     optimizer: Optimizer = SGD(momentum=0.9, weight_decay=0.0)
     """SGD with momentum .9, without weight decay (our choice)."""
 
-    rate: RateSchedule = CosineByStep(0.03)
+    rate: LearningRate = CosineByStep(0.03)
     """Learning rate: .03 on half a cosine, which moves every step (our choice)."""
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vantage.studies.moving_mnist.shared import Shared
+from vantage.studies.moving_mnist.shared import SharedFactors
 
 __all__ = ["Factors", "SameClass", "SameDigit", "SameImage", "joined", "number_below"]
 
@@ -42,7 +42,7 @@ class Factors:
         return Factors(*map(torch.cat, rows))
 
 
-def joined(clip: Factors, other: Factors, shared: Shared) -> Factors:
+def joined(clip: Factors, other: Factors, shared: SharedFactors) -> Factors:
     """The shared factors of a clip's last frame, and the others of a frame that has nothing to do with it."""
     mixed = replace(other, digit=clip.digit) if shared.digit else other
     mixed = replace(mixed, background=clip.background, crop=clip.crop) if shared.background else mixed

@@ -14,10 +14,10 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
 from vantage.studies.moving_mnist.clips import Clips, normalized
-from vantage.studies.moving_mnist.course import Course, Heard
+from vantage.studies.moving_mnist.course import ClipTraining, Heard
 from vantage.studies.moving_mnist.factors import Factors
 from vantage.studies.moving_mnist.networks import FrameEncoder, FrameNetwork
-from vantage.studies.moving_mnist.tasks import TASKS, Task
+from vantage.studies.moving_mnist.tasks import TASKS, FrameTask
 
 __all__ = ["LinearHeads", "Supervised", "seen_frames"]
 
@@ -44,7 +44,7 @@ class LinearHeads:
     The course is that of the networks, over 100 epochs: the paper tells neither (our choices).
     """
 
-    course: Course = field(default_factory=lambda: Course(epochs=100))
+    course: ClipTraining = field(default_factory=lambda: ClipTraining(epochs=100))
     """Epochs, batches and rates."""
 
     frames: int = 0
@@ -57,7 +57,7 @@ class LinearHeads:
         test: Clips,
         seed: int,
         heard: Heard,
-        tasks: Sequence[Task] = TASKS,
+        tasks: Sequence[FrameTask] = TASKS,
         test_frames: int = 0,
     ) -> dict[str, float]:
         """Mean error of each task over the test frames, by its name."""
@@ -86,11 +86,11 @@ class Supervised:
     encoder: FrameEncoder = FrameEncoder()
     """The network."""
 
-    course: Course = Course()
+    course: ClipTraining = ClipTraining()
     """Epochs, batches and rates."""
 
     def measure(
-        self, train: Clips, test: Clips, task: Task, seed: int, heard: Heard, test_frames: int = 0
+        self, train: Clips, test: Clips, task: FrameTask, seed: int, heard: Heard, test_frames: int = 0
     ) -> dict[str, float]:
         """Mean error of the task over the test frames, by its name."""
         with torch.random.fork_rng(devices=[]):
@@ -114,17 +114,17 @@ def _layer(features: int, outputs: int, seed: int) -> nn.Linear:
         return nn.Linear(features, outputs)
 
 
-def _split(tasks: Sequence[Task], told: Float[Tensor, "n o"], clips: Clips) -> Sequence[Float[Tensor, "n _"]]:
+def _split(tasks: Sequence[FrameTask], told: Float[Tensor, "n o"], clips: Clips) -> Sequence[Float[Tensor, "n _"]]:
     return told.split([task.outputs(clips) for task in tasks], 1)
 
 
 def _sum(
-    tasks: Sequence[Task], told: Float[Tensor, "n o"], answers: Sequence[Num[Tensor, "n ..."]], clips: Clips
+    tasks: Sequence[FrameTask], told: Float[Tensor, "n o"], answers: Sequence[Num[Tensor, "n ..."]], clips: Clips
 ) -> Float[Tensor, ""]:
     parts = zip(tasks, _split(tasks, told, clips), answers, strict=True)
     return torch.stack([task.loss(part, answer) for task, part, answer in parts]).sum()
 
 
-def _errors(tasks: Sequence[Task], told: Float[Tensor, "n o"], factors: Factors, clips: Clips) -> dict[str, float]:
+def _errors(tasks: Sequence[FrameTask], told: Float[Tensor, "n o"], factors: Factors, clips: Clips) -> dict[str, float]:
     parts = zip(tasks, _split(tasks, told, clips), strict=True)
     return {task.name: float(task.errors(part, task.answer(factors, clips), clips).mean()) for task, part in parts}

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from vantage.studies.moving_mnist.clips import Clips
-from vantage.studies.moving_mnist.contrast import Contrast
+from vantage.studies.moving_mnist.contrast import ClipContrast
 from vantage.studies.moving_mnist.judging import LinearHeads, Supervised
-from vantage.studies.moving_mnist.shared import Shared
+from vantage.studies.moving_mnist.shared import SharedFactors
 from vantage.studies.moving_mnist.tasks import TASKS, BackgroundClass, DigitClass, Location
 
 __all__ = ["INFORMATION", "Bench", "Contrasted", "EndToEnd", "Row", "Untrained", "chance"]
@@ -32,7 +32,7 @@ class Bench:
     test: Clips
     """Clips of test digits on test backgrounds."""
 
-    contrast: Contrast
+    contrast: ClipContrast
     """How views are contrasted."""
 
     supervised: Supervised
@@ -78,7 +78,7 @@ class Row(Protocol):
 class Contrasted:
     """A network that was contrasted on views with some factors in common, frozen, with a linear layer for each task."""
 
-    shared: Shared
+    shared: SharedFactors
     """The factors."""
 
     @property
@@ -149,7 +149,7 @@ class EndToEnd:
 
 def chance(bench: Bench) -> dict[str, float]:
     """The errors of whoever does not look: always the most common training class, always the middle."""
-    _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), Shared(digit=True))
+    _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), SharedFactors(digit=True))
     digit = DigitClass().answer(factors, bench.test)
     background = BackgroundClass().answer(factors, bench.test)
     told = torch.zeros(len(factors), 2, device=digit.device)

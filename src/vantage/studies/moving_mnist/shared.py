@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from vantage.errors import UserError
 
-__all__ = ["COMBINATIONS", "Shared"]
+__all__ = ["COMBINATIONS", "SharedFactors"]
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedFactors:
     """Which factors the second view takes from the clip; the others are drawn anew (arXiv 2005.10243, section 4.1)."""
 
     digit: bool = False
@@ -31,13 +31,13 @@ class Shared:
         return ", ".join(name for name, shared in factors.items() if shared)
 
 
-COMBINATIONS: tuple[Shared, ...] = (
-    Shared(digit=True),
-    Shared(background=True),
-    Shared(location=True),
-    Shared(digit=True, background=True, location=True),
-    Shared(digit=True, background=True),
-    Shared(background=True, location=True),
-    Shared(digit=True, location=True),
+COMBINATIONS: tuple[SharedFactors, ...] = (
+    SharedFactors(digit=True),
+    SharedFactors(background=True),
+    SharedFactors(location=True),
+    SharedFactors(digit=True, background=True, location=True),
+    SharedFactors(digit=True, background=True),
+    SharedFactors(background=True, location=True),
+    SharedFactors(digit=True, location=True),
 )
 """The seven rows of Table 4, in its order."""

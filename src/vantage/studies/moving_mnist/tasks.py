@@ -13,11 +13,11 @@ from torch.nn.functional import cross_entropy, mse_loss
 from vantage.studies.moving_mnist.clips import Clips
 from vantage.studies.moving_mnist.factors import Factors
 
-__all__ = ["TASKS", "BackgroundClass", "DigitClass", "Location", "Task"]
+__all__ = ["TASKS", "BackgroundClass", "DigitClass", "Location", "FrameTask"]
 
 
 @runtime_checkable
-class Task(Protocol):
+class FrameTask(Protocol):
     """Something to be told about a frame, by a linear layer over its features."""
 
     name: ClassVar[str]
@@ -107,5 +107,5 @@ class Location:
         return (told - answer).norm(dim=1) * max(clips.room / 2, 0.5)
 
 
-TASKS: tuple[Task, ...] = (DigitClass(), BackgroundClass(), Location())
+TASKS: tuple[FrameTask, ...] = (DigitClass(), BackgroundClass(), Location())
 """The three tasks, in the order of Table 4's columns."""

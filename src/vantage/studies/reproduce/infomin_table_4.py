@@ -12,8 +12,8 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.kept_parts import Kept
 from vantage.studies.moving_mnist.clips import Clips, Scene
-from vantage.studies.moving_mnist.contrast import Contrast
-from vantage.studies.moving_mnist.course import Course
+from vantage.studies.moving_mnist.contrast import ClipContrast
+from vantage.studies.moving_mnist.course import ClipTraining
 from vantage.studies.moving_mnist.judging import LinearHeads, Supervised
 from vantage.studies.moving_mnist.networks import ClipEncoder
 from vantage.studies.moving_mnist.rows import INFORMATION, Bench, Contrasted, EndToEnd, Row, Untrained, chance
@@ -85,7 +85,7 @@ class InfoMinTable4:
     temperature: float = 0.1
     """τ: what cosines are divided by (our choice)."""
 
-    course: Course = Course()
+    course: ClipTraining = ClipTraining()
     """How networks are trained, contrasted and with labels alike."""
 
     heads: LinearHeads = field(default_factory=LinearHeads)
@@ -140,34 +140,34 @@ class InfoMinTable4:
         total = sum(row.work(self._bench(stocks, seed)) for seed in range(self.seeds) for row in self.rows)
         done = total - sum(row.work(self._bench(stocks, seed)) for row, seed in missing)
         if missing:
-            work.teller.start("frames", total, done)
+            work.progress.start("frames", total, done)
         for row, seed in missing:
             bench, start, before = self._bench(stocks, seed), time.perf_counter(), done
 
             def worked(frames: int, note: str, before: int = before, words: str = f"{row.name}, seed {seed}") -> None:
-                work.teller.advance(before + frames, f"{words}: {note}")
+                work.progress.advance(before + frames, f"{words}: {note}")
 
             measures = row(bench, seed, worked)
             kept.keep(row.name, seed, measures, time.perf_counter() - start)
             done += row.work(bench)
-            work.teller.line(f"{row.name}, seed {seed}: {_told(measures)}")
-        work.teller.stop()
+            work.progress.line(f"{row.name}, seed {seed}: {_told(measures)}")
+        work.progress.stop()
         bench = self._bench(stocks, 0)
         found = {row.name: [kept.find(row.name, seed) or {} for seed in range(self.seeds)] for row in self.rows}
         return self._report({**found, _CHANCE: [chance(bench)]}), picture(bench.train)
 
     def _stocks(self, sources: Mapping[str, Source], work: Work) -> dict[str, Stock]:
-        device, stocks = work.place(), {}
-        work.teller.start("reading images", len(self.places))
+        device, stocks = work.resolved_device(), {}
+        work.progress.start("reading images", len(self.places))
         for number, place in enumerate(self.places):
             source = sources[place.name]
             if "digits" in place.name:
-                stock = digits_of(source, self.digit_classes, work.workers)
+                stock = digits_of(source, self.digit_classes, work.num_workers)
             else:
-                stock = backgrounds_of(source, self.background_side, self.background_classes, work.workers)
+                stock = backgrounds_of(source, self.background_side, self.background_classes, work.num_workers)
             stocks[place.name] = stock.to(device)
-            work.teller.advance(number + 1, place.name.replace("_", " "))
-        work.teller.stop()
+            work.progress.advance(number + 1, place.name.replace("_", " "))
+        work.progress.stop()
         return stocks
 
     def _bench(self, stocks: Mapping[str, Stock], seed: int) -> Bench:
@@ -177,7 +177,7 @@ class InfoMinTable4:
         return Bench(
             train,
             test,
-            Contrast(self.encoder, self.temperature, self.course),
+            ClipContrast(self.encoder, self.temperature, self.course),
             Supervised(self.encoder.frame, self.course),
             self.heads,
             self.test_frames,

@@ -1,6 +1,6 @@
 """The progress of one run, told as a part of longer work."""
 
-from vantage.progress import Teller
+from vantage.progress import Progress
 
 __all__ = ["Within"]
 
@@ -8,7 +8,7 @@ __all__ = ["Within"]
 class Within:
     """Moves the bar of the whole work, so that the time left is that of all of it; only warnings get lines."""
 
-    def __init__(self, whole: Teller, before: int, name: str) -> None:
+    def __init__(self, whole: Progress, before: int, name: str) -> None:
         """`before` parts of the whole are done when this one begins."""
         self.whole, self.before, self.name = whole, before, name
 

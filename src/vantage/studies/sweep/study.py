@@ -14,8 +14,8 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.evaluate.labeled import Renumbered, check_apart, with_labels
-from vantage.frozen.encoder import Trained, evaluation_view, load, random_encoder, raw_pixels
-from vantage.progress import QuietTeller, Teller
+from vantage.frozen.encoder import FrozenEncoder, evaluation_view, load, random_encoder, raw_pixels
+from vantage.progress import Progress, QuietProgress
 from vantage.storage.provenance import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.learned import learned
@@ -64,7 +64,7 @@ class Study:
 
 
 def study(
-    asked: Study, train: Source, test: Source, folder: Path, work: Work | None = None, teller: Teller | None = None
+    asked: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
 ) -> Swept:
     """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
 
@@ -76,16 +76,16 @@ def study(
     Raises `UserError`, before anything is trained, for values that do not fit the images, missing labels, test images
     that are trained on, or a folder of another sweep.
     """
-    return _Making(asked, train, test, folder, work or Work(), teller or QuietTeller()).swept()
+    return _Making(asked, train, test, folder, work or Work(), progress or QuietProgress()).swept()
 
 
 class _Making:
     """A study on its way."""
 
-    def __init__(self, asked: Study, train: Source, test: Source, folder: Path, work: Work, teller: Teller) -> None:
-        self.asked, self.folder, self.teller = asked, folder, teller
+    def __init__(self, asked: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
+        self.asked, self.folder, self.progress = asked, folder, progress
         self.train, self.test = train, _checked(train, test)
-        self.work = replace(work, teller=QuietTeller())
+        self.work = replace(work, progress=QuietProgress())
         self.points = asked.sweep.points(asked.base)
         asked.information.among(len(test))
         self.judged = [[protocol.name, protocol.version, asdict(protocol)] for protocol in asked.protocols]  # pyright: ignore
@@ -114,11 +114,11 @@ class _Making:
         """All of it, seed by seed, so that every value has a row soon."""
         pairs = [(point, seed) for seed in self.asked.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.kept.rows]
-        steps = self.asked.base.epochs * (len(self.train) // self.asked.base.batch)
+        steps = self.asked.base.epochs * (len(self.train) // self.asked.base.batch_size)
         done = steps * (len(pairs) - len(missing))
-        self.teller.start(f"sweep {self.asked.sweep.name}", steps * len(pairs), done)
+        self.progress.start(f"sweep {self.asked.sweep.name}", steps * len(pairs), done)
         if done:
-            self.teller.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
+            self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
         self.kept.write()  # before the first training, so that it may be interrupted
         try:
@@ -130,7 +130,7 @@ class _Making:
             if finished:
                 self._judge_baselines()
         finally:
-            self.teller.stop()
+            self.progress.stop()
         return self._found(finished)
 
     def _measure(self, point: Point, seed: int, before: int, steps: int) -> bool:
@@ -138,15 +138,15 @@ class _Making:
         name = f"{point.label}, seed {seed}"
         run = replace(point.run, seed=seed)
         place = self.folder / "runs" / f"{_plain(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
-        teller = Within(self.teller, before, name)
+        progress = Within(self.progress, before, name)
         try:
             known = (place / "settings.json").exists()
-            outcome = loop.resume(place, run, teller) if known else loop.train(run, place, teller)
+            outcome = loop.resume(place, run, progress) if known else loop.train(run, place, progress)
         except UserError as problem:
             raise UserError(f"{name}: {problem}. What is done is kept; leave this value out to go on") from problem
         if not outcome.finished:
             return False
-        self.teller.advance(before + steps, f"{name}  measuring")
+        self.progress.advance(before + steps, f"{name}  measuring")
         shared = self.asked.information(learned(place), self.test, self.work)
         last = read_metrics(place)[-1]
         row = SweepRow(
@@ -155,12 +155,12 @@ class _Making:
         )  # fmt: skip
         self.kept.add(row)
         told = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
-        self.teller.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {told}")
+        self.progress.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {told}")
         if self.asked.discard:
             shutil.rmtree(place)
         return True
 
-    def _baselines(self) -> Iterator[tuple[SweepRow, Callable[[], Trained]]]:
+    def _baselines(self) -> Iterator[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
         """Rows to fill for raw pixels and random encoders, once for each way in which evaluations see images."""
         if not self.asked.baselines:
             return
@@ -183,7 +183,7 @@ class _Making:
     def _baseline_key(self, *facts: Any) -> str:
         return digest(facts, self._images(), self.judged)
 
-    def _accuracy(self, trained: Trained) -> dict[str, float]:
+    def _accuracy(self, trained: FrozenEncoder) -> dict[str, float]:
         outcomes = {each.name: each(trained, self.train, self.test, self.work) for each in self.asked.protocols}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 

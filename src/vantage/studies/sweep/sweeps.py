@@ -10,7 +10,7 @@ from vantage.training.run import Run
 from vantage.views.augmentation import Augmentation, ViewMaker
 from vantage.views.frequencies import Frequencies
 from vantage.views.operations.color import ColorJitter, Normalize
-from vantage.views.operations.geometry import Flip
+from vantage.views.operations.geometry import HorizontalFlip
 from vantage.views.patches import Patches
 
 __all__ = [
@@ -171,7 +171,7 @@ class BlurWidth:
         """A run for each σ."""
         check_holds(base, Augmentation, self.name)
         first = next(part for part in parts_of(base.views) if isinstance(part, Augmentation))
-        view = replace(first, operations=(Flip(0.5), _normalize(base.views, self.name)))
+        view = replace(first, operations=(HorizontalFlip(0.5), _normalize(base.views, self.name)))
         return points_of(self, self.values, lambda width: replace(base, views=Frequencies(view, width)))
 
 

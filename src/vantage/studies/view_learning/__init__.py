@@ -4,9 +4,9 @@ InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which 
 folder; `vantage.views.learned_views` reads it back as a color space, for `InSpace` wherever a color space may stand.
 """
 
-from vantage.studies.view_learning.course import Learned, learn, read_learning
-from vantage.studies.view_learning.game import Game, Labeled, NotFinite, Players
-from vantage.studies.view_learning.learning import PRINTED, SWAPPED, Alternately, Rates, Together, ViewLearning
+from vantage.studies.view_learning.course import LearnedViews, learn, read_learning
+from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite, Players
+from vantage.studies.view_learning.learning import PRINTED, SWAPPED, Alternately, Jointly, Rates, ViewLearning
 from vantage.studies.view_learning.presets import LEARNINGS, semi_supervised, supervised, unsupervised
 from vantage.studies.view_learning.scaling import ByStatistics, Unchanged
 from vantage.studies.view_learning.terms import LabelInformation, SharedInformation, Term, TermNetwork, info_nce
@@ -19,15 +19,15 @@ __all__ = [
     "ByStatistics",
     "Game",
     "LabelInformation",
-    "Labeled",
-    "Learned",
+    "LabeledBatch",
+    "LearnedViews",
     "NotFinite",
     "Players",
     "Rates",
     "SharedInformation",
     "Term",
     "TermNetwork",
-    "Together",
+    "Jointly",
     "Unchanged",
     "ViewLearning",
     "info_nce",

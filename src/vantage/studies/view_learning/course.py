@@ -18,10 +18,10 @@ from vantage import draws
 from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.progress import QuietTeller, Teller
+from vantage.progress import Progress, QuietProgress
 from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json, write_text
-from vantage.studies.view_learning.game import Game, Labeled, NotFinite
-from vantage.studies.view_learning.images import Images, images_of
+from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
+from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.judging import Means, judged, measured
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.training import checkpoint, settings
@@ -29,9 +29,9 @@ from vantage.training.feed import open_images
 from vantage.training.run import differences
 from vantage.training.signals import Signals
 from vantage.views.colors.flows import FlowNetwork
-from vantage.views.colors.learned import BEST, LAST, Learned, learned_views, write_learned
+from vantage.views.colors.learned import BEST, LAST, LearnedSpace, learned_views, write_learned
 
-__all__ = ["FILE", "Learned", "learn", "read_learning"]
+__all__ = ["FILE", "LearnedViews", "learn", "read_learning"]
 
 FILE = "view_learning.json"
 """Name of the file that holds the settings of a learning."""
@@ -41,7 +41,7 @@ _FREE = ("data.", "device")
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedViews:
     """How learning views ended."""
 
     folder: Path
@@ -53,44 +53,44 @@ class Learned:
     finished: bool
     """Whether all epochs were done; otherwise a signal stopped it, and asking again goes on."""
 
-    last: Learned | None
+    last: LearnedSpace | None
     """The color space of the last state; none where no epoch was finished."""
 
-    best: Learned | None
+    best: LearnedSpace | None
     """That of the epoch whose sum of terms was least on the images held out, in the later part of the learning."""
 
 
-def learn(learning: ViewLearning, folder: Path | str, teller: Teller | None = None) -> Learned:
+def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
     """Learn views from images and keep everything in `folder`; asked again with the same folder, go on.
 
     SIGINT and SIGTERM save a checkpoint and end it early. Raises `UserError` where the folder holds a learning with
     other settings, the images cannot be used, labels are needed and missing, or a loss is no longer finite: the last
     finite state is then kept.
     """
-    folder, teller = Path(folder), teller or QuietTeller()
+    folder, progress = Path(folder), progress or QuietProgress()
     resumed = (folder / FILE).exists()
     if resumed:
         _refuse_others(read_learning(folder), learning, folder)
-    device = Work(device=learning.device).place()
+    device = Work(device=learning.device).resolved_device()
     source, told = open_images(learning.data)
-    teller.line(told)
+    progress.line(told)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)
     _try(game, learning, images)
     _introduce(learning, folder, source, resumed)
-    course = _Course(learning, folder, images, game, teller)
+    course = _Course(learning, folder, images, game, progress)
     found = checkpoint.latest(folder)
     if found:
         course.restore(found)
         done = "all steps are taken already" if course.step == course.total else "continuing"
-        teller.line(f"{done}: at step {course.step:,} of {course.total:,}")
+        progress.line(f"{done}: at step {course.step:,} of {course.total:,}")
     else:
         course.save()  # so that there is a finite state whatever comes
     with Signals() as stopping:
         course.run(stopping)
-    teller.stop()
+    progress.stop()
     kept = [learned_views(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
-    return Learned(folder, course.step, course.step == course.total, *kept)
+    return LearnedViews(folder, course.step, course.step == course.total, *kept)
 
 
 def read_learning(folder: Path, allow: tuple[str, ...] = ()) -> ViewLearning:
@@ -110,8 +110,10 @@ def read_learning(folder: Path, allow: tuple[str, ...] = ()) -> ViewLearning:
 class _Course:
     """The steps of a learning, and what is kept of them."""
 
-    def __init__(self, learning: ViewLearning, folder: Path, images: Images, game: Game, teller: Teller) -> None:
-        self.learning, self.folder, self.images, self.game, self.teller = learning, folder, images, game, teller
+    def __init__(
+        self, learning: ViewLearning, folder: Path, images: LearningImages, game: Game, progress: Progress
+    ) -> None:
+        self.learning, self.folder, self.images, self.game, self.progress = learning, folder, images, game, progress
         self.of_all = any(not term.labeled for term in learning.terms)
         leading = images.every if self.of_all else images.labeled
         assert leading is not None
@@ -124,7 +126,7 @@ class _Course:
         begun, metrics = time.monotonic() - self.seconds, Metrics(self.folder, self.step)
         every = self.images.every.batches(self.step) if self.of_all else None
         labeled = self.images.labeled.batches(self.step) if self.images.labeled else None
-        self.teller.start(f"learning views ({self.learning.name})", self.total, self.step)
+        self.progress.start(f"learning views ({self.learning.name})", self.total, self.step)
         while self.step < self.total:
             self._one(next(every).images if every else None, next(labeled) if labeled else None)
             self.seconds = time.monotonic() - begun
@@ -134,10 +136,10 @@ class _Course:
                 self.save()
                 break
             if self.step % 5 == 0:
-                self.teller.advance(self.step, self._note())
+                self.progress.advance(self.step, self._note())
         metrics.close()
 
-    def _one(self, images: Tensor | None, labeled: Labeled | None) -> None:
+    def _one(self, images: Tensor | None, labeled: LabeledBatch | None) -> None:
         torch.manual_seed(draws.mix(self.learning.seed, self.step, _STEP))
         try:
             self.means.add(self.game.step(images, labeled))
@@ -165,7 +167,7 @@ class _Course:
             self.best = row["held_out.objective"]
             self._write(BEST)
         row["best"] = self.best if math.isfinite(self.best) else None
-        self.teller.line(f"epoch {epoch}: {self.means.line()}, held out {row['held_out.objective']:.4f}")
+        self.progress.line(f"epoch {epoch}: {self.means.line()}, held out {row['held_out.objective']:.4f}")
         self.means = Means()
         self._write(LAST)
         metrics.write(row)
@@ -213,7 +215,7 @@ def _refuse_others(stored: ViewLearning, asked: ViewLearning, folder: Path) -> N
         raise UserError(f"{folder} holds a learning of views with other settings: {named}. Give another folder")
 
 
-def _try(game: Game, learning: ViewLearning, images: Images) -> None:
+def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
     """One look of every network at two images, so that what does not fit is told before anything is written."""
     size = learning.crop.crop.size
     shown = torch.zeros(2, 3, size, size, device=images.every.device)
@@ -221,7 +223,7 @@ def _try(game: Game, learning: ViewLearning, images: Images) -> None:
     game.players.eval()
     try:
         with torch.no_grad():
-            game.players.objective(shown, Labeled(shown, label))
+            game.players.objective(shown, LabeledBatch(shown, label))
     except RuntimeError as problem:
         seen = " and ".join(str(len(part)) for part in learning.channels)
         raise UserError(
@@ -235,7 +237,7 @@ def _introduce(learning: ViewLearning, folder: Path, source: Source, resumed: bo
     before = read_provenance(folder) if resumed else []
     if before and before[0]["data"] != told["data"]:
         raise UserError(
-            f"the learning in {folder} began on {before[0]['data']['images']:,} images, and {learning.data.place} holds"
+            f"the learning in {folder} began on {before[0]['data']['images']:,} images, and {learning.data.path} holds"
             f" {len(source):,} or other ones: give the same images back"
         )
     if not resumed:

@@ -17,14 +17,14 @@ from vantage.errors import UserError
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.studies.view_learning.terms import TermNetwork
 
-__all__ = ["Game", "Labeled", "NotFinite", "Players", "Sum"]
+__all__ = ["Game", "LabeledBatch", "NotFinite", "Players", "Sum"]
 
 
 class NotFinite(UserError):
     """A loss or a gradient is no longer finite; no parameter has been moved by it."""
 
 
-class Labeled(NamedTuple):
+class LabeledBatch(NamedTuple):
     """Images that go into the flow, with their labels."""
 
     images: Float[Tensor, "l 3 h w"]
@@ -70,7 +70,7 @@ class Players(nn.Module):
         one, two = (made[:, list(part)] for part in self.channels)
         return one, two, volume.detach().mean() / images[0, 0].numel()
 
-    def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: Labeled | None) -> Sum:
+    def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None) -> Sum:
         """Eq. 2 or 3: terms of all images at `images`, terms of labels at `labeled`.
 
         What no term needs may be None.
@@ -107,7 +107,9 @@ class Game:
         up = torch.optim.Adam(self.critics, lr=rates.critics, betas=rates.betas) if self.critics else None
         self.up: torch.optim.Optimizer | None = up
 
-    def step(self, images: Float[Tensor, "b 3 h w"] | None, labeled: Labeled | None) -> dict[str, Float[Tensor, ""]]:
+    def step(
+        self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None
+    ) -> dict[str, Float[Tensor, ""]]:
         """One step of the generator, and those of the critics that go with it.
 
         Raises `NotFinite`, before anything is moved by it, where a loss or a gradient is not finite.

@@ -11,16 +11,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data import Source, Subset, labels_of
+from vantage.data import Source, SourceSubset, labels_of
 from vantage.errors import UserError
 from vantage.evaluate.labeled import held_out
-from vantage.studies.view_learning.game import Labeled
+from vantage.studies.view_learning.game import LabeledBatch
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.training.feed import Feed, feed_of, training_part
 from vantage.training.run import Data
 from vantage.views.augmentation import Views
 
-__all__ = ["Images", "Stream", "images_of"]
+__all__ = ["LearningImages", "Stream", "images_of"]
 
 _ORDER, _LABELED, _HELD_OUT, _VIEWS = range(4)  # what a seed is for
 
@@ -39,7 +39,7 @@ class Stream:
         """Batches of a pass over all images."""
         return self.feed.steps
 
-    def batches(self, start: int = 0) -> Iterator[Labeled]:
+    def batches(self, start: int = 0) -> Iterator[LabeledBatch]:
         """The batches from that of step `start` on; the label is −1 where there is none."""
         step, (epoch, within) = start, divmod(start, self.feed.steps)
         while True:
@@ -47,13 +47,13 @@ class Stream:
                 batch = batch.to(self.device)
                 self.generator.manual_seed(draws.mix(self.seed, step, _VIEWS))
                 (images,) = self.feed.views_of(batch, self.generator)
-                yield Labeled(images, self.label[batch.image])
+                yield LabeledBatch(images, self.label[batch.image])
                 step += 1
             epoch, within = epoch + 1, 0
 
 
 @dataclass(frozen=True)
-class Images:
+class LearningImages:
     """Where the batches of a learning come from."""
 
     every: Stream
@@ -81,7 +81,7 @@ class Images:
                 return
 
 
-def images_of(learning: ViewLearning, source: Source, device: torch.device) -> Images:
+def images_of(learning: ViewLearning, source: Source, device: torch.device) -> LearningImages:
     """The images of a source, parted as a learning asks for.
 
     Raises `UserError` where labels are needed and there are none, or too few of anything for a batch.
@@ -95,7 +95,7 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> I
     salts = {"every": _ORDER, "labeled": _LABELED, "held_out": _HELD_OUT, "held_out_labeled": _HELD_OUT}
     streams = {name: _stream(learning, source, label, rows, salts[name], device) for name, rows in parts.items()}
     classes = max(len(source.classes), int(label.max()) + 1)
-    return Images(
+    return LearningImages(
         streams["every"],
         streams.get("labeled"),
         streams["held_out"],
@@ -115,8 +115,8 @@ def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
         )
     if not learning.labels:
         return label
-    part = training_part(Subset(source, known), Data(images=learning.labels))
-    chosen = part.numbers if isinstance(part, Subset) else torch.arange(len(known))
+    part = training_part(SourceSubset(source, known), Data(max_images=learning.labels))
+    chosen = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(known))
     some = torch.full_like(label, -1)
     some[known[chosen]] = label[known[chosen]]
     return some
@@ -135,5 +135,5 @@ def _stream(
         )
     seed = draws.mix(learning.seed, salt)
     views = Views((learning.view,))
-    feed = feed_of(views, learning.data, batch, seed, Subset(source, numbers), device)
+    feed = feed_of(views, learning.data, batch, seed, SourceSubset(source, numbers), device)
     return Stream(feed, label[numbers], seed, device)

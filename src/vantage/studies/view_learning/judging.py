@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.studies.view_learning.game import Players
-from vantage.studies.view_learning.images import Images, Stream
+from vantage.studies.view_learning.images import LearningImages, Stream
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.statistics import Statistics
 
@@ -52,7 +52,7 @@ class Means:
 
 
 @torch.no_grad()
-def judged(players: Players, images: Images) -> dict[str, float]:
+def judged(players: Players, images: LearningImages) -> dict[str, float]:
     """The objective and its numbers on the images held out, always in the same crops; names begin with `held_out.`.
 
     The critics are as trained on the other images so far: a lower bound of Eq. 2's inner maximum.
@@ -77,7 +77,7 @@ def judged(players: Players, images: Images) -> dict[str, float]:
 
 
 @torch.no_grad()
-def measured(flow: FlowNetwork, images: Images) -> Statistics:
+def measured(flow: FlowNetwork, images: LearningImages) -> Statistics:
     """Mean and standard deviation of each channel that the flow makes of about a thousand training images."""
     count, total, squares = 0, torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     for channels in images.channels():

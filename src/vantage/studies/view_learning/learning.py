@@ -15,7 +15,7 @@ from vantage.views.augmentation import Augmentation
 from vantage.views.colors.flows import Flow
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
-__all__ = ["PRINTED", "SWAPPED", "Alternately", "Rates", "Together", "Updates", "ViewLearning"]
+__all__ = ["PRINTED", "SWAPPED", "Alternately", "Rates", "Jointly", "Updates", "ViewLearning"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Alternately:
 
 
 @dataclass(frozen=True)
-class Together:
+class Jointly:
     """All in one step, by one gradient whose sign is turned for the critics: half the work."""
 
     @property

@@ -6,14 +6,14 @@ Each is a function of the size of the views that gives a `ViewLearning` with the
 from collections.abc import Callable
 from dataclasses import replace
 
-from vantage.encoders import Linear
+from vantage.encoders import LinearHead
 from vantage.encoders.backbones import Backbone
 from vantage.encoders.encoder import Encoder
 from vantage.recipes.backbones import resnet
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.studies.view_learning.terms import LabelInformation, SharedInformation, Term
 from vantage.views.augmentation import Augmentation
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 
 __all__ = ["LEARNINGS", "semi_supervised", "supervised", "unsupervised"]
 
@@ -49,7 +49,7 @@ LEARNINGS: tuple[Callable[[int, Pair | None], ViewLearning], ...] = (unsupervise
 def _learning(name: str, size: int, terms: tuple[Term, ...]) -> ViewLearning:
     """Which crops are not stated: as `recipes.cmc` on small images."""
     crop = RandomResizedCrop(size, (0.2 if size <= 64 else 0.08, 1.0))
-    return ViewLearning(name, terms, Augmentation(crop, (Flip(0.5),)))
+    return ViewLearning(name, terms, Augmentation(crop, (HorizontalFlip(0.5),)))
 
 
 def _backbones(size: int) -> Pair:
@@ -60,7 +60,7 @@ def _backbones(size: int) -> Pair:
 
 def _shared(size: int, backbones: Pair | None) -> SharedInformation:
     one, two = backbones or _backbones(size)
-    return SharedInformation((Encoder(one, Linear(128)), Encoder(two, Linear(128))))
+    return SharedInformation((Encoder(one, LinearHead(128)), Encoder(two, LinearHead(128))))
 
 
 def _labels(size: int, backbones: Pair | None) -> LabelInformation:

@@ -26,7 +26,7 @@ from vantage.views.colors.flows import Flow, FlowNetwork
 from vantage.views.colors.spaces import ColorSpace
 from vantage.views.colors.statistics import Statistics
 
-__all__ = ["BEST", "LAST", "Learned", "learned_views", "write_learned"]
+__all__ = ["BEST", "LAST", "LearnedSpace", "learned_views", "write_learned"]
 
 BEST = "best.safetensors"
 """Name of the file with the best state, in the folder that `vantage views learn` wrote."""
@@ -37,7 +37,7 @@ _META, _SCHEMA = "vantage.learned_views", 1
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedSpace:
     """The channels that a trained flow makes of an image (InfoMin, Tian et al., arXiv 2005.10243, section 4.2).
 
     Two are equal if their digests are: the file may move. A run that uses one keeps a copy beside its settings. Raises
@@ -73,7 +73,7 @@ class Learned:
         except OSError as problem:
             raise UserError(f"the learned views could not be copied to {place}: {problem}") from problem
 
-    def beside(self, folder: Path) -> "Learned":
+    def beside(self, folder: Path) -> "LearnedSpace":
         """The same channels, read from the copy in this folder where there is one."""
         place = self._place(folder)
         return replace(self, file=str(place.absolute())) if place.is_file() else self
@@ -82,7 +82,7 @@ class Learned:
         return folder / f"views-{self.digest[:16]}.safetensors"
 
 
-def learned_views(place: Path | str) -> Learned:
+def learned_views(place: Path | str) -> LearnedSpace:
     """The color space that `vantage views learn` wrote: a file, or a folder, whose last state is then meant.
 
     Raises `UserError` where there is none.
@@ -99,10 +99,12 @@ def learned_views(place: Path | str) -> Learned:
     if not place.is_file():
         raise UserError(f"{place} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
     file, digest = str(place.absolute()), _digest(place)
-    return Learned(digest, file, _opened(file, digest, "cpu", torch.float32).statistics)
+    return LearnedSpace(digest, file, _opened(file, digest, "cpu", torch.float32).statistics)
 
 
-def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColorSpace, statistics: Statistics) -> Learned:
+def write_learned(
+    file: Path, flow: Flow, network: FlowNetwork, space: ColorSpace, statistics: Statistics
+) -> LearnedSpace:
     """Keep a trained flow as a file, whole or not at all, and give the color space that reads it.
 
     `space` is the one whose channels, normalized by its statistics, go into the flow; `statistics` are those of the
@@ -119,7 +121,7 @@ def write_learned(file: Path, flow: Flow, network: FlowNetwork, space: ColorSpac
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     content = save(state, {_META: json.dumps(told, allow_nan=False)})
     write_result(file, content, "the learned views")
-    return Learned(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
+    return LearnedSpace(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
 
 
 class _Opened(NamedTuple):

@@ -38,7 +38,7 @@ class CropDraw(NamedTuple):
     """Place of the crop from left (0) to right (1, never reached)."""
 
 
-class Boxes(NamedTuple):
+class CropBoxes(NamedTuple):
     """Rectangles, in whole pixels."""
 
     top: Int64[Tensor, "b"]
@@ -77,7 +77,7 @@ class RandomResizedCrop:
         aspect = torch.exp(raw[:, TRIES:-2] * (high - low) + low)
         return CropDraw(area, aspect, raw[:, -2], raw[:, -1])
 
-    def boxes(self, drawn: CropDraw, height: int, width: int) -> Boxes:
+    def boxes(self, drawn: CropDraw, height: int, width: int) -> CropBoxes:
         """The rectangles that `drawn` means in images of that many pixels: the first try that fits, else the center."""
         area, aspect, down, right = (part.numpy() for part in drawn)
         pixels = area * (height * width)
@@ -90,7 +90,7 @@ class RandomResizedCrop:
         left = numpy.minimum(numpy.floor(right * (width - wide + 1)), width - wide)
         found = numpy.stack((top, left, high, wide)).astype(numpy.int64)
         found[:, ~fits[first]] = numpy.array(self._central(height, width))[:, None]
-        return Boxes(*torch.from_numpy(found))
+        return CropBoxes(*torch.from_numpy(found))
 
     def _box(self, raw: list[float], height: int, width: int) -> tuple[int, int, int, int]:
         """`boxes` of what `draw` makes of one row of random numbers, in plain numbers: for one image ten times as
@@ -136,7 +136,7 @@ class RandomResizedCrop:
 
 
 @dataclass(frozen=True)
-class Flip:
+class HorizontalFlip:
     """The mirror image, left for right, of some images."""
 
     probability: float = 0.5

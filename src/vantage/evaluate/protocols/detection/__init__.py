@@ -1,6 +1,6 @@
 """Detectors on top of a trained backbone: annotated images, networks, average precision, and protocols to judge by."""
 
-from vantage.evaluate.protocols.detection.course import Course, find
+from vantage.evaluate.protocols.detection.course import DetectorTraining, find
 from vantage.evaluate.protocols.detection.detector import Detector
 from vantage.evaluate.protocols.detection.evaluation import DETECTORS, DetectorTask, detector_task, evaluate_detector
 from vantage.evaluate.protocols.detection.examples import Example, example, mirror_order, mirrored
@@ -13,14 +13,14 @@ from vantage.evaluate.protocols.detection.protocols import (
     InstanceSegmentation,
     KeypointDetection,
 )
-from vantage.evaluate.protocols.detection.schedules import SCHEDULES, Schedule
+from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule
 from vantage.evaluate.protocols.detection.scoring import Found, Precision, precision_of
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, VOC_SIZES, Sizes
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages
 from vantage.evaluate.protocols.detection.sources.masks import mask_of, run_lengths
 from vantage.evaluate.protocols.detection.sources.opening import open_annotated, split_annotated
-from vantage.evaluate.protocols.detection.sources.selections import Chosen, Joined, OfClasses
+from vantage.evaluate.protocols.detection.sources.selections import Joined, OfClasses, SelectedImages
 from vantage.evaluate.protocols.detection.sources.voc import VOC_CLASSES, VocImages
 from vantage.evaluate.protocols.detection.voc_scoring import voc_precision_of
 
@@ -32,9 +32,9 @@ __all__ = [
     "VOC_SIZES",
     "Annotated",
     "Boxes",
-    "Chosen",
+    "SelectedImages",
     "CocoImages",
-    "Course",
+    "DetectorTraining",
     "Detection",
     "DetectionC4",
     "Detector",
@@ -53,7 +53,7 @@ __all__ = [
     "Precision",
     "Pyramid",
     "RunLengths",
-    "Schedule",
+    "DetectionSchedule",
     "Sizes",
     "VocImages",
     "detector_task",

@@ -23,13 +23,13 @@ from vantage.evaluate.protocols.detection.detector import Detector
 from vantage.evaluate.protocols.detection.examples import Example, batches_from
 from vantage.evaluate.protocols.detection.order import Order, wide
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Output
-from vantage.evaluate.protocols.detection.schedules import Schedule
+from vantage.evaluate.protocols.detection.schedules import DetectionSchedule
 from vantage.evaluate.protocols.detection.scoring import Found
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
 from vantage.storage.cache import written_whole
 
-__all__ = ["Course", "find", "seeded"]
+__all__ = ["DetectorTraining", "find", "seeded"]
 
 _STEP = 0xDE73  # what a seed is for
 _AHEAD = 2  # parts of as many images as threads, decoded while one is looked at
@@ -37,14 +37,14 @@ _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
 
 @dataclass(frozen=True)
-class Course:
+class DetectorTraining:
     """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2.
 
     On a CPU a training that was stopped goes on bit by bit; on a GPU with the same images and random numbers, but
     gradients of regions are summed in no fixed order there.
     """
 
-    schedule: Schedule
+    schedule: DetectionSchedule
     """Steps, batch and rate."""
     seed: int
     """Of the order, the mirrored images, the sides, and the regions that are sampled."""
@@ -60,24 +60,24 @@ class Course:
     def __call__(self, detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[float]:
         """Train, and set the statistics. Returns the loss of every step, those before a stop included. Raises
         `UserError` where the loss is no number any more."""
-        device, schedule = work.place(), self.schedule
+        device, schedule = work.resolved_device(), self.schedule
         detector.model.to(device)
         detector.learn()
         optimizer = _optimizer(detector.model)
         losses = self._restored(detector.model, optimizer)
         start = len(losses)
-        work.teller.start(f"training a detector, {name}", schedule.steps, start)
+        work.progress.start(f"training a detector, {name}", schedule.steps, start)
         last = time.monotonic()
         try:
             steps = range(start, schedule.steps)
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
                 losses.append(self._step(detector, optimizer, batch, step, device))
-                work.teller.advance(step + 1, f"loss {losses[-1]:.3f}")
+                work.progress.advance(step + 1, f"loss {losses[-1]:.3f}")
                 if time.monotonic() - last > 60 * self.minutes:
                     self._keep(detector.model, optimizer, losses)
                     last = time.monotonic()
         finally:
-            work.teller.stop()
+            work.progress.stop()
         if start < schedule.steps:
             self._keep(detector.model, optimizer, losses)
         self._set_statistics(detector, source, output, work)
@@ -89,7 +89,7 @@ class Course:
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
         order = Order(len(source), self.schedule.batch, self.seed, wide(source) if self.shapes_apart else None)
-        return batches_from(source, output, order, self.seed, steps, work.workers)
+        return batches_from(source, output, order, self.seed, steps, work.num_workers)
 
     def _step(
         self,
@@ -116,7 +116,7 @@ class Course:
     @torch.no_grad()
     def _set_statistics(self, detector: Detector, source: Annotated, output: Output, work: Work) -> None:
         """Running statistics become plain means over some batches (precise BatchNorm), for the weights as they are."""
-        count, device = min(self.precise_batches, self.schedule.steps), work.place()
+        count, device = min(self.precise_batches, self.schedule.steps), work.resolved_device()
         norms = [part for part in detector.model.modules() if isinstance(part, nn.BatchNorm2d) and part.training]
         if not norms or not count:
             return
@@ -125,14 +125,14 @@ class Course:
             norm.reset_running_stats()
             norm.momentum = None
         steps = range(self.schedule.steps, self.schedule.steps + count)
-        work.teller.start("statistics of BatchNorm", count)
+        work.progress.start("statistics of BatchNorm", count)
         try:
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
                 with seeded(draws.mix(self.seed, _STEP, step), device):
                     _loss(detector, batch, device)
-                work.teller.advance(step + 1 - steps.start)
+                work.progress.advance(step + 1 - steps.start)
         finally:
-            work.teller.stop()
+            work.progress.stop()
             for norm, momentum in zip(norms, before, strict=True):
                 norm.momentum = momentum
 
@@ -171,20 +171,20 @@ class Course:
 def find(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Found]:
     """What a detector finds in each image, one image at a time, so that no image depends on its neighbors; those that
     follow are decoded meanwhile, by `work.workers` threads."""
-    device = work.place()
+    device = work.resolved_device()
     detector.model.to(device)
     detector.judge()
     found: list[Found] = []
-    several = max(1, work.workers)
+    several = max(1, work.num_workers)
     parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
-    work.teller.start(f"detections, {name}", len(source))
+    work.progress.start(f"detections, {name}", len(source))
     try:
-        for image in chain.from_iterable(made_ahead(source.image, parts, work.workers, _AHEAD)):
+        for image in chain.from_iterable(made_ahead(source.image, parts, work.num_workers, _AHEAD)):
             (told,) = detector.model([image.to(device).float() / 255])
             found.append(_found(told, output))
-            work.teller.advance(len(found))
+            work.progress.advance(len(found))
     finally:
-        work.teller.stop()
+        work.progress.stop()
     return found
 
 

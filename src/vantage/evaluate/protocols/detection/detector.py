@@ -11,7 +11,7 @@ from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 from vantage.encoders.backbones import ResNet, ResNetFeatures
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, Sizes
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["Detector", "check_backbone", "check_frozen", "checked", "copy_of", "freeze", "images_of"]
 
@@ -57,7 +57,7 @@ class Detector:
                 raise RuntimeError(f"{name} of the backbone did not reach the detector")
 
 
-def images_of(trained: Trained, sizes: Sizes) -> dict[str, Any]:
+def images_of(trained: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
     """How images are resized and normalized, and how many regions are looked at. Of the proposals of a pyramid,
     torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
     statistics = trained.view.statistics
@@ -71,7 +71,7 @@ def images_of(trained: Trained, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def check_backbone(trained: Trained) -> ResNet:
+def check_backbone(trained: FrozenEncoder) -> ResNet:
     """The ResNet that a detector is built on; raises `UserError` for other networks, and for several at once."""
     if trained.choice is None:
         raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
@@ -85,7 +85,7 @@ def check_backbone(trained: Trained) -> ResNet:
     return trained.choice
 
 
-def copy_of(trained: Trained) -> ResNetFeatures:
+def copy_of(trained: FrozenEncoder) -> ResNetFeatures:
     """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
     backbone = check_backbone(trained).build()
     backbone.load_state_dict(trained.backbone.state_dict(), strict=True)
@@ -107,7 +107,7 @@ def check_frozen(stages: int) -> None:
         raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
 
 
-def checked(detector: Detector, trained: Trained) -> Detector:
+def checked(detector: Detector, trained: FrozenEncoder) -> Detector:
     """The detector, once its backbone is seen to hold the trained weights, all of them."""
     detector.check_copied(trained.backbone)
     return detector

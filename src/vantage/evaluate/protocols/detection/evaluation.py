@@ -20,7 +20,7 @@ from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.opening import split_annotated
 from vantage.evaluate.task import Task
-from vantage.frozen.encoder import Trained, load, random_encoder
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder
 
 __all__ = ["DETECTORS", "DetectorTask", "Protocol", "detector_task", "evaluate_detector"]
 
@@ -70,7 +70,7 @@ class DetectorTask(Task):
     tools: ClassVar[tuple[str, ...]] = ("pycocotools",)
     pixels: ClassVar[str] = "raw pixels have no detector"
 
-    def check(self, trained: Trained) -> None:
+    def check(self, trained: FrozenEncoder) -> None:
         """Raises `UserError` for what no detector is built on."""
         check_backbone(trained)
 

@@ -17,7 +17,7 @@ from vantage.evaluate.protocols.detection.order import Order
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import mask_of
-from vantage.evaluate.protocols.detection.sources.selections import Chosen
+from vantage.evaluate.protocols.detection.sources.selections import SelectedImages
 
 __all__ = ["Example", "batches_from", "example", "mirror_order", "mirrored", "worth_training"]
 
@@ -104,7 +104,7 @@ def worth_training(source: Annotated, output: Output, keep_empty: bool) -> Annot
     if not any(counted):
         wanted = "labeled keypoints" if isinstance(output, Keypoints) else "boxes"
         raise UserError(f"none of the {len(source)} training images has {wanted} (crowds do not count): name others")
-    return source if len(kept) == len(source) else Chosen(source, kept)
+    return source if len(kept) == len(source) else SelectedImages(source, kept)
 
 
 def _teaches(source: Annotated, number: int, output: Output) -> bool:

@@ -10,18 +10,18 @@ from vantage.data.sources.source import Source, cache_key, hash_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.protocols.detection.course import Course, find, seeded
+from vantage.evaluate.protocols.detection.course import DetectorTraining, find, seeded
 from vantage.evaluate.protocols.detection.examples import worth_training
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
-from vantage.evaluate.protocols.detection.schedules import SCHEDULES, Schedule, ScheduleName
+from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule, ScheduleName
 from vantage.evaluate.protocols.detection.scoring import Found, Precision, precision_of
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["Judging", "annotated", "precisions"]
 
@@ -73,7 +73,7 @@ class Judging:
         self.course()
         self.seen_at()
 
-    def course(self) -> Schedule:
+    def course(self) -> DetectionSchedule:
         """The schedule for this batch, rate and number of steps."""
         scaled = replace(SCHEDULES[self.schedule], rate=self.rate).for_batch(self.batch)
         return scaled.in_steps(self.steps) if self.steps else scaled
@@ -82,18 +82,18 @@ class Judging:
         """The sizes, with the schedule's sides in training where none are given."""
         return self.sizes.or_sides(SCHEDULES[self.schedule].short_sides)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`, both `Annotated`. Raises `UserError` where the images do not serve, or the
         backbone is no ResNet of three channels."""
         coco_tools("cocoeval")  # what is not installed is told before hours of training
         output, train, test = self.prepared(annotated(train), annotated(test))
         taught, schedule, sizes = worth_training(train, output, self.keep_empty), self.course(), self.seen_at()
-        device = work.place()
+        device = work.resolved_device()
         with seeded(draws.mix(self.seed, _INITIAL), device):
             detector = self.network_on.build(trained, len(train.classes), output, sizes)
         facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "2")
         kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
-        course = Course(schedule, self.seed, self.precise_batches, kept, shapes_apart=self.shapes_apart)
+        course = DetectorTraining(schedule, self.seed, self.precise_batches, kept, shapes_apart=self.shapes_apart)
         losses = course(detector, taught, output, work, trained.name)
         found = find(detector, test, output, work, trained.name)
         measures, details = precisions(test, found, output)

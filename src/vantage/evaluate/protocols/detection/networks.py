@@ -31,7 +31,7 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import Detector, check_frozen, checked, copy_of, freeze, images_of
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.sizes import Sizes
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["FourthStage", "Pyramid"]
 
@@ -54,7 +54,7 @@ class Pyramid:
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
-    def build(self, trained: Trained, classes: int, output: Output, sizes: Sizes) -> Detector:
+    def build(self, trained: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
         """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
         backbone, width = copy_of(trained), trained.width
         still = freeze(backbone, self.frozen_stages)
@@ -94,7 +94,7 @@ class FourthStage:
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
-    def build(self, trained: Trained, classes: int, output: Output, sizes: Sizes) -> Detector:
+    def build(self, trained: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
         """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
         if isinstance(output, Keypoints):
             raise UserError("keypoints are found on a feature pyramid only; none of the papers has them on C4")

@@ -7,14 +7,14 @@ from typing import Literal
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, VOC_SIZES
 
-__all__ = ["SCHEDULES", "Schedule", "ScheduleName"]
+__all__ = ["SCHEDULES", "DetectionSchedule", "ScheduleName"]
 
 ScheduleName = Literal["1x", "2x", "6x", "voc"]
 """A schedule of `SCHEDULES`: COCO's 90, 180 and 540 thousand steps, and VOC's 24 thousand on smaller images."""
 
 
 @dataclass(frozen=True)
-class Schedule:
+class DetectionSchedule:
     """Steps, and the course of the learning rate over them: up in a line, then constant, then a tenth at each fall."""
 
     steps: int
@@ -37,7 +37,7 @@ class Schedule:
                 " give at least 1 step and image, a rate above 0, and no negative rise"
             )
 
-    def for_batch(self, batch: int) -> "Schedule":
+    def for_batch(self, batch: int) -> "DetectionSchedule":
         """As many images and as much learning with another batch: steps are divided and the rate multiplied by
         batch / 16 (Goyal et al., arXiv 1706.02677). The rise keeps its steps, as there."""
         if batch < 1:
@@ -46,7 +46,7 @@ class Schedule:
         falls = tuple(max(1, round(fall * share)) for fall in self.falls)
         return replace(self, steps=max(1, round(self.steps * share)), falls=falls, batch=batch, rate=self.rate / share)
 
-    def in_steps(self, steps: int) -> "Schedule":
+    def in_steps(self, steps: int) -> "DetectionSchedule":
         """The same course in other steps: falls at the same shares; the rise takes a tenth of them at most."""
         falls = tuple(max(1, round(fall * steps / self.steps)) for fall in self.falls)
         return replace(self, steps=steps, falls=falls, warm_up=min(self.warm_up, steps // 10))
@@ -57,11 +57,11 @@ class Schedule:
         return self.rate * (1e-3 + (1 - 1e-3) * rise) * 0.1 ** sum(step >= fall for fall in self.falls)
 
 
-SCHEDULES: dict[ScheduleName, Schedule] = {
-    "1x": Schedule(90_000, (60_000, 80_000), 1000),
-    "2x": Schedule(180_000, (120_000, 160_000), 1000),
-    "6x": Schedule(540_000, (480_000, 520_000), 1000),
-    "voc": Schedule(24_000, (18_000, 22_000), 100, short_sides=VOC_SIZES.short_sides),
+SCHEDULES: dict[ScheduleName, DetectionSchedule] = {
+    "1x": DetectionSchedule(90_000, (60_000, 80_000), 1000),
+    "2x": DetectionSchedule(180_000, (120_000, 160_000), 1000),
+    "6x": DetectionSchedule(540_000, (480_000, 520_000), 1000),
+    "voc": DetectionSchedule(24_000, (18_000, 22_000), 100, short_sides=VOC_SIZES.short_sides),
 }
 """Schedules by name: of COCO, as Detectron2 has them (6x: its releases fall 60,000 and 20,000 steps before the end),
 and of PASCAL VOC (MoCo, arXiv 1911.05722, §4.2.1; InterCLR, arXiv 2008.11702, appendix)."""

@@ -19,7 +19,7 @@ from torchvision.ops import box_iou
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.scoring import Found, Precision
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
-from vantage.evaluate.protocols.detection.sources.selections import Chosen, Joined, OfClasses
+from vantage.evaluate.protocols.detection.sources.selections import Joined, OfClasses, SelectedImages
 from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
 __all__ = ["is_voc", "voc_precision_of"]
@@ -41,7 +41,7 @@ class _Judged:
 def is_voc(source: Annotated) -> bool:
     """Whether all images come from folders of PASCAL VOC."""
     match source:
-        case Chosen() | OfClasses():
+        case SelectedImages() | OfClasses():
             return is_voc(source.source)
         case Joined():
             return all(is_voc(part) for part in source.parts)

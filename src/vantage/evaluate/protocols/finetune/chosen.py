@@ -10,14 +10,14 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, Subset
+from vantage.data.sources.source import Source, SourceSubset
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.labeled import check_classes, held_out, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
 from vantage.evaluate.protocols.finetune.tuning import Diverged
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["FineTuneChosen"]
 
@@ -71,7 +71,7 @@ class FineTuneChosen:
         for rate in self.head_rates:
             self._alone(rate, self.seed)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Choose and train on images of `train`, count on `test`. What is done is kept in the cache, training by
         training, so that a stopped evaluation goes on."""
         train, label = with_labels(train)
@@ -112,12 +112,17 @@ class FineTuneChosen:
 
 
 def _top1_held_out(
-    protocol: FineTune, trained: Trained, train: Source, rows: Int[Tensor, "k"], held: Bool[Tensor, "k"], work: Work
+    protocol: FineTune,
+    trained: FrozenEncoder,
+    train: Source,
+    rows: Int[Tensor, "k"],
+    held: Bool[Tensor, "k"],
+    work: Work,
 ) -> float:
     """Top-1 on the images held out, in percent, of a copy trained on the others."""
-    rest, asked = Subset(train, rows[~held]), Subset(train, rows[held])
+    rest, asked = SourceSubset(train, rows[~held]), SourceSubset(train, rows[held])
     try:
         return replace(protocol, fraction=1.0)(trained, rest, asked, work).accuracy.top1
     except Diverged as problem:
-        work.teller.line(f"head_rate {protocol.head_rate:g}: {problem}")
+        work.progress.line(f"head_rate {protocol.head_rate:g}: {problem}")
         return 0.0

@@ -15,13 +15,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, Subset, cache_key, hash_of
+from vantage.data.sources.source import Source, SourceSubset, cache_key, hash_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.labeled import check_classes, with_labels
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.protocols.finetune.tuning import Course, tune
-from vantage.frozen.encoder import Trained
+from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.storage.cache import read_json, try_write_json
 
@@ -86,12 +86,12 @@ class FineTune:
                 " are the same images each time: ask for one sample, or for a fraction"
             )
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a copy on images of `train`, count on `test`. A stopped training goes on after the last epoch that the
         cache keeps, and ends as one that was never stopped; samples that are done are kept there and not done again."""
         train, label = with_labels(train)
         test, wanted = with_labels(test)
-        check_classes(label, wanted, test.classes, work.teller)
+        check_classes(label, wanted, test.classes, work.progress)
         classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), trained.digest()
         kept = work.cache / "finetune" / f"{self._key(trained, train, label, test, wanted, work)}.json"
         stored = read_json(kept)
@@ -102,7 +102,7 @@ class FineTune:
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)
             course = self._course(len(rows) / len(train), seed)
-            tuned = tune(course, trained, Subset(train, rows), label[rows], classes, work)
+            tuned = tune(course, trained, SourceSubset(train, rows), label[rows], classes, work)
             measures = accuracy(tuned.predict(trained, test, work), wanted, classes).measures()
             done[str(sample)] = {
                 "measures": measures,
@@ -123,7 +123,7 @@ class FineTune:
 
     def _key(
         self,
-        trained: Trained,
+        trained: FrozenEncoder,
         train: Source,
         label: Int[Tensor, "n"],
         test: Source,
@@ -133,7 +133,7 @@ class FineTune:
         """Of all that a sample depends on; how many there are is nothing to it."""
         facts = (
             trained.digest(), repr(trained.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
-            str((label.tolist(), wanted.tolist())), work.place().type, torch.__version__, str(self.version),
+            str((label.tolist(), wanted.tolist())), work.resolved_device().type, torch.__version__, str(self.version),
             str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
         )  # fmt: skip
         return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
@@ -149,10 +149,10 @@ class FineTune:
             raise UserError(f"{len(rows)} image is too few to train on: BatchNorm needs two; give a larger fraction")
         return rows
 
-    def _course(self, share: float, seed: int) -> Course:
+    def _course(self, share: float, seed: int) -> TuningSchedule:
         decay = self.weight_decay if self.weight_decay is not None else 5e-4 if share < 0.05 else 1e-4
         rates = (self.backbone_rate, self.head_rate)
-        return Course(self.epochs, self.batch, rates, decay, self.smallest_area, seed)
+        return TuningSchedule(self.epochs, self.batch, rates, decay, self.smallest_area, seed)
 
 
 def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> Int[Tensor, "k"]:

@@ -21,11 +21,11 @@ from vantage.encoding import Work, batches
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.crops import counted, epochs_of
 from vantage.evaluate.protocols.linear.pooled import training_view
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import best_classes
 from vantage.storage.kept_state import KeptState, restore, tensors_of
 
-__all__ = ["Course", "Diverged", "Tuned", "tune"]
+__all__ = ["TuningSchedule", "Diverged", "Tuned", "tune"]
 
 _START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
 
@@ -35,7 +35,7 @@ class Diverged(UserError):
 
 
 @dataclass(frozen=True)
-class Course:
+class TuningSchedule:
     """A training."""
 
     epochs: int
@@ -101,7 +101,7 @@ class Tuned:
     """What the course fixes, how images are seen in it, and how their crops were drawn."""
 
     @torch.no_grad()
-    def predict(self, trained: Trained, source: Source, work: Work) -> Int[Tensor, "n t"]:
+    def predict(self, trained: FrozenEncoder, source: Source, work: Work) -> Int[Tensor, "n t"]:
         """The first five classes of each image (fewer where there are fewer), best first, through the view of
         `trained`."""
         seen = replace(trained, backbone=self.backbone, name=f"{trained.name}, fine-tuned")
@@ -109,14 +109,16 @@ class Tuned:
         return torch.cat([best_classes(head(features)) for _, features in batches(seen, source, work)])
 
 
-def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n"], classes: int, work: Work) -> Tuned:
+def tune(
+    course: TuningSchedule, trained: FrozenEncoder, source: Source, label: Int[Tensor, "n"], classes: int, work: Work
+) -> Tuned:
     """Train a copy of a backbone and a linear classifier.
 
     BatchNorm takes its statistics over the whole batch, whatever the pretraining did. What is drawn follows from seed,
     epoch and step alone, and the state after an epoch is kept in the cache now and then, so that a stopped training
     ends as one that was never stopped. Raises `Diverged` where the loss is no longer a number.
     """
-    device = work.place()
+    device = work.resolved_device()
     state = _State(course, trained, classes, device)
     facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
@@ -127,13 +129,13 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
     images = epochs_of(source, view, size, course.seed, work)
     label = label.to(device)
     count, note = len(source), ""
-    work.teller.start(f"fine-tuning, {trained.name}, images", course.epochs * count, len(state.losses) * count)
+    work.progress.start(f"fine-tuning, {trained.name}, images", course.epochs * count, len(state.losses) * count)
     for epoch in range(len(state.losses), course.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            views = counted(images(epoch), work.teller, epoch * count, f"epoch {epoch + 1} of {course.epochs}{note}")
+            views = counted(images(epoch), work.progress, epoch * count, f"epoch {epoch + 1} of {course.epochs}{note}")
             loss = state.epoch(views, label, epoch)
         if not loss < float("inf"):
-            work.teller.stop()
+            work.progress.stop()
             raise Diverged(
                 f"fine-tuning {trained.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
                 " (--backbone-rate, --head-rate)"
@@ -141,7 +143,7 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
         note = f", loss {loss:.3f}"
         if kept.due and epoch + 1 < course.epochs:
             kept.write(state.tensors())
-    work.teller.stop()
+    work.progress.stop()
     kept.forget()
     how = course.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
     return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
@@ -150,7 +152,7 @@ def tune(course: Course, trained: Trained, source: Source, label: Int[Tensor, "n
 class _State:
     """All that changes during a training."""
 
-    def __init__(self, course: Course, trained: Trained, classes: int, device: torch.device) -> None:
+    def __init__(self, course: TuningSchedule, trained: FrozenEncoder, classes: int, device: torch.device) -> None:
         self.course, self.losses = course, list[float]()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draws.mix(course.seed, _START))

@@ -17,7 +17,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.linear.plan import TrainingView
-from vantage.progress import Teller, counting
+from vantage.progress import Progress, counting
 
 __all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
 
@@ -43,7 +43,7 @@ class Epochs:
 
 def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: Work) -> Epochs:
     """Random views of all images. The last batch may be small, as in the protocols' code."""
-    device = work.place()
+    device = work.resolved_device()
 
     def order(epoch: int) -> tuple[Int[Tensor, "b"], ...]:
         return epoch_order(len(source), draws.mix(seed, _ORDER), epoch).split(batch)
@@ -62,7 +62,7 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
             return view.crop_one(source.image(number), own)
 
         parts = order(epoch)
-        crops = in_threads(crop, (rows.tolist() for rows in parts), work.workers)
+        crops = in_threads(crop, (rows.tolist() for rows in parts), work.num_workers)
         for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
             yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step))
 
@@ -70,16 +70,16 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
     if not fits(source, budget=work.resident_bytes):
         return one_by_one
     try:
-        with counting(work.teller, "decoding images") as progress:
-            pixels = decode_all(source, workers=work.workers, progress=progress).to(device)
+        with counting(work.progress, "decoding images") as report:
+            pixels = decode_all(source, workers=work.num_workers, progress=report).to(device)
     except DataError:  # images of several sizes
         return one_by_one
     return Epochs(resident, "batch by batch: images in memory")
 
 
-def counted(images: Epoch, teller: Teller, done: int, note: str) -> Epoch:
+def counted(images: Epoch, progress: Progress, done: int, note: str) -> Epoch:
     """The same batches, each told when it was worked on, after `done` images before."""
     for rows, views in images:
         yield rows, views
         done += len(rows)
-        teller.advance(done, note)
+        progress.advance(done, note)

@@ -16,13 +16,13 @@ from vantage.encoding import Work, in_threads
 from vantage.errors import UserError
 from vantage.evaluate.labeled import with_labels
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.protocols.linear.plan import Plan, torch_start
+from vantage.evaluate.protocols.linear.plan import LinearPlan, torch_start
 from vantage.evaluate.protocols.linear.pooled import on_features, training_view
 from vantage.evaluate.protocols.linear.side_by_side import check_settings
-from vantage.frozen.encoder import Pixels, Trained
+from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.progress import counting
 from vantage.views.colors.statistics import Statistics
-from vantage.views.evaluation import Evaluation, Straight
+from vantage.views.evaluation import EvaluationView, Straight
 
 __all__ = ["LinearRing", "example_of", "statistics_of"]
 
@@ -62,20 +62,20 @@ class LinearRing:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         statistics = statistics_of(trained, train, work)
         seen = replace(trained, view=_normalized(trained.view, statistics))
         if not isinstance(trained.backbone, Pixels):  # which have no depth
             seen = replace(seen, backbone=AtDepth(trained.backbone, -1, nn.Identity(), example_of(trained)).eval())
         crops = training_view(seen, self.smallest_area)
-        plan = Plan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
+        plan = LinearPlan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
         found = on_features(plan, seen, train, test, work)
         told = {"mean": list(statistics.mean), "std": list(statistics.std), "features": seen.width}
         return replace(found, details=told, how={**found.how, "most_images_measured": _MOST})
 
 
-def example_of(trained: Trained) -> Float[Tensor, "1 c s s"]:
+def example_of(trained: FrozenEncoder) -> Float[Tensor, "1 c s s"]:
     """An image of the shape that the encoder sees, where its parameters are."""
     place = next((value.device for value in trained.backbone.state_dict().values()), torch.device("cpu"))
     side = trained.view.size
@@ -83,26 +83,26 @@ def example_of(trained: Trained) -> Float[Tensor, "1 c s s"]:
 
 
 def _normalized(
-    view: Evaluation | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
-) -> Evaluation | Straight:
+    view: EvaluationView | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
+) -> EvaluationView | Straight:
     """The same view with other statistics, and all channels where they are given."""
     if isinstance(view, Straight):
         return replace(view, seen=_normalized(view.seen, statistics, channels))
     return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
 
 
-def statistics_of(trained: Trained, source: Source, work: Work) -> Statistics:
+def statistics_of(trained: FrozenEncoder, source: Source, work: Work) -> Statistics:
     """Mean and standard deviation of each channel of the labeled images, cropped and converted as in testing; of
     10,000 of them, spread evenly, where there are more."""
     source, _ = with_labels(source)
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
-    parts = (numbers[start : start + work.batch] for start in range(0, count, work.batch))
+    parts = (numbers[start : start + work.batch_size] for start in range(0, count, work.batch_size))
     plain = _normalized(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
     seen = 0
-    with counting(work.teller, "mean and deviation") as progress:
-        for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.workers):
+    with counting(work.progress, "mean and deviation") as progress:
+        for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers):
             values = plain.finish(crops).double()
             total += values.sum((0, 2, 3))
             squares += values.square().sum((0, 2, 3))

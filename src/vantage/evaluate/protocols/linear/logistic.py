@@ -16,7 +16,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.labeled import check_classes, held_out, labeled, with_labels
 from vantage.evaluate.outcome import Outcome
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
 
 __all__ = ["LinearCached", "Logistic", "fit_logistic"]
@@ -62,9 +62,9 @@ class LinearCached:
                 " give at least one finite penalty, none below 0, and 1 iteration or more"
             )
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, count on `test`."""
-        check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.teller)
+        check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.progress)
         known, asked = labeled(trained, train, work), labeled(trained, test, work)
         classes = max(known.classes, asked.classes)
         mean, deviation = known.vector.mean(0), known.vector.std(0, correction=0)
@@ -85,13 +85,13 @@ class LinearCached:
         held = held_out(label.cpu(), _HELD_OUT, self.seed).to(label.device)
         found: dict[int, float] = {}
         start: Logistic | None = None
-        work.teller.start("logistic regressions", len(self.l2))
+        work.progress.start("logistic regressions", len(self.l2))
         # From strong to weak, each from the one before: neighbors are near, and the strong ones are quick.
         for number, place in enumerate(sorted(range(len(self.l2)), key=lambda place: -self.l2[place])):
             start = fit_logistic(vector[~held], label[~held], classes, self.l2[place], self.iterations, start)
             found[place] = accuracy(start.predict(vector[held]), label[held], classes).top1
-            work.teller.advance(number + 1)
-        work.teller.stop()
+            work.progress.advance(number + 1)
+        work.progress.stop()
         accuracies = [found[place] for place in range(len(self.l2))]
         best = max(range(len(self.l2)), key=lambda place: (accuracies[place], self.l2[place]))
         by = f"accuracy on {int(held.sum())} training images held out"

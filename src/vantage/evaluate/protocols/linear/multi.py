@@ -13,14 +13,14 @@ from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.evaluate.protocols.linear.heads import Descent
-from vantage.evaluate.protocols.linear.plan import Plan, TrainingView, normal_start
+from vantage.evaluate.protocols.linear.plan import LinearPlan, TrainingView, normal_start
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.evaluate.protocols.linear.side_by_side import Verdict, check_settings, judge
 from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
-from vantage.frozen.encoder import Pixels, Trained
+from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.measures.accuracy import accuracy
 from vantage.views.operations.color import ColorJitter
-from vantage.views.operations.geometry import Flip
+from vantage.views.operations.geometry import HorizontalFlip
 from vantage.views.operations.lighting import Lighting
 
 __all__ = ["LinearMulti", "LinearPlaces"]
@@ -67,7 +67,7 @@ class LinearMulti:
     def __post_init__(self) -> None:
         _check(self)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         view = training_view(trained, self.smallest_area, ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
         return _at_depths(self, view, trained, train, test, work)
@@ -109,11 +109,11 @@ class LinearPlaces:
         if not 0 < self.crop <= 1:
             raise UserError(f"linear evaluation: crop is {self.crop}; give a share above 0 and up to 1")
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         size = trained.view.size
         crop = SquareCrop(size, max(size, round(size / self.crop)))
-        view = SquareView(crop, (Flip(0.5), *trained.view.operations))
+        view = SquareView(crop, (HorizontalFlip(0.5), *trained.view.operations))
         return _at_depths(self, view, trained, train, test, work)
 
 
@@ -126,7 +126,12 @@ def _check(asked: LinearMulti | LinearPlaces) -> None:
 
 
 def _at_depths(
-    asked: LinearMulti | LinearPlaces, view: TrainingView, trained: Trained, train: Source, test: Source, work: Work
+    asked: LinearMulti | LinearPlaces,
+    view: TrainingView,
+    trained: FrozenEncoder,
+    train: Source,
+    test: Source,
+    work: Work,
 ) -> Outcome:
     """Classifiers of all depths, on training images seen by `view`."""
     seen, depths = trained, (Depth("pixels", trained.width, len(trained.view.channels)),)
@@ -134,7 +139,7 @@ def _at_depths(
         backbone = AtDepths(trained.backbone, example_of(trained)).eval()
         seen, depths = replace(trained, backbone=backbone), backbone.depths
     falls = tuple(round(share * asked.epochs) for share in asked.falls)
-    plan = Plan(
+    plan = LinearPlan(
         asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, 0.1, normal_start,
         Descent(0.9, asked.weight_decay, nesterov=True), partial(nn.BatchNorm1d, affine=False),
     )  # fmt: skip

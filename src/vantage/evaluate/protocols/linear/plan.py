@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vantage.evaluate.protocols.linear.heads import Descent
 
-__all__ = ["Plan", "Start", "TrainingView", "normal_start", "torch_start"]
+__all__ = ["LinearPlan", "Start", "TrainingView", "normal_start", "torch_start"]
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class LinearPlan:
     """What linear protocols set differently."""
 
     rates: tuple[float, ...]

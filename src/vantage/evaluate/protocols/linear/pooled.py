@@ -12,12 +12,12 @@ from vantage.encoders.roles import PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.protocols.linear.plan import Plan, Start, normal_start, torch_start
+from vantage.evaluate.protocols.linear.plan import LinearPlan, Start, normal_start, torch_start
 from vantage.evaluate.protocols.linear.side_by_side import check_settings, judge
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.views.augmentation import Augmentation
-from vantage.views.operations.geometry import Flip, RandomResizedCrop
+from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
 
 __all__ = ["LinearCMC", "LinearMoCo", "LinearPyContrast"]
@@ -53,7 +53,7 @@ class LinearMoCo:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         falls = (round(0.6 * self.epochs), round(0.8 * self.epochs))
         return on_features(_plan(self, trained, falls, 0.1, normal_start), trained, train, test, work)
@@ -84,7 +84,7 @@ class LinearPyContrast:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         return on_features(_plan(self, trained, sixths(self.epochs), 0.2, torch_start), trained, train, test, work)
 
@@ -116,7 +116,7 @@ class LinearCMC:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         encoders = trained.run.encoders
         if not isinstance(encoders, PerView) or len(encoders.encoders) < 2:
@@ -137,13 +137,13 @@ def sixths(epochs: int) -> tuple[int, ...]:
     return tuple(round(epochs * part / 6) for part in (3, 4, 5))
 
 
-def training_view(trained: Trained, smallest_area: float, *changes: Operation) -> Augmentation:
+def training_view(trained: FrozenEncoder, smallest_area: float, *changes: Operation) -> Augmentation:
     """Random crop and flip, what else changes colors, and then what is done to images in testing."""
     crop = RandomResizedCrop(trained.view.size, (smallest_area, 1.0))
-    return Augmentation(crop, (Flip(0.5), *changes, *trained.view.operations))
+    return Augmentation(crop, (HorizontalFlip(0.5), *changes, *trained.view.operations))
 
 
-def on_features(plan: Plan, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+def on_features(plan: LinearPlan, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
     """The accuracy of classifiers on all features together, and how their rate was chosen."""
     found = judge(plan, (Depth("features", trained.width, trained.width),), trained, train, test, work)
     chosen: dict[str, float | int | str | list[float]] = {"rate": found.rate[0], "by": found.by}
@@ -155,10 +155,10 @@ def on_features(plan: Plan, trained: Trained, train: Source, test: Source, work:
 
 def _plan(
     asked: LinearMoCo | LinearPyContrast | LinearCMC,
-    trained: Trained,
+    trained: FrozenEncoder,
     falls: tuple[int, ...],
     fall: float,
     start: Start,
-) -> Plan:
+) -> LinearPlan:
     view = training_view(trained, asked.smallest_area)
-    return Plan(asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, fall, start)
+    return LinearPlan(asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, fall, start)

@@ -18,15 +18,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vantage.data.sources.source import Source, Subset, cache_key
+from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.encoders.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
 from vantage.evaluate.labeled import check_classes, held_out, with_labels
 from vantage.evaluate.protocols.linear.crops import Epochs, counted, epochs_of
 from vantage.evaluate.protocols.linear.heads import Heads
-from vantage.evaluate.protocols.linear.plan import Plan
-from vantage.frozen.encoder import Trained
+from vantage.evaluate.protocols.linear.plan import LinearPlan
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
 from vantage.storage.kept_state import KeptState
 
@@ -37,7 +37,7 @@ class Classifiers:
     """A classifier for each depth and each rate, trained on the same images; they share the features only."""
 
     def __init__(
-        self, plan: Plan, depths: tuple[Depth, ...], classes: int, rates: tuple[float, ...], device: torch.device
+        self, plan: LinearPlan, depths: tuple[Depth, ...], classes: int, rates: tuple[float, ...], device: torch.device
     ) -> None:
         """All at the start that the plan's seed gives."""
         self.depths = depths
@@ -101,18 +101,20 @@ class Verdict:
         return f"accuracy on {self.held_images} training images held out of other classifiers with the same rates"
 
 
-def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source, test: Source, work: Work) -> Verdict:
+def judge(
+    plan: LinearPlan, depths: tuple[Depth, ...], trained: FrozenEncoder, train: Source, test: Source, work: Work
+) -> Verdict:
     """Train classifiers by a plan, and let them guess the test images.
 
     `trained` gives the features of all `depths`, one after the other. What is drawn follows from seed, epoch and step
     alone, and the state after an epoch is kept in the cache now and then. Raises `UserError` where labels are missing
     or of one class only, `RuntimeError` where the backbone did not stay as it was.
     """
-    device, before = work.place(), trained.digest()
+    device, before = work.resolved_device(), trained.digest()
     trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     train, label = with_labels(train)
     test, test_label = with_labels(test)
-    check_classes(label, test_label, test.classes, work.teller)
+    check_classes(label, test_label, test.classes, work.progress)
     classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
     choosing = plan.rates if len(plan.rates) * len(depths) > 1 else ()
     held = held_out(label, plan.held_out, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
@@ -122,7 +124,7 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
     kept = KeptState(work.cache / "linear", [label.numpy().tobytes(), *(fact.encode() for fact in facts)])
     images = epochs_of(train, plan.view, plan.batch, plan.seed, work)
     _train(plan, (whole, partial), (~held if choosing else None), images, label, trained, kept, work)
-    known = _accuracies(partial, trained, Subset(train, held.nonzero().squeeze(1)), label[held], work)
+    known = _accuracies(partial, trained, SourceSubset(train, held.nonzero().squeeze(1)), label[held], work)
     best = [_best(plan.rates, accuracies) for accuracies in known] or [0] * len(depths)
     for heads, place, depth in zip(whole.heads, best, depths, strict=True):
         if not heads.finite[place]:
@@ -139,27 +141,27 @@ def judge(plan: Plan, depths: tuple[Depth, ...], trained: Trained, train: Source
 
 
 def _train(
-    plan: Plan,
+    plan: LinearPlan,
     both: tuple[Classifiers, Classifiers],
     kept: Bool[Tensor, "n"] | None,
     images: Epochs,
     label: Int[Tensor, "n"],
-    trained: Trained,
+    trained: FrozenEncoder,
     state: KeptState,
     work: Work,
 ) -> None:
     """The first classifiers on all images, the second on those `kept` from being held out, if any are; from the epoch
     that an earlier training was stopped in."""
     live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    found, device = state.read(), work.place()
+    found, device = state.read(), work.resolved_device()
     done = int(found.pop("epochs", torch.zeros(()))) if found.keys() == live.keys() | {"epochs"} else 0
     for name in live if done else ():
         live[name].copy_(found[name])
     count = len(label)
-    work.teller.start(f"linear classifiers, {trained.name}, images", plan.epochs * count, done * count)
+    work.progress.start(f"linear classifiers, {trained.name}, images", plan.epochs * count, done * count)
     for epoch in range(done, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
-        for rows, views in counted(images(epoch), work.teller, epoch * count, note):
+        for rows, views in counted(images(epoch), work.progress, epoch * count, note):
             features, wanted = encode(trained.backbone, views), label[rows].to(device)
             both[0].step(features, wanted, factor)
             if kept is not None:
@@ -167,7 +169,7 @@ def _train(
                 both[1].step(features[some], wanted[some], factor)
         if state.due:
             state.write(live | {"epochs": torch.tensor(epoch + 1)})
-    work.teller.stop()
+    work.progress.stop()
 
 
 def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:
@@ -179,7 +181,7 @@ def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:
 
 
 def _accuracies(
-    by: Classifiers, trained: Trained, source: Source, label: Int[Tensor, "n"], work: Work
+    by: Classifiers, trained: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
 ) -> tuple[list[float], ...]:
     """Of each depth, the accuracy of each rate; nothing for no images."""
     if not len(label):
@@ -199,7 +201,7 @@ def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:
 
 
 def _guess(
-    by: Classifiers, best: list[int], trained: Trained, test: Source, work: Work
+    by: Classifiers, best: list[int], trained: FrozenEncoder, test: Source, work: Work
 ) -> tuple[Int[Tensor, "n t"], ...]:
     made: list[list[Tensor]] = [[] for _ in best]
     for part in features_in_parts(trained, test, work):

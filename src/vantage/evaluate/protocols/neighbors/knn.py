@@ -18,9 +18,9 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labeled import Labeled, check_classes, labeled, with_labels
+from vantage.evaluate.labeled import LabeledFeatures, check_classes, labeled, with_labels
 from vantage.evaluate.outcome import Outcome
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
 
 __all__ = ["KNN", "NearestNeighbor"]
@@ -53,7 +53,7 @@ class KNN:
                 f"kNN: k is {self.k} and temperature {self.temperature}; k must be 1 or more, temperature above 0"
             )
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
         self._check(len(_checked(train, test, work)))
         known, asked = labeled(trained, train, work), labeled(trained, test, work)
@@ -94,7 +94,7 @@ class NearestNeighbor:
     name: ClassVar[str] = "nearest-neighbor"
     version: ClassVar[int] = 1
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
         _checked(train, test, work)
         known, asked = labeled(trained, train, work), labeled(trained, test, work)
@@ -154,12 +154,12 @@ def _inverse_length(bank: Float[Tensor, "n d"]) -> Float[Tensor, "n"] | None:
     return length.clamp_min(1e-12).reciprocal()
 
 
-def _classes(known: Labeled, asked: Labeled) -> int:
+def _classes(known: LabeledFeatures, asked: LabeledFeatures) -> int:
     return max(known.classes, asked.classes)
 
 
 def _checked(train: Source, test: Source, work: Work) -> Int[Tensor, "n"]:
     """Labels of the training images; sets that cannot be judged are refused before an image is looked at."""
     label = with_labels(train)[1]
-    check_classes(label, with_labels(test)[1], test.classes, work.teller)
+    check_classes(label, with_labels(test)[1], test.classes, work.progress)
     return label

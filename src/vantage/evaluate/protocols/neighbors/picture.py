@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
-from vantage.evaluate.protocols.neighbors.retrieval import Neighbors
+from vantage.evaluate.protocols.neighbors.retrieval import NearestRows
 from vantage.views.show import fitted
 
 __all__ = ["rows_of", "retrieval_picture"]
@@ -33,7 +33,7 @@ def rows_of(test: Source, count: int) -> list[int]:
 
 
 def retrieval_picture(
-    found: Neighbors, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
+    found: NearestRows, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
 ) -> Image.Image:
     """The test images `rows` with the neighbors found for all of `test`, each `side` pixels wide.
 

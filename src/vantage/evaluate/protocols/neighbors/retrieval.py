@@ -11,19 +11,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, Subset, labels_of
+from vantage.data.sources.source import Source, SourceSubset, labels_of
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.judge import split
 from vantage.evaluate.labeled import check_classes, finite_features, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.neighbors.knn import nearest
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["Neighbors", "Retrieval", "neighbors", "queries"]
+__all__ = ["NearestRows", "Retrieval", "neighbors", "queries"]
 
 
-class Neighbors(NamedTuple):
+class NearestRows(NamedTuple):
     """The nearest training images of some test images."""
 
     number: Int[Tensor, "q k"]
@@ -55,11 +55,11 @@ class Retrieval:
         if self.k < 1:
             raise UserError(f"retrieval: k is {self.k}; it must be 1 or more")
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Look every test image up among the training images."""
         train, label = with_labels(train)
         test, test_label = with_labels(test)
-        check_classes(label, test_label, test.classes, work.teller)
+        check_classes(label, test_label, test.classes, work.progress)
         found = neighbors(trained, train, test, self.k, work)
         assert found.right is not None
         precision = 100.0 * found.right.double().mean(1)
@@ -70,7 +70,7 @@ class Retrieval:
         return Outcome(measures, len(label), len(test_label), {}, details)
 
 
-def neighbors(trained: Trained, train: Source, test: Source, k: int, work: Work) -> Neighbors:
+def neighbors(trained: FrozenEncoder, train: Source, test: Source, k: int, work: Work) -> NearestRows:
     """The k nearest training images of every test image. Labels are not needed.
 
     Features are cached. Raises `UserError` for fewer than k training images or no test images.
@@ -79,7 +79,7 @@ def neighbors(trained: Trained, train: Source, test: Source, k: int, work: Work)
         raise UserError(f"retrieval: {k} neighbors were asked for (--k) among {len(train)} images; take a smaller k")
     if not len(test):
         raise UserError("retrieval: there is no image to look up; name a test set with images")
-    place = work.place()
+    place = work.resolved_device()
     bank, query = (finite_features(trained, source, work).to(place) for source in (train, test))
     parts = list(nearest(bank, query, k))
     cosine, number = (torch.cat([part[place] for part in parts]).cpu() for place in (0, 1))
@@ -87,7 +87,7 @@ def neighbors(trained: Trained, train: Source, test: Source, k: int, work: Work)
     right = None
     if bool((label >= 0).any()) and bool((test_label >= 0).any()):
         right = (label[number] == test_label[:, None]) & (test_label >= 0)[:, None]
-    return Neighbors(number, cosine, right)
+    return NearestRows(number, cosine, right)
 
 
 def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
@@ -100,7 +100,7 @@ def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, 
     count = max(1, round(share * len(source)))
     if len(source) < 2:
         raise UserError(f"retrieval: {len(source)} images cannot be looked up among others; give more images")
-    return Subset(source, order[count:].sort().values), Subset(source, order[:count].sort().values)
+    return SourceSubset(source, order[count:].sort().values), SourceSubset(source, order[:count].sort().values)
 
 
 def _by_class(precision: Float[Tensor, "q"], label: Int[Tensor, "q"], classes: tuple[str, ...]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from vantage.data.sources.source import cache_key, hash_of
 from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.kept_rows import Rows, kept_rows
 
 __all__ = ["FeatureMaps", "Squares", "fitting", "mirrored"]
@@ -30,10 +30,10 @@ class Squares:
         self.key = hash_of([cache_key(source).encode(), f"{size}".encode(), b"squares 1"])
 
         def made(numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 4 s s"]:
-            return torch.cat(list(in_threads(self._both, iter([numbers.tolist()]), work.workers)))
+            return torch.cat(list(in_threads(self._both, iter([numbers.tolist()]), work.num_workers)))
 
         file = work.cache / "squares" / f"{self.key}.npy"
-        self._rows = kept_rows(made, self.count, file, work.resident_bytes, work.teller, "images as squares")
+        self._rows = kept_rows(made, self.count, file, work.resident_bytes, work.progress, "images as squares")
 
     def images(self, numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 3 s s"]:
         """Whole images, resized on both sides."""
@@ -60,15 +60,20 @@ class Squares:
 class FeatureMaps:
     """Maps of all images of a set, and of their mirror images where they are wanted: made once for a checkpoint."""
 
-    def __init__(self, trained: Trained, depth: int, squares: Squares, mirror: bool, work: Work) -> None:
+    def __init__(self, trained: FrozenEncoder, depth: int, squares: Squares, mirror: bool, work: Work) -> None:
         """The map at `depth` (see `MapAt`). Raises `UserError` for a backbone that has none there."""
-        self.trained, self.squares, self.device, self._ways = trained, squares, work.place(), 2 if mirror else 1
+        self.trained, self.squares, self.device, self._ways = (
+            trained,
+            squares,
+            work.resolved_device(),
+            2 if mirror else 1,
+        )
         self._map = MapAt(trained.backbone, depth).eval().to(self.device)
         facts = (trained.digest(), repr(trained.view), squares.key, f"{depth} {self._ways}", self.device.type, "1")
         self.key = hash_of(fact.encode() for fact in facts)
         file = work.cache / "maps" / f"{self.key}.npy"
         what, count = f"maps, {trained.name}", self._ways * squares.count
-        self._rows: Rows = kept_rows(self._made, count, file, work.resident_bytes, work.teller, what)
+        self._rows: Rows = kept_rows(self._made, count, file, work.resident_bytes, work.progress, what)
 
     def of(self, numbers: Int[Tensor, "b"], flipped: Bool[Tensor, "b"] | None = None) -> Float[Tensor, "b d y x"]:
         """Maps of some images, on the device of the work; of the mirror images of those that are `flipped`."""

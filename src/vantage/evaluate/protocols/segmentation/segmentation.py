@@ -21,7 +21,7 @@ from vantage.errors import DataError, UserError
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, pixel_loss
 from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirrored
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
 from vantage.storage.kept_state import KeptState, restore, tensors_of
 
@@ -83,7 +83,7 @@ class Segmentation:
                 " must be above 0, the decay 0 or more, flip from 0 to 1"
             )
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
         known, asked = _with_masks(train), _with_masks(test)
         before, size = trained.digest(), self.size or trained.view.size
@@ -101,7 +101,7 @@ class Segmentation:
             raise DataError(f"no pixel of the {len(asked)} test images has a class: all are {IGNORED}")
         asked_for = confusion.present().nonzero().flatten().tolist()
         if lacking := ", ".join(known.classes[number] for number in asked_for if number not in present):
-            work.teller.warn(f"no pixel of the training masks is of {lacking}: test pixels of it count as wrong")
+            work.progress.warn(f"no pixel of the training masks is of {lacking}: test pixels of it count as wrong")
         found = zip(known.classes, confusion.intersection_over_union().tolist(), strict=True)
         details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in found}}
         how = {
@@ -127,7 +127,7 @@ class Segmentation:
             restore(parts, optimizer, found)
         else:
             done = 0
-        work.teller.start(f"decoder, {maps.trained.name}", self.epochs, done)
+        work.progress.start(f"decoder, {maps.trained.name}", self.epochs, done)
         for epoch in range(done, self.epochs):
             loss = torch.zeros(())
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
@@ -138,10 +138,10 @@ class Segmentation:
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-            work.teller.advance(epoch + 1, f"loss {float(loss.detach()):.3f}")
+            work.progress.advance(epoch + 1, f"loss {float(loss.detach()):.3f}")
             if state.due:
                 state.write(tensors_of(parts, optimizer) | {"epochs": torch.tensor(epoch + 1)})
-        work.teller.stop()
+        work.progress.stop()
         state.forget()
         return decoder.eval()
 
@@ -166,15 +166,15 @@ def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
 def _counted(maps: FeatureMaps, decoder: nn.Module, asked: MaskedImages, batch: int, work: Work) -> Confusion:
     """Test pixels by class and guess, at each mask's own size."""
     confusion = Confusion.empty(len(asked.classes))
-    work.teller.start(f"test pixels, {maps.trained.name}", len(asked))
+    work.progress.start(f"test pixels, {maps.trained.name}", len(asked))
     for numbers in torch.arange(len(asked)).split(batch):
         score = decoder(maps.of(numbers))
         for number, one in zip(numbers.tolist(), score, strict=True):
             truth = asked.mask(number)
             guess = enlarged(one[None], *truth.shape)[0].argmax(0)
             confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
-        work.teller.advance(int(numbers[-1]) + 1)
-    work.teller.stop()
+        work.progress.advance(int(numbers[-1]) + 1)
+    work.progress.stop()
     return confusion
 
 

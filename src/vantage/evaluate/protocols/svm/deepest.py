@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float, Int8
 from torch import Tensor
 
-from vantage.data.sources.source import Source, Subset, labels_of, marks_in, marks_of
+from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, marks_of
 from vantage.encoders.depths import GRIDS, AtDepth, grid_pool, maps
 from vantage.encoding import Work, in_evaluation
 from vantage.errors import UserError
 from vantage.evaluate.labeled import finite_features
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.evaluation import Straight
 
 __all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked"]
@@ -37,7 +37,7 @@ class MarkedFeatures:
     """Names of the classes."""
 
 
-def deepest(trained: Trained) -> tuple[Trained, str]:
+def deepest(trained: FrozenEncoder) -> tuple[FrozenEncoder, str]:
     """The encoder as linear SVMs read it, and its features in words.
 
     The whole image is squeezed to the side of the encoder's view, without a crop (`Straight`). The deepest map is
@@ -60,14 +60,14 @@ def deepest(trained: Trained) -> tuple[Trained, str]:
     return replace(trained, backbone=backbone, view=view), f"deepest map at 2 x 2 places: {backbone.width} numbers"
 
 
-def marked(trained: Trained, source: Source, work: Work) -> MarkedFeatures:
+def marked(trained: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
     """Features and marks of the images of a source, cached. Of a source with one class an image those without a class
     are left out. Raises `UserError` where no image shows a class.
     """
     count = len(source)
     if marks_in(source) is None:
         known = (labels_of(source) >= 0).nonzero().squeeze(1)
-        source = source if len(known) == len(source) else Subset(source, known)
+        source = source if len(known) == len(source) else SourceSubset(source, known)
     mark = marks_of(source)
     if not (mark == 1).any():
         raise UserError(

@@ -11,10 +11,10 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.protocols.svm.samples import Judged, Plan, judge
+from vantage.evaluate.protocols.svm.samples import Judged, SamplePlan, judge
 from vantage.evaluate.protocols.svm.solver import Solver
 from vantage.evaluate.protocols.svm.svm import Costs, costs_of
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["LowShot", "LowShotChosen"]
 
@@ -60,7 +60,7 @@ class LowShot:
         _check(self)
         costs_of(self.costs)
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on samples of `train`, count on `test`. Samples that are done are kept in the cache, so that a stopped
         evaluation goes on."""
         costs = costs_of(self.costs)
@@ -118,7 +118,7 @@ class LowShotChosen:
                 " cost above 0"
             )
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on samples of `train`, count on `test`. Samples that are done are kept in the cache, so that a stopped
         evaluation goes on."""
         costs = costs_of(self.costs)
@@ -129,9 +129,11 @@ class LowShotChosen:
         return _outcome("mAP", curve, {"by": by, "costs": list(costs)}, found)
 
 
-def _plan(asked: LowShot | LowShotChosen, costs: tuple[float, ...], choice: tuple[int, float] | tuple[()]) -> Plan:
+def _plan(
+    asked: LowShot | LowShotChosen, costs: tuple[float, ...], choice: tuple[int, float] | tuple[()]
+) -> SamplePlan:
     solver = Solver(asked.positive_weight, asked.tolerance, asked.iterations, _SOLVER_SEED)
-    return Plan(asked.shots, asked.samples, asked.negatives, asked.seed, costs, choice, solver)
+    return SamplePlan(asked.shots, asked.samples, asked.negatives, asked.seed, costs, choice, solver)
 
 
 def _check(asked: LowShot | LowShotChosen) -> None:

@@ -20,11 +20,11 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
 from vantage.storage.cache import read_json, try_write_json
 
-__all__ = ["Judged", "Plan", "few_images", "judge"]
+__all__ = ["Judged", "SamplePlan", "few_images", "judge"]
 
 _DRAW = 0x10E5  # what a seed is for
 
@@ -44,7 +44,7 @@ def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> In
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplePlan:
     """What the two protocols do."""
 
     shots: tuple[int, ...]
@@ -88,14 +88,14 @@ class Judged(NamedTuple):
     """How they are seen, and what fits the machines."""
 
 
-def judge(plan: Plan, trained: Trained, train: Source, test: Source, work: Work) -> Judged:
+def judge(plan: SamplePlan, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Judged:
     """Draw, fit and judge every sample; those that are done are read from the cache."""
     seen, words = deepest(trained)
     known, asked = marked(seen, train, work), marked(seen, test, work)
     check_classes(known, known.mark, asked, asked.mark, 1)
     _enough(plan, known)
     facts = (seen.digest(), repr(seen.view), cache_key(train), cache_key(test), repr(plan))
-    facts += (sklearn.__version__, work.place().type)
+    facts += (sklearn.__version__, work.resolved_device().type)
     kept = work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json"
     stored = read_json(kept)
     done: dict[str, Any] = stored if isinstance(stored, dict) else {}
@@ -104,21 +104,21 @@ def judge(plan: Plan, trained: Trained, train: Source, test: Source, work: Work)
     classes = len(known.classes)
     machines = _machines(plan, known, left)
     query, before = asked.vector.double(), (len(pairs) - len(left)) * classes
-    work.teller.start("SVMs on few images", len(pairs) * classes, before)
+    work.progress.start("SVMs on few images", len(pairs) * classes, before)
     for pair in left:
         table = []
         for number in range(classes):
             table.append(_precisions(next(machines), query, asked.mark[:, number]))
             before += 1
-            work.teller.advance(before, f"{pair[0]} images of each class")
+            work.progress.advance(before, f"{pair[0]} images of each class")
         done[f"{pair[0]}/{pair[1]}"] = table
         try_write_json(kept, done)
-    work.teller.stop()
+    work.progress.stop()
     found = {pair: torch.tensor(done[f"{pair[0]}/{pair[1]}"], dtype=torch.float64) for pair in pairs}
     return Judged(found, len(known.mark), len(asked.mark), words, how_of(seen, plan.solver))
 
 
-def _machines(plan: Plan, known: MarkedFeatures, left: Iterable[tuple[int, int]]) -> Iterator[list[Machine]]:
+def _machines(plan: SamplePlan, known: MarkedFeatures, left: Iterable[tuple[int, int]]) -> Iterator[list[Machine]]:
     """The machines of every sample and class, in order."""
     todo = [(k, sample, number) for k, sample in left for number in range(len(known.classes))]
     largest = max(plan.shots) * (1 + plan.negatives) * known.vector.shape[1]
@@ -133,7 +133,7 @@ def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8
     return [100.0 * average_precision(one, mark[counted] == 1) for one in score.T]
 
 
-def _enough(plan: Plan, known: MarkedFeatures) -> None:
+def _enough(plan: SamplePlan, known: MarkedFeatures) -> None:
     """Raises `UserError` where a class has too few images for the largest k."""
     most = [
         min(int((one == 1).sum()), int((one == -1).sum()) // plan.negatives if plan.negatives else len(one))

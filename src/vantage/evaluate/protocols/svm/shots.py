@@ -13,14 +13,14 @@ from vantage.storage.figures import color, panels, titled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Shots", "read_shots"]
+__all__ = ["ShotsCurve", "Shots", "read_shots"]
 
 _LATER = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1e-4}
 """Settings that the first results did not tell, and what they were."""
 
 
 @dataclass(frozen=True)
-class Curve:
+class ShotsCurve:
     """One encoder."""
 
     name: str
@@ -37,7 +37,7 @@ class Shots:
     measure: str
     """What was measured, such as "oracle-C mAP"."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[ShotsCurve, ...]
     """The encoders."""
 
     def lines(self) -> list[str]:
@@ -85,7 +85,7 @@ def read_shots(files: Sequence[Path]) -> Shots:
     protocols, settings or images differ. Only the numbers of images of each class may: what one of them draws does not
     depend on the others.
     """
-    found: dict[str, Curve] = {}
+    found: dict[str, ShotsCurve] = {}
     measures: list[str] = []
     records = _records(files)
     _check_alike(records)
@@ -96,7 +96,7 @@ def read_shots(files: Sequence[Path]) -> Shots:
             if name in found and found[name].samples != samples:
                 place = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
                 name = f"{name}, {place}" if f"{name}, {place}" not in found else f"{name}, {file}"
-            found[name] = Curve(name, samples)
+            found[name] = ShotsCurve(name, samples)
     if not found:
         raise UserError(
             f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make them first, such as vantage"
@@ -155,7 +155,7 @@ def _cell(values: Sequence[float]) -> str:
     return f"{fmean(values):.1f} ± {_spread(values):.1f}" if len(values) > 1 else f"{fmean(values):.1f}"
 
 
-def _mean(curve: Curve, shots: Sequence[int]) -> str:
+def _mean(curve: ShotsCurve, shots: Sequence[int]) -> str:
     if set(curve.samples) != set(shots):
         return "–"
     return f"{fmean(fmean(values) for values in curve.samples.values()):.1f}"

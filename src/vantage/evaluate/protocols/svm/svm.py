@@ -20,7 +20,7 @@ from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
 from vantage.storage.cache import read_json, try_write_json
 
@@ -85,7 +85,7 @@ class SVM:
                 " testing; give -1, 0 or 1"
             )
 
-    def __call__(self, trained: Trained, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, count on `test`. Classes that are done are kept in the cache, so that a stopped evaluation
         goes on after the last."""
         seen, words = deepest(trained)
@@ -93,7 +93,14 @@ class SVM:
         mark, wanted = counted_as(known.mark, self.difficult_train), counted_as(asked.mark, self.difficult_test)
         costs = costs_of(self.costs)
         check_classes(known, mark, asked, wanted, self.folds if len(costs) > 1 else 1)
-        facts = (seen.digest(), repr(seen.view), cache_key(train), repr(self), sklearn.__version__, work.place().type)
+        facts = (
+            seen.digest(),
+            repr(seen.view),
+            cache_key(train),
+            repr(self),
+            sklearn.__version__,
+            work.resolved_device().type,
+        )
         found = self._choose(known, mark, costs, work, hash_of(fact.encode() for fact in facts))
         # Of equal ones the first, as the released code has it; the lists ascend.
         best = [costs[int(np.argmax([score for score, _ in of_class]))] for of_class in found]
@@ -134,16 +141,16 @@ class SVM:
         left = [(number, cost) for number in range(len(done), len(known.classes)) for cost in costs]
         tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in left)
         row: list[Any] = []
-        work.teller.start("SVMs on folds", total, before)
+        work.progress.start("SVMs on folds", total, before)
         processes = processes_for(vector.size, len(left) * self.folds)
         for count, result in enumerate(in_parallel(tasks, processes), before + 1):
             row.append(result)
-            work.teller.advance(count, known.classes[len(done)])
+            work.progress.advance(count, known.classes[len(done)])
             if len(row) == len(costs):
                 done.append(row)
                 row = []
                 try_write_json(kept, done)
-        work.teller.stop()
+        work.progress.stop()
         return [[(float(score), int(failed)) for score, failed in of_class] for of_class in done]
 
     def _fit(
@@ -153,15 +160,15 @@ class SVM:
         vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
         tasks = ((self.solver.fit, vector, one, cost) for one, cost in zip(column, costs, strict=True))
         machines: list[Machine] = []
-        work.teller.start("SVMs", len(costs))
+        work.progress.start("SVMs", len(costs))
         for machine in in_parallel(tasks, processes_for(vector.size, len(costs))):
             machines.append(machine)
-            work.teller.advance(len(machines))
-        work.teller.stop()
+            work.progress.advance(len(machines))
+        work.progress.stop()
         return machines
 
 
-def how_of(seen: Trained, solver: Solver) -> dict[str, Any]:
+def how_of(seen: FrozenEncoder, solver: Solver) -> dict[str, Any]:
     """What linear SVMs fix: how images are seen, the number added to a feature's length, and the solver."""
     return {"view": repr(seen.view), "added_to_the_length": EPSILON, "solver": solver.facts}
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.frozen.encoder import Trained
+from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.detectron2.settings import detectors
 from vantage.frozen.export.detectron2.weights import check_network, weights_there
 from vantage.storage.files import write_result
@@ -27,7 +27,7 @@ __all__ = ["write_folder", "yaml_lines"]
 _WEIGHTS, _TO_RES4, _SCRIPT = "weights.pth", "weights-to-res4.pth", "train_net.py"
 
 
-def write_folder(trained: Trained, folder: Path) -> Path:
+def write_folder(trained: FrozenEncoder, folder: Path) -> Path:
     """Write a backbone and the settings of detectors to a new or empty folder; returns the file with the weights.
 
     `weights.pth` has the whole network. Detectron2's C4 detectors take the last stage as their head, which there is

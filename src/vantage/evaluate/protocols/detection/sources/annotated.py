@@ -115,11 +115,11 @@ class Annotated(Protocol):
         ...
 
 
-def check_size(image: UInt8[Tensor, "3 h w"], size: tuple[int, int], name: str, teller: str) -> None:
-    """Raises `DataError` for an image of another height and width than its annotation, in `teller`, says."""
+def check_size(image: UInt8[Tensor, "3 h w"], size: tuple[int, int], name: str, progress: str) -> None:
+    """Raises `DataError` for an image of another height and width than its annotation, in `progress`, says."""
     height, width = image.shape[1:]
     if (height, width) != size:
         raise DataError(
-            f"{name} has {width} x {height} pixels, but {teller} says {size[1]} x {size[0]}: its boxes would lie in"
+            f"{name} has {width} x {height} pixels, but {progress} says {size[1]} x {size[0]}: its boxes would lie in"
             " wrong places"
         )

@@ -13,7 +13,7 @@ from vantage.data.sources.marked import voc_splits
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages
-from vantage.evaluate.protocols.detection.sources.selections import Chosen, joined
+from vantage.evaluate.protocols.detection.sources.selections import SelectedImages, joined
 from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
 __all__ = ["open_annotated", "split_annotated"]
@@ -43,7 +43,7 @@ def split_annotated(source: Annotated, share: float = 0.2, seed: int = 0) -> tup
     if not 0 < held < len(source):
         raise UserError(f"{len(source)} images are too few to hold out {share:.0%} of them: name test images")
     order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, _HELD_OUT)))
-    return Chosen(source, order[held:].sort().values), Chosen(source, order[:held].sort().values)
+    return SelectedImages(source, order[held:].sort().values), SelectedImages(source, order[:held].sort().values)
 
 
 def _open_one(written: str, max_pixels: int) -> Annotated:

@@ -14,7 +14,7 @@ from vantage.data.sources.source import hash_of
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
 
-__all__ = ["Chosen", "Joined", "OfClasses", "joined", "with_keypoints"]
+__all__ = ["SelectedImages", "Joined", "OfClasses", "joined", "with_keypoints"]
 
 
 class _Placed:
@@ -58,7 +58,7 @@ class _Placed:
         return source.masks(inside)
 
 
-class Chosen(_Placed):
+class SelectedImages(_Placed):
     """Some images of an annotated source, renumbered from 0 in the order given."""
 
     def __init__(self, source: Annotated, numbers: Int[Tensor, "m"] | Iterable[int]) -> None:
