@@ -12,9 +12,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from vantage.data.cores import CORES
 from vantage.data.sources.source import Source, labels_of
-from vantage.data.threads import made_ahead
+from vantage.data.threads import CORES, prefetch
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import Progress, QuietProgress
@@ -144,4 +143,4 @@ def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], wo
 
     An exception of `make` comes out here.
     """
-    return map(torch.stack, made_ahead(make, parts, workers, _AHEAD))
+    return map(torch.stack, prefetch(make, parts, workers, _AHEAD))

@@ -17,7 +17,7 @@ from vantage.cli.segmenting import evaluate_segmentation
 from vantage.cli.transferring import evaluate_transfer
 from vantage.composition.fields import headings, leaves, options
 from vantage.composition.suggest import did_you_mean
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 __all__ = ["demo", "embed", "evaluate", "export"]

@@ -13,7 +13,7 @@ from vantage.cli.results import check_folder
 from vantage.cli.sweeping import views
 from vantage.composition.fields import headings, leaves, options, replaced
 from vantage.composition.suggest import did_you_mean
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 __all__ = ["analyse"]

@@ -12,7 +12,7 @@ from vantage.cli.judged_images import Images, check_kinds, options_of
 from vantage.cli.protocols import any_protocols, first_said, of_options, protocol_named, settings_of, with_settings
 from vantage.cli.results import check_out
 from vantage.composition.fields import Leaf, headings, options
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 __all__ = ["compare"]

@@ -7,7 +7,7 @@ from vantage.cli.arguments import Command, parse
 from vantage.cli.console import Console
 from vantage.cli.results import kept_or_out, tell
 from vantage.composition.fields import headings, leaves, options, replaced
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 
 __all__ = ["DETECTING"]
 

@@ -16,7 +16,7 @@ from vantage.cli.view_learning import in_learned_views, learn_views
 from vantage.cli.view_statistics import view_statistics
 from vantage.composition.fields import Leaf, headings, leaves, options, replaced
 from vantage.composition.suggest import did_you_mean
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from vantage.cli.images import opened, work_of
 from vantage.cli.results import check_folder
 from vantage.composition.fields import REQUIRED, Leaf, headings, leaves, options, replaced
 from vantage.composition.suggest import did_you_mean
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 __all__ = ["reproduce"]

@@ -8,7 +8,7 @@ from vantage.cli.console import Console
 from vantage.cli.protocols import spoken
 from vantage.cli.results import kept_or_out, tell
 from vantage.composition.fields import headings, leaves, options
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 __all__ = ["class_names", "evaluate_segmentation"]

@@ -10,7 +10,7 @@ from vantage.cli.console import Console
 from vantage.cli.protocols import first_said, protocol_named
 from vantage.cli.results import kept_or_out
 from vantage.composition.fields import headings, leaves, options
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from vantage.cli.console import Console
 from vantage.cli.images import opened
 from vantage.cli.listing import find_recipe
 from vantage.composition.fields import leaves, options
-from vantage.data.cores import CORES
+from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:

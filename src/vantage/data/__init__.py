@@ -1,4 +1,4 @@
-"""Where images come from: sources, the scan for unreadable ones, batches in an order that seed and epoch tell."""
+"""Images: their sources, the scan for unreadable ones, and batches in an order fixed by seed and epoch."""
 
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.loading import Batch, Crops, StreamedImages
@@ -6,19 +6,27 @@ from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.reencode import Resized, resize_short_side
 from vantage.data.resident import BUDGET, ResidentImages, decode_all, fits, resident_size
 from vantage.data.scan import BadImage, OnBadImage, Scan, readable, scan
-from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.folder import Folder
-from vantage.data.sources.marked import Marked
-from vantage.data.sources.opening import open_source
-from vantage.data.sources.parquet import Parquet
-from vantage.data.sources.photographs import Photographs
-from vantage.data.sources.source import MultiLabeled, Source, SourceSubset, labels_of, marks_of
-from vantage.data.sources.tar import Tar
-from vantage.data.sources.torchvision_sets import TorchvisionSet
+from vantage.data.sources import (
+    Arrays,
+    Folder,
+    Marked,
+    MultiLabeled,
+    Parquet,
+    Photographs,
+    Source,
+    SourceSubset,
+    Tar,
+    TorchvisionSet,
+    labels_of,
+    marks_of,
+    open_source,
+)
+from vantage.data.threads import CORES, prefetch
 from vantage.storage.cache import cache_folder
 
 __all__ = [
     "BUDGET",
+    "CORES",
     "MAX_PIXELS",
     "Arrays",
     "BadImage",
@@ -47,6 +55,7 @@ __all__ = [
     "labels_of",
     "marks_of",
     "open_source",
+    "prefetch",
     "readable",
     "resident_size",
     "resize_short_side",

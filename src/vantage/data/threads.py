@@ -1,25 +1,29 @@
-"""Things that are made in threads, some ahead of what they are needed for."""
+"""Threads: how many processors there are for them, and work that they do ahead of its use."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["made_ahead"]
+__all__ = ["CORES", "prefetch"]
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""Processors that this process may use."""
 
 Key = TypeVar("Key")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-def made_ahead(
-    make: Callable[[Key], Made], parts: Iterable[Sequence[Key]], workers: int, ahead: int
-) -> Iterator[list[Made]]:
-    """For each part, in order, what `make` gives for its keys; `ahead` parts more are in the making.
+def prefetch(
+    make: Callable[[Key], Value], parts: Iterable[Sequence[Key]], num_workers: int, ahead: int
+) -> Iterator[list[Value]]:
+    """For each part, in order, the values that `make` returns for its keys, while `ahead` further parts are computed.
 
-    Threads, since decoders and resizing let go of the interpreter. An exception of `make` comes out here.
+    Threads suffice, since decoders and resizing release the interpreter's lock. An exception of `make` is raised here.
     """
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting: deque[list[Future[Made]]] = deque()
+    with ThreadPoolExecutor(max(1, num_workers)) as pool:
+        waiting: deque[list[Future[Value]]] = deque()
         try:
             for part in parts:
                 waiting.append([pool.submit(make, key) for key in part])
@@ -27,7 +31,7 @@ def made_ahead(
                     yield [future.result() for future in waiting.popleft()]
             while waiting:
                 yield [future.result() for future in waiting.popleft()]
-        finally:  # after a failure, or when nobody wants the rest
+        finally:  # after a failure, or when the caller stops early
             for futures in waiting:
                 for future in futures:
                     future.cancel()

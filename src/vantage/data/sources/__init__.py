@@ -1,1 +1,34 @@
 """Where images come from, one kind of source a file."""
+
+from vantage.data.sources.arrays import Arrays
+from vantage.data.sources.crops import BoxCrops
+from vantage.data.sources.folder import Folder
+from vantage.data.sources.marked import Marked
+from vantage.data.sources.masked import MaskedImages, open_masked, split_masked
+from vantage.data.sources.opening import open_source
+from vantage.data.sources.parquet import Parquet
+from vantage.data.sources.photographs import Photographs
+from vantage.data.sources.source import MultiLabeled, Source, SourceSubset, Stamped, labels_of, marks_of
+from vantage.data.sources.tar import Tar
+from vantage.data.sources.torchvision_sets import TorchvisionSet
+
+__all__ = [
+    "Arrays",
+    "BoxCrops",
+    "Folder",
+    "Marked",
+    "MaskedImages",
+    "MultiLabeled",
+    "Parquet",
+    "Photographs",
+    "Source",
+    "SourceSubset",
+    "Stamped",
+    "Tar",
+    "TorchvisionSet",
+    "labels_of",
+    "marks_of",
+    "open_masked",
+    "open_source",
+    "split_masked",
+]

@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from vantage import draws
-from vantage.data.threads import made_ahead
+from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import Detector
@@ -179,7 +179,7 @@ def find(detector: Detector, source: Annotated, output: Output, work: Work, name
     parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
     work.progress.start(f"detections, {name}", len(source))
     try:
-        for image in chain.from_iterable(made_ahead(source.image, parts, work.num_workers, _AHEAD)):
+        for image in chain.from_iterable(prefetch(source.image, parts, work.num_workers, _AHEAD)):
             (told,) = detector.model([image.to(device).float() / 255])
             found.append(_found(told, output))
             work.progress.advance(len(found))

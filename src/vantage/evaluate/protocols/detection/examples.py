@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.threads import made_ahead
+from vantage.data.threads import prefetch
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.order import Order
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Masks, Output
@@ -129,4 +129,4 @@ def batches_from(
         one = example(source, number, output)
         return mirrored(one, swap) if draws.mix(seed, _MIRROR, place) % 2 else one
 
-    return made_ahead(make, map(order, steps), workers, _AHEAD)
+    return prefetch(make, map(order, steps), workers, _AHEAD)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from vantage.data.threads import made_ahead
+from vantage.data.threads import prefetch
 
 
 def test_parts_come_in_order_and_only_some_are_begun() -> None:
@@ -16,7 +16,7 @@ def test_parts_come_in_order_and_only_some_are_begun() -> None:
             begun.append(number)
             yield range(3 * number, 3 * number + 3)
 
-    made = made_ahead(lambda key: 2 * key, parts(), workers=2, ahead=4)
+    made = prefetch(lambda key: 2 * key, parts(), num_workers=2, ahead=4)
     assert next(made) == [0, 2, 4] and begun == list(range(5))
     assert [value for part in made for value in part] == [2 * key for key in range(3, 60)]
 
@@ -28,7 +28,7 @@ def test_as_many_threads_as_asked_work_at_once() -> None:
         together.wait()  # passed by three at once, or by none
         return key
 
-    assert list(made_ahead(make, [range(3), range(3, 6)], workers=3, ahead=0)) == [[0, 1, 2], [3, 4, 5]]
+    assert list(prefetch(make, [range(3), range(3, 6)], num_workers=3, ahead=0)) == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_a_failure_comes_out_and_what_waits_is_not_begun() -> None:
@@ -43,5 +43,5 @@ def test_a_failure_comes_out_and_what_waits_is_not_begun() -> None:
         return key
 
     with pytest.raises(ValueError, match="one"):
-        list(made_ahead(make, ([key] for key in range(100)), workers=1, ahead=50))
+        list(prefetch(make, ([key] for key in range(100)), num_workers=1, ahead=50))
     assert len(tried) < 10
