@@ -32,11 +32,11 @@ class CosineByEpoch:
 
     With n steps an epoch, E epochs and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
 
-        warm-up (e < w):  peak · (s + 1) / (w · n)
-        then:             final + (peak − final) · ½(1 + cos(π (e − w) / (E − w)))
+        warm-up (e < w):  base · (s + 1) / (w · n)
+        then:             final + (base − final) · ½(1 + cos(π (e − w) / (E − w)))
 
     MoCo's own schedule is w = 0 and final = 0: its last epoch still trains, at e = E − 1. Warm-up moves every step and
-    its last step is at `peak`; step 0 is above 0, so that no step is spent at rate nought.
+    its last step is at `base`; step 0 is above 0, so that no step is spent at rate nought.
     """
 
     base: float
@@ -55,7 +55,7 @@ class CosineByEpoch:
         return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "peak", "final", "warmup_epochs")
+        at_least(self, 0, "base", "final", "warmup_epochs")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
@@ -72,8 +72,8 @@ class CosineByStep:
 
     With n steps an epoch, E epochs and w warm-up epochs, at step s:
 
-        warm-up (s < w n):  peak · (s + 1) / (w · n)
-        then:               final + (peak − final) · ½(1 + cos(π (s − w n) / (E n − w n)))
+        warm-up (s < w n):  base · (s + 1) / (w · n)
+        then:               final + (base − final) · ½(1 + cos(π (s − w n) / (E n − w n)))
 
     SimCLR's release warms up by s / (w n), one step later: its first step has rate 0.
     """
@@ -94,7 +94,7 @@ class CosineByStep:
         return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "peak", "final", "warmup_epochs")
+        at_least(self, 0, "base", "final", "warmup_epochs")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
@@ -112,10 +112,10 @@ class StepDecay:
 
     With n steps an epoch and w warm-up epochs, at step s of epoch e = ⌊s / n⌋:
 
-        warm-up (e < w):  peak · (s + 1) / (w · n)
-        then:             peak · factor^(how many of `at_epochs` are ≤ e)
+        warm-up (e < w):  base · (s + 1) / (w · n)
+        then:             base · factor^(how many of `milestones` are ≤ e)
 
-    Without `at_epochs` this is a constant rate. Drops beyond the last epoch never come: a shorter run needs its own.
+    Without `milestones` this is a constant rate. Drops beyond the last epoch never come: a shorter run needs its own.
     """
 
     base: float
@@ -140,10 +140,10 @@ class StepDecay:
         return replace(self, milestones=tuple(drops), warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
-        at_least(self, 0, "peak", "factor", "warmup_epochs")
-        growing(self, "at_epochs")
+        at_least(self, 0, "base", "factor", "warmup_epochs")
+        growing(self, "milestones")
         late = all(drop >= self.warmup_epochs for drop in self.milestones)
-        require(self, "at_epochs", self.milestones, late, f"come after the {self.warmup_epochs} epochs of warm-up")
+        require(self, "milestones", self.milestones, late, f"come after the {self.warmup_epochs} epochs of warm-up")
 
     def __call__(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The learning rate of `step`; raises `UserError` where the warm-up fills the whole run."""
