@@ -18,7 +18,7 @@ from vantage.learner import Learner
 from vantage.negatives import Ring
 from vantage.recipes import moco_v2, ring_cmc, ring_moco
 from vantage.schedules import Adapted, Adaptive, Constant, FollowsAccuracy, FollowsLoss, Schedule
-from vantage.storage.provenance import read_metrics
+from vantage.storage.metrics import read_metrics
 from vantage.training.loop import resume, train
 from vantage.training.run import Monitoring, Run
 from vantage.training.session import Session

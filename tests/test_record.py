@@ -7,7 +7,9 @@ import pytest
 
 from vantage.errors import UserError
 from vantage.storage import provenance as record
-from vantage.storage.provenance import Metrics, provenance, read_metrics, write_json
+from vantage.storage.files import write_json
+from vantage.storage.metrics import Metrics, read_metrics
+from vantage.storage.provenance import provenance
 
 
 def test_metrics_beyond_the_checkpoint_are_dropped_and_a_torn_line_too(tmp_path: Path):

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from vantage.errors import UserError
-from vantage.storage.cache import written_whole
-from vantage.storage.files import result_file, write_result
-from vantage.storage.provenance import write_json
+from vantage.storage.files import result_file, write_json, write_result, written_whole
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o002])

@@ -17,8 +17,8 @@ from vantage import draws
 from vantage.cli import main
 from vantage.errors import UserError
 from vantage.evaluate import LowShot, LowShotChosen, Outcome, evaluate, few_images, marked
-from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm import samples as lowshot_samples
+from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm.shots import Shots, ShotsCurve, read_shots
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel
 from vantage.frozen.encoder import random_encoder

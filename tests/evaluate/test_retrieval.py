@@ -13,8 +13,7 @@ from vantage.data.sources.source import SourceSubset, labels_of
 from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, Retrieval, neighbors
-from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
-from vantage.evaluate.protocols.neighbors.picture import rows_of
+from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
 from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, queries
 from vantage.frozen.encoder import random_encoder
 

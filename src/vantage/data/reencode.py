@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional as F
 from vantage.data.scan import BadImage
 from vantage.data.sources.source import Source
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import written_whole
+from vantage.storage.files import written_whole
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from torchvision.transforms.v2 import functional as F
 
 from vantage.data.loading import Batch
 from vantage.data.order import epoch_order, shares, steps_in
-from vantage.data.sources.source import Source, cache_key, hash_of
+from vantage.data.sources.source import Source, cache_key
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import written_whole
+from vantage.storage.cache import hash_of
+from vantage.storage.files import written_whole
 
 _OFTEN = 32
 """Images after which progress is told."""

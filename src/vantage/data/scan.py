@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from vantage.data.sources.source import Source, SourceSubset, hash_of
+from vantage.data.sources.source import Source, SourceSubset
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import cache_folder, read_json, try_write_json, written_whole
+from vantage.storage.cache import cache_folder, hash_of, read_json, try_write_json
+from vantage.storage.files import written_whole
 
 OnBadImage = Literal["skip", "stop"]
 """What to do about unreadable images: train without them while they are few, or stop at the first."""

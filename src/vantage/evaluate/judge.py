@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from vantage.data.sources.source import Source, SourceSubset, hash_of, marks_in
+from vantage.data.sources.source import Source, SourceSubset, marks_in
 from vantage.encoding import Work
 from vantage.evaluate.labeled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
+from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 
 __all__ = [

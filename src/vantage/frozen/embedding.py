@@ -23,7 +23,8 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work, batches
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.storage.cache import read_json, written_whole
+from vantage.storage.cache import read_json
+from vantage.storage.files import written_whole
 
 __all__ = ["check_file", "write_embeddings"]
 

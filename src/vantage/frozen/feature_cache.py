@@ -19,9 +19,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.data.sources.source import Source, cache_key, hash_of
+from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work, batches, embed
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.storage.cache import hash_of
 
 __all__ = ["features_in_parts", "features_of"]
 

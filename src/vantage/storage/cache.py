@@ -1,62 +1,54 @@
-"""Where things that can be made again are kept: listings, indexes, unpacked tars, scans, decoded sets.
+"""The cache: everything in it can be made again, so losing it costs time and nothing else.
 
 The folder is `$VANTAGE_CACHE`, else `$XDG_CACHE_HOME/vantage`, else `~/.cache/vantage`. It may be deleted at any time.
 """
 
+import hashlib
 import json
 import os
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from vantage.storage.files import written_whole
+
+__all__ = ["cache_folder", "hash_of", "read_json", "try_write", "try_write_json"]
 
 
 def cache_folder() -> Path:
-    """The folder for what can be made again; it need not exist yet."""
+    """The cache's folder, which need not exist yet."""
     if stated := os.environ.get("VANTAGE_CACHE"):
         return Path(stated)
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "vantage"
 
 
-@contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears at `path` complete or not at all, though several processes write it at once.
-
-    Who may read it is what the process's umask says, as for a file that `open` makes. A link is followed; what is no
-    file, such as a pipe, is written to as it is.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file() and not path.is_dir():  # a rename would put a file in its place
-        with path.open("wb") as file:
-            yield file
-        return
-    path = Path(os.path.realpath(path))
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def hash_of(facts: Iterable[bytes]) -> str:
+    """32 hexadecimal digits that depend on every fact and on where one ends and the next begins."""
+    digest = hashlib.blake2b(digest_size=16)
+    for fact in facts:
+        digest.update(len(fact).to_bytes(8, "little"))
+        digest.update(fact)
+    return digest.hexdigest()
 
 
 def read_json(path: Path) -> Any:
-    """What a cached JSON file holds, or None when there is none or it is damaged: then it is made again."""
+    """The content of a cached JSON file, or None if there is none or it is damaged: it is then made again."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
 
 
-def try_write_json(path: Path, content: Any) -> None:
-    """Keep JSON in the cache. A cache that cannot be written (read-only, full) costs time later, but is no failure."""
+def try_write(path: Path, content: bytes) -> None:
+    """Keep bytes in the cache. A cache that cannot be written (read-only, full) costs time later, but is no failure."""
     try:
         with written_whole(path) as file:
-            file.write(json.dumps(content, separators=(",", ":")).encode())
+            file.write(content)
     except OSError:
         pass
+
+
+def try_write_json(path: Path, content: Any) -> None:
+    """Keep JSON in the cache, if it can be written."""
+    try_write(path, json.dumps(content, separators=(",", ":")).encode())

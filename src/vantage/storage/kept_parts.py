@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
-from vantage.storage.provenance import write_json
+from vantage.storage.files import write_json
 
 __all__ = ["Kept"]
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vantage.errors import DataError
 from vantage.progress import Progress
-from vantage.storage.cache import written_whole
+from vantage.storage.files import written_whole
 
 __all__ = ["Rows", "kept_rows"]
 

@@ -10,8 +10,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from vantage.data.sources.source import hash_of
-from vantage.storage.cache import written_whole
+from vantage.storage.cache import hash_of
+from vantage.storage.files import written_whole
 
 __all__ = ["KeptState", "restore", "tensors_of"]
 

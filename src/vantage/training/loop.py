@@ -16,7 +16,9 @@ from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress, counting
-from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json
+from vantage.storage.files import write_json
+from vantage.storage.metrics import Metrics
+from vantage.storage.provenance import provenance, read_provenance
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin

@@ -24,7 +24,7 @@ from rich.pretty import pretty_repr
 
 from vantage.errors import UserError
 from vantage.storage import beside
-from vantage.storage.cache import written_whole
+from vantage.storage.files import written_whole
 from vantage.training.run import Run
 
 __all__ = ["FILE", "PYTHON_FORM", "SCHEMA", "allowing", "decode", "encode", "read", "write"]

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from vantage.data.sources.source import hash_of, spread, stamp_of_files
+from vantage.data.sources.source import spread, stamp_of_files
 from vantage.errors import DataError
+from vantage.storage.cache import hash_of
 
 _IMAGES = ("images", "image", "x", "data")
 _LABELS = ("labels", "label", "y", "targets", "target")

@@ -14,8 +14,9 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.listing import list_images
 from vantage.data.sources.names import Names, classes_from
-from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.data.sources.source import some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import hash_of
 
 
 class Folder:

@@ -16,8 +16,8 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.flags import shown_by_flags
 from vantage.data.sources.folder import Folder
-from vantage.data.sources.source import hash_of
 from vantage.errors import DataError
+from vantage.storage.cache import hash_of
 
 __all__ = ["Marked", "voc_splits"]
 

@@ -20,9 +20,9 @@ from vantage import draws
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.listing import list_images
-from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.data.sources.source import some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import cache_folder
+from vantage.storage.cache import cache_folder, hash_of
 
 __all__ = ["IGNORED", "MaskedImages", "open_masked", "split_masked"]
 

@@ -15,8 +15,9 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode
-from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.data.sources.source import some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import hash_of
 
 _IMAGES = ("image", "img", "images")
 _LABELS = ("label", "labels", "fine_label", "class")

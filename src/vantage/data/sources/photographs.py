@@ -14,8 +14,8 @@ from jaxtyping import UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from vantage.data.sources.source import hash_of
 from vantage.errors import DataError
+from vantage.storage.cache import hash_of
 
 # Measured to leave room: raw pixels find the photograph of few patches, so an encoder has something to learn. Pages of
 # text and drawings are left out, and so is the second view of the motorcycle.

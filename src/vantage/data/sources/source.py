@@ -3,7 +3,6 @@
 h, w: height and width in pixels   n: images chosen   c: classes
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
@@ -13,6 +12,7 @@ from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
 from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import hash_of
 
 
 @runtime_checkable
@@ -158,15 +158,6 @@ def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
         except OSError:
             facts.append(b"unreadable")
     return hash_of(facts)
-
-
-def hash_of(facts: Iterable[bytes]) -> str:
-    """32 hexadecimal digits that depend on every fact and on where one ends and the next begins."""
-    digest = hashlib.blake2b(digest_size=16)
-    for fact in facts:
-        digest.update(len(fact).to_bytes(8, "little"))
-        digest.update(fact)
-    return digest.hexdigest()
 
 
 def some_of(count: int, read: Callable[[int], bytes | bytearray]) -> Iterator[bytes]:

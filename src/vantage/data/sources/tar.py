@@ -24,9 +24,10 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.names import Names, classes_from, parent
-from vantage.data.sources.source import hash_of, some_of, stamp_of_files
+from vantage.data.sources.source import some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import read_json, try_write_json, written_whole
+from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.files import written_whole
 
 _VERSION = 1
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))

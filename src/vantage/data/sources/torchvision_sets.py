@@ -20,8 +20,9 @@ from torchvision.datasets.utils import download_and_extract_archive
 
 from vantage.data.decode import to_rgb
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import Source, hash_of, some_of
+from vantage.data.sources.source import Source, some_of
 from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import hash_of
 
 
 def _by_flag(make: Any) -> dict[str, Callable[[Path], Any]]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vantage.data.scan import OnBadImage, readable, scan
 from vantage.data.sources.opening import open_source
-from vantage.data.sources.source import Source, cache_key, hash_of, marks_in, stamp_of
+from vantage.data.sources.source import Source, cache_key, marks_in, stamp_of
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.changed import changed
@@ -30,7 +30,7 @@ from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.table import Row, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import counting
-from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.cache import hash_of, read_json, try_write_json
 from vantage.views.colors.statistics import Statistics
 
 __all__ = ["transfer"]

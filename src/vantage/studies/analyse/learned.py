@@ -12,7 +12,8 @@ from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
-from vantage.storage.provenance import read_metrics, read_provenance
+from vantage.storage.metrics import read_metrics
+from vantage.storage.provenance import read_provenance
 from vantage.training import checkpoint, settings
 from vantage.training.run import Run
 

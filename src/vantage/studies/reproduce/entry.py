@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
-from vantage.storage.files import result_file
+from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.kept_parts import Kept
-from vantage.storage.provenance import versions, write_json, write_text
+from vantage.storage.provenance import versions
 from vantage.training.settings import encode
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from vantage.data.sources.source import hash_of
 from vantage.errors import UserError
-from vantage.storage.provenance import write_json
+from vantage.storage.cache import hash_of
+from vantage.storage.files import write_json
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Run
 from vantage.training.settings import encode

@@ -16,7 +16,7 @@ from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.evaluate.labeled import Renumbered, check_apart, with_labels
 from vantage.frozen.encoder import FrozenEncoder, evaluation_view, load, random_encoder, raw_pixels
 from vantage.progress import Progress, QuietProgress
-from vantage.storage.provenance import read_metrics
+from vantage.storage.metrics import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.learned import learned
 from vantage.studies.sweep.overall import Within

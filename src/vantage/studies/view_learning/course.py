@@ -19,7 +19,9 @@ from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
-from vantage.storage.provenance import Metrics, provenance, read_provenance, write_json, write_text
+from vantage.storage.files import write_json, write_text
+from vantage.storage.metrics import Metrics
+from vantage.storage.provenance import provenance, read_provenance
 from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.judging import Means, judged, measured

@@ -27,7 +27,7 @@ from vantage.evaluate.protocols.detection.schedules import DetectionSchedule
 from vantage.evaluate.protocols.detection.scoring import Found
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
-from vantage.storage.cache import written_whole
+from vantage.storage.files import written_whole
 
 __all__ = ["DetectorTraining", "find", "seeded"]
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 
 from vantage import draws
-from vantage.data.sources.source import Source, cache_key, hash_of
+from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
@@ -22,6 +22,7 @@ from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.storage.cache import hash_of
 
 __all__ = ["Judging", "annotated", "precisions"]
 

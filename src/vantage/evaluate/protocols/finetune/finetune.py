@@ -15,7 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, SourceSubset, cache_key, hash_of
+from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.labeled import check_classes, with_labels
@@ -23,7 +23,7 @@ from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
-from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.cache import hash_of, read_json, try_write_json
 
 __all__ = ["FineTune", "mean_and_spread", "named_in", "share_of_each_class"]
 

@@ -11,11 +11,12 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional
 
 from vantage.data.sources.masked import MaskedImages
-from vantage.data.sources.source import cache_key, hash_of
+from vantage.data.sources.source import cache_key
 from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.storage.cache import hash_of
 from vantage.storage.kept_rows import Rows, kept_rows
 
 __all__ = ["FeatureMaps", "Squares", "fitting", "mirrored"]

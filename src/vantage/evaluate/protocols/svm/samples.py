@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Int8
 from torch import Tensor
 
 from vantage import draws
-from vantage.data.sources.source import Source, cache_key, hash_of
+from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
@@ -22,7 +22,7 @@ from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, 
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
-from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.cache import hash_of, read_json, try_write_json
 
 __all__ = ["Judged", "SamplePlan", "few_images", "judge"]
 

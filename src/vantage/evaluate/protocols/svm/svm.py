@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Int8
 from torch import Tensor
 
-from vantage.data.sources.source import Source, cache_key, hash_of
+from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.outcome import Outcome
@@ -22,7 +22,7 @@ from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deep
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
-from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.cache import hash_of, read_json, try_write_json
 
 __all__ = ["COSTS", "SVM", "Costs", "costs_of"]
 

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from vantage.data.sources.source import hash_of
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
+from vantage.storage.cache import hash_of
 
 __all__ = ["SelectedImages", "Joined", "OfClasses", "joined", "with_keypoints"]
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.folder import Folder
-from vantage.data.sources.source import hash_of
 from vantage.errors import DataError
 from vantage.evaluate.protocols.detection.sources.annotated import Instances, RunLengths, check_size
+from vantage.storage.cache import hash_of
 
 __all__ = ["VOC_CLASSES", "VocImages"]
 
