@@ -16,7 +16,7 @@ from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.evaluate import split
 from vantage.training.feed import Feed, open_feed, open_images, training_part, usual_size
 from vantage.training.run import Data, Run
-from vantage.views import pirl
+from vantage.views import IMAGENET, EvaluationView, pirl
 
 CPU, COUNT, SIDE = torch.device("cpu"), 21, 12
 
@@ -40,6 +40,10 @@ class Still:
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
         """Both at once."""
         return self.finish((images[..., :8, :8],) * 2, generator)
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """The corner's size, normalized as ImageNet is."""
+        return EvaluationView(8, 8, IMAGENET)
 
 
 class Sized:

@@ -15,6 +15,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import evaluation_view, load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
 from vantage.training import checkpoint
+from vantage.views import IMAGENET, Augmentation, EvaluationView, HorizontalFlip, RandomResizedCrop, Views
 
 ENCODER = Encoder(TinyBackbone(), LinearHead(8))
 ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), LinearHead(8))))]
@@ -128,7 +129,13 @@ def test_the_view_follows_the_run(size: int, resize: int) -> None:
     assert view.statistics.mean == (0.485, 0.456, 0.406)
 
 
-def test_views_that_tell_no_size_are_refused() -> None:
+def test_a_view_without_statistics_is_refused() -> None:
+    views = Views((Augmentation(RandomResizedCrop(32), (HorizontalFlip(0.5),)),) * 2)
+    with pytest.raises(UserError, match="without Normalize has no statistics"):
+        evaluation_view(replace(tiny_run(), views=views))
+
+
+def test_a_maker_of_ones_own_says_how_its_images_are_seen() -> None:
     class Strange:
         count = 2
 
@@ -136,5 +143,19 @@ def test_views_that_tell_no_size_are_refused() -> None:
         def finish(self, crops, generator): ...
         def batch(self, images, generator): ...
 
-    with pytest.raises(UserError, match="no RandomResizedCrop"):
-        evaluation_view(replace(tiny_run(), views=Strange()))
+    class Plain(Strange):
+        def evaluation(self, view=None):
+            return EvaluationView(20, 24, IMAGENET)
+
+    run = replace(tiny_run(), views=Plain())
+    assert evaluation_view(run) == EvaluationView(20, 24, IMAGENET)
+    object.__setattr__(run, "views", Strange())  # as without the checks of types that tests run under
+    with pytest.raises(UserError, match=r"Strange does not say .* a method evaluation"):
+        evaluation_view(run)
+
+
+def test_a_view_that_is_not_made_is_refused() -> None:
+    views = simclr(32).views
+    assert views.evaluation() == views.evaluation(0) == views.evaluation(1)
+    with pytest.raises(UserError, match="view 2 was asked for, but there are 2: choose 0 to 1"):
+        views.evaluation(2)

@@ -18,13 +18,13 @@ from vantage.views import (
     RandomResizedCrop,
     ViewMaker,
     Views,
-    augmentation,
     interclr,
     moco_v2,
     npid,
     pycontrast_a,
     simclr,
 )
+from vantage.views.operations import perform
 from vantage.views.operations.operation import rows
 
 OPERATIONS = [
@@ -119,7 +119,7 @@ def test_equal_generators_make_equal_views_and_others_do_not() -> None:
 def test_the_size_of_a_piece_changes_nothing(monkeypatch) -> None:
     images, views = pictures(40, 32, 32), moco_v2(48)
     whole = torch.stack(views.batch(images, generator(1)))
-    monkeypatch.setattr(augmentation, "PIECE", 4 * 3 * 32 * 32 * 7)
+    monkeypatch.setattr(perform, "PIECE", 4 * 3 * 32 * 32 * 7)
     torch.testing.assert_close(torch.stack(views.batch(images, generator(1))), whole, atol=1e-5, rtol=0)
 
 

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import vantage
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.views import Patches, cmc, frequencies, pirl
+from vantage.views import IMAGENET, EvaluationView, Patches, cmc, frequencies, pirl
 from vantage.views.show import columns, picture
 
 
@@ -79,6 +79,9 @@ class Own:
 
     def batch(self, images, generator):
         return self.finish((images[:, :, :8, :8],), generator)
+
+    def evaluation(self, view: int | None = None):
+        return EvaluationView(8, 8, IMAGENET)
 
 
 def test_views_of_ones_own_are_stretched():

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vantage.composition.fitting import parts_of
 from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.depths import maps
 from vantage.encoders.encoder import Encoder
@@ -20,13 +19,7 @@ from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
 from vantage.training import checkpoint, settings
 from vantage.training.run import Run
-from vantage.views.channels import Channels
-from vantage.views.colors.spaces import RGB, InSpace
-from vantage.views.colors.statistics import Statistics
 from vantage.views.evaluation import EvaluationView, Straight
-from vantage.views.operations.color import Normalize
-from vantage.views.operations.geometry import RandomResizedCrop
-from vantage.views.patches import Patches
 
 __all__ = [
     "Pixels",
@@ -40,8 +33,6 @@ __all__ = [
 ]
 
 _NETWORKS = "learner.networks."
-_WHOLE = 96
-"""Up to this side, in pixels, images are seen whole; above it, the middle of a resize 8/7 as large, as 224 of 256."""
 
 
 @dataclass(frozen=True)
@@ -113,40 +104,25 @@ def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
 def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
     """The view in which a run's images are evaluated: by one of its networks, or by all of them.
 
-    Raises `UserError` where its views do not tell size and statistics, or where networks that are asked for together
-    see images differently.
+    Raises `UserError` where the views do not say it, or where networks that are evaluated together see images
+    differently.
     """
-    if network is None:
-        seen = {_view_of(run, number) for number in range(_count(run.encoders))}
-        whole = {replace(view, channels=(0, 1, 2)) for view in seen}
-        if len(whole) > 1:
-            raise UserError("the networks of this run see images differently: choose one (--network 0)")
-        return seen.pop() if len(seen) == 1 else whole.pop()
-    return _view_of(run, network)
-
-
-def _view_of(run: Run, network: int) -> EvaluationView:
-    views = getattr(run.views, "views", None)
-    maker = views[network] if isinstance(views, tuple) and network < len(views) else run.views
-    parts = list(parts_of(maker))
-    crops = [part for part in parts if isinstance(part, RandomResizedCrop | Patches)]
-    normalized = [part for part in parts if isinstance(part, Normalize)]
-    spaces = [part.space for part in parts if isinstance(part, InSpace)]
-    if not crops or not normalized:
+    if not hasattr(run.views, "evaluation"):
         raise UserError(
-            "the run's views have no RandomResizedCrop (or Patches) and Normalize, so size and statistics of an"
-            " evaluation cannot be taken from them: add these operations to the views"
+            f"{type(run.views).__name__} does not say how its images are seen in evaluation: give it a method"
+            " evaluation(view=None) that returns an EvaluationView"
         )
-    size = crops[0].size
-    resize = size if size <= _WHOLE else round(size * 8 / 7)
-    statistics = Statistics(normalized[-1].mean, normalized[-1].std)
-    return EvaluationView(size, resize, statistics, spaces[-1] if spaces else RGB(), _channels(run, network))
-
-
-def _channels(run: Run, network: int) -> tuple[int, ...]:
-    """The channels that a network sees."""
-    dealt = [part.channels for part in parts_of(run.views) if isinstance(part, Channels)]
-    return dealt[0][network] if dealt and isinstance(run.encoders, PerView) else (0, 1, 2)
+    if not isinstance(run.encoders, PerView):
+        return run.views.evaluation()
+    if network is not None:
+        return run.views.evaluation(network)
+    each = {run.views.evaluation(number) for number in range(len(run.encoders.encoders))}
+    if len(each) == 1:
+        return each.pop()
+    whole = {replace(view, channels=(0, 1, 2)) for view in each}
+    if len(whole) > 1:
+        raise UserError("the networks of this run see images differently: choose one (--network 0)")
+    return whole.pop()
 
 
 def digest_of(module: nn.Module) -> str:
@@ -163,7 +139,8 @@ def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Mod
     kept = [trained.get_submodule("backbone") for trained in networks.kept]
     if network is None and len(kept) > 1:
         seen = evaluation_view(run).channels
-        return _Joined(kept, [[seen.index(c) for c in _channels(run, number)] for number in range(len(kept))])
+        each = [run.views.evaluation(number).channels for number in range(len(kept))]
+        return _Joined(kept, [[seen.index(channel) for channel in channels] for channels in each])
     if not 0 <= (network or 0) < len(kept):
         raise UserError(
             f"network {network} was asked for, but the run trained {len(kept)}: choose 0 to {len(kept) - 1}"
@@ -176,10 +153,6 @@ def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, so
     alone = 0 if len(networks.kept) == 1 else network
     choice = None if alone is None else _choice(run.encoders, alone)
     return FrozenEncoder(backbone, evaluation_view(run, network), name, run, choice, source)
-
-
-def _count(role: Role) -> int:
-    return len(role.encoders) if isinstance(role, PerView) else 1
 
 
 def _build(role: Role, seed: int) -> RoleNetworks:

@@ -4,21 +4,17 @@ b: images   c: channels of a view   h, w: size of an image in pixels   s: size o
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
+from vantage.views.evaluation import EvaluationView, view_after
 from vantage.views.operations.geometry import RandomResizedCrop
-from vantage.views.operations.operation import Operation, rows
-
-PIECE = 1 << 21
-"""Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in a core's own cache.
-
-An image of an eighth of that is worked on alone: it is either changed or not, and never copied to be put in its place.
-"""
+from vantage.views.operations.operation import Operation
+from vantage.views.operations.perform import perform
 
 
 @runtime_checkable
@@ -42,6 +38,11 @@ class ViewMaker(Protocol):
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
         """All of the work, for a batch of whole images on their device."""
+        ...
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """How an encoder's images are seen when its features are evaluated: one trained on view number `view`, or, if
+        omitted, one trained on all of them."""
         ...
 
 
@@ -71,6 +72,10 @@ class Augmentation:
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
         """One view of each image."""
         return perform(images, (self.crop, *self.operations), generator)
+
+    def evaluation(self) -> EvaluationView:
+        """The same view without chance: the center of the image, in the same color space and normalization."""
+        return view_after(self.crop.size, self.operations)
 
 
 @dataclass(frozen=True)
@@ -105,36 +110,13 @@ class Views:
         """The views of every image."""
         return [view.batch(images, generator) for view in self.views]
 
-
-def perform(
-    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], generator: torch.Generator
-) -> Float[Tensor, "b c _ _"]:
-    """The images as floats in [0, 1], changed by every operation in turn; nothing is kept for a gradient.
-
-    Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece changes
-    nothing.
-    """
-    count = len(images)
-    drawn = [operation.draw(count, generator) for operation in operations]
-    piece = count if images.device.type != "cpu" else _piece(4 * images[:1].numel())
-    # Mixed precision is for networks: under it these small matrix products would round pixels to 8 bits or fewer.
-    with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
-        pieces = [
-            _run(images, operations, drawn, start, start + piece) for start in range(0, max(count, 1), max(piece, 1))
-        ]
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """As that view; if omitted, as the first: smaller ones that follow (`multi_crop`) are for training alone."""
+        return self.views[view_number(self, view)].evaluation()
 
 
-def _piece(size: int) -> int:
-    """How many images of `size` bytes are worked on at once on a CPU."""
-    return 1 if 8 * size >= PIECE else PIECE // max(size, 1)
-
-
-def _run(
-    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], drawn: list[Any], start: int, stop: int
-) -> Float[Tensor, "m c _ _"]:
-    """The images from `start` to `stop`, changed by every operation in turn."""
-    part = images[start:stop].contiguous().float().mul_(1 / 255)  # one call for both is twice as slow
-    for operation, parameters in zip(operations, drawn, strict=True):
-        part = operation.apply(part, rows(parameters, start, stop))
-    return part
+def view_number(maker: ViewMaker, view: int | None) -> int:
+    """The number of a view, by default the first. Raises `UserError` where there is none of that number."""
+    if not 0 <= (view or 0) < maker.count:
+        raise UserError(f"view {view} was asked for, but there are {maker.count}: choose 0 to {maker.count - 1}")
+    return view or 0

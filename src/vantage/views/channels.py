@@ -12,8 +12,9 @@ from torch import Tensor
 
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.errors import UserError
-from vantage.views.augmentation import Augmentation, ViewMaker
+from vantage.views.augmentation import Augmentation, ViewMaker, view_number
 from vantage.views.colors.spaces import ColorSpace, InSpace, Lab
+from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Normalize
 from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
@@ -55,6 +56,11 @@ class Channels:
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b _ s s"]]:
         """The views of every image."""
         return self._dealt(self.view.batch(images, generator))
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """The channels of that view; if omitted, all three."""
+        whole = self.view.evaluation()
+        return whole if view is None else replace(whole, channels=self.channels[view_number(self, view)])
 
     def _dealt(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b _ s s"]]:
         return [images[:, list(part)] for part in self.channels]

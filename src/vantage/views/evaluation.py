@@ -10,12 +10,19 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
+from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
-from vantage.views.augmentation import perform
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace, Pick
 from vantage.views.colors.statistics import Statistics
+from vantage.views.operations.color import Normalize
 from vantage.views.operations.geometry import interpolation, resample
 from vantage.views.operations.operation import Operation
+from vantage.views.operations.perform import perform
+
+__all__ = ["EvaluationView", "Straight", "view_after"]
+
+_WHOLE = 96
+"""Up to this side, in pixels, images are seen whole; above it, the middle of a resize 8/7 as large, as 224 of 256."""
 
 
 @dataclass(frozen=True)
@@ -131,3 +138,19 @@ class Straight:
     def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
         """The squares as normalized floats, on their device."""
         return self.seen.finish(crops)
+
+
+def view_after(size: int, operations: tuple[Operation, ...]) -> EvaluationView:
+    """What remains, without chance, of a training view: a crop of `size` pixels, then `operations`.
+
+    The color space and the statistics are the last ones among the operations. Images up to 96 pixels are seen whole,
+    larger ones through the middle of a resize 8/7 as large (224 of 256). Raises `UserError` without a `Normalize`.
+    """
+    parts = list(parts_of(operations))
+    normalized = [part for part in parts if isinstance(part, Normalize)]
+    spaces = [part.space for part in parts if isinstance(part, InSpace)]
+    if not normalized:
+        raise UserError("a view without Normalize has no statistics to evaluate by: add Normalize to its operations")
+    resize = size if size <= _WHOLE else round(size * 8 / 7)
+    statistics = Statistics(normalized[-1].mean, normalized[-1].std)
+    return EvaluationView(size, resize, statistics, spaces[-1] if spaces else RGB())

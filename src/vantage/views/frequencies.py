@@ -13,6 +13,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.statistics import IMAGENET, Statistics
+from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.filters import blur, gaussian
 from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 
@@ -57,6 +58,10 @@ class Frequencies:
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b 3 s s"]]:
         """The low and the high frequencies of one view of each image."""
         return self.split(self.view.batch(images, generator))
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """The whole image, whichever of its frequencies the encoder was trained on."""
+        return self.view.evaluation()
 
     @torch.no_grad()
     def split(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b 3 s s"]]:

@@ -11,11 +11,13 @@ from jaxtyping import Float, Float64, Int64, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.augmentation import ViewMaker, perform
+from vantage.views.augmentation import ViewMaker
 from vantage.views.colors.statistics import IMAGENET, Statistics
+from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Grayscale
 from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.operation import Operation
+from vantage.views.operations.perform import perform
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a
 
 __all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl", "pycontrast_jigsaw", "vissl_jigsaw"]
@@ -126,6 +128,10 @@ class WithJigsaw:
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
         """The views of every image."""
         return [*self.views.batch(images, generator), self.jigsaw.batch(images, generator)]
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """As the other maker's views: an encoder of patches is evaluated on whole images too."""
+        return self.views.evaluation(None if view == self.views.count else view)
 
 
 def pycontrast_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:

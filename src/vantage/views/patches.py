@@ -10,9 +10,10 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.augmentation import perform
 from vantage.views.colors.statistics import IMAGENET
+from vantage.views.evaluation import EvaluationView, view_after
 from vantage.views.operations.operation import Operation
+from vantage.views.operations.perform import perform
 
 __all__ = ["Patches"]
 
@@ -62,6 +63,10 @@ class Patches:
         """Both patches of every image."""
         pairs = [self.crop(image, generator) for image in images]
         return self.finish(tuple(torch.stack(part) for part in zip(*pairs, strict=True)), generator)
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """The whole image, or the middle of a large one, at the size of a patch."""
+        return view_after(self.size, self.operations)
 
     def _room(self, side: int) -> int:
         """How many places a side of the image leaves."""

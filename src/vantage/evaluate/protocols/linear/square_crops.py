@@ -11,9 +11,9 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
-from vantage.views.augmentation import perform
 from vantage.views.operations.geometry import interpolation, resample
 from vantage.views.operations.operation import Operation
+from vantage.views.operations.perform import perform
 
 __all__ = ["SquareCrop", "SquareView"]
 
