@@ -80,7 +80,7 @@ def test_memories_and_groups_follow_a_batch_that_is_given():
     assert given.encoders.encoder.normalization == SplitBatchNorm(4)  # pyright: ignore
     assert chosen.encoders.encoder.normalization == SplitBatchNorm(1)  # pyright: ignore
     assert moco_v2(32).fit(13_000, batch=512).branches[0].memory == Queue(2048)
-    assert given.learning_rate.peak == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
+    assert given.learning_rate.base == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
     with pytest.raises(UserError, match="give at most 100"):
         moco_v2(32).fit(100, batch=128)
 

@@ -189,7 +189,7 @@ def test_a_fitted_recipe_has_clusters_and_pools_that_its_images_fill(recipe, ima
         assert memory.smallest * memory.clusters * 4 <= images
         (subset,) = [rule for rule in branch.negatives if isinstance(rule, Subset)]
         assert subset.count == min(163_840, images), "a smaller set is taken whole, so its tenth is exact"
-        assert memory.refresh_every == (10 if images >= 1_000 * run.batch else 1)
+        assert memory.refresh_every == (10 if images >= 1_000 * run.batch_size else 1)
     else:
         near = branch.negatives[0]
         assert isinstance(near, Hardest) and isinstance(near.amount, Count)

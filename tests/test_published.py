@@ -190,7 +190,7 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
         optimizer.momentum,
         optimizer.weight_decay,
         run.encoders.momentum(0) if isinstance(run.encoders, Momentum) else None,
-        getattr(optimizer, "trust", None),
+        getattr(optimizer, "trust_coefficient", None),
     )
 
 
