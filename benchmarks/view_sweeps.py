@@ -37,7 +37,7 @@ from vantage.positives import OtherViews
 from vantage.progress import PlainProgress
 from vantage.schedules import CosineByStep
 from vantage.studies.analyse import HeldOutInformation
-from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, study
+from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, study, write_sweep
 from vantage.training.feed import open_images
 from vantage.training.optimizers import AdamW
 from vantage.views import ViewMaker
@@ -70,7 +70,7 @@ def main() -> None:
     rows = [{"summary": row} for row in found.table()]
     about = {"axis": found.axis, "what": found.caption(), "base": repr(replace(run, data=vantage.Data()))}
     write_results(f"views_{chosen.sweep}", [about, *rows, *map(asdict, (*found.rows, *found.baselines))])
-    written = found.write(chosen.work / chosen.sweep)
+    written = write_sweep(found, chosen.work / chosen.sweep)
     shutil.copy(next(path for path in written if path.suffix == ".png"), RESULTS / f"views_{chosen.sweep}.png")
     print("\n".join(found.lines()))
 

@@ -41,7 +41,7 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_stopped_making_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained, here = random_encoder(tiny_run()), replace(work(tmp_path), batch=8)
+    trained, here = random_encoder(tiny_run()), replace(work(tmp_path), batch_size=8)
     expected = embed(trained, Counting(), here).vector
     plain, calls = feature_cache.batches, list[int]()
 

@@ -13,6 +13,7 @@ from vantage.evaluate import KNN, LinearCached, evaluate
 from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.schedules import CosineByStep
+from vantage.storage.tables import Table
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Data, Hardware, Monitoring, Run
@@ -47,13 +48,12 @@ class Demonstration:
 
     def lines(self) -> list[str]:
         """The table, in words and numbers."""
-        rows = [f"{name:<16} {knn:>8.1f} {linear:>8.1f}" for name, (knn, linear) in self.accuracies.items()]
+        rows = tuple((name, f"{knn:.1f}", f"{linear:.1f}") for name, (knn, linear) in self.accuracies.items())
         verdict = "The trained encoder wins clearly."
         if not self.won:
             verdict = f"The trained encoder did NOT win clearly (by {MARGIN:g} points of kNN, and linear too)."
         return [
-            f"{'accuracy in %':<16} {'kNN':>8} {'linear':>8}",
-            *rows,
+            *Table(("accuracy in %", "kNN", "linear"), rows).lines(),
             verdict,
             f"The task: which of {len(Photographs().classes)} photographs a patch is from; no pixel is in both splits.",
             f"The backbone is in {self.folder} (took {self.seconds:.0f} s in all).",
@@ -79,9 +79,9 @@ def demo_run() -> Run:
         encoders=Shared(Encoder(ResNet(18), MLP(512, 128))),
         branches=tuple(replace(branch, estimator=InfoNCE(0.2)) for branch in base.branches),
         optimizer=AdamW(weight_decay=1e-2),
-        rate=CosineByStep(1e-3),
+        learning_rate=CosineByStep(1e-3),
         epochs=5,
-        batch=128,
+        batch_size=128,
         data=Data("photographs:train"),
         hardware=Hardware(precision="32-true"),
         monitoring=Monitoring(log_every=2),

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import matplotlib.image
@@ -76,14 +75,6 @@ def test_a_folder_that_cannot_be_written_to_is_told(run: tuple[Path, Source], tm
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="could not be written"):
         analyse(QUICK, [run[0]], run[1], allow=ALLOW, work=work(), out=tmp_path / "file")
-
-
-def test_without_matplotlib_a_sentence_tells_what_to_install(
-    run: tuple[Path, Source], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UserError, match=r"pip install 'vantage-ssl\[analyse\]'"):
-        analyse(QUICK, [run[0]], run[1], allow=ALLOW, work=work())
 
 
 def test_rows_stand_in_columns() -> None:

@@ -13,8 +13,8 @@ from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
 from vantage.studies.analyse.asking import queries
+from vantage.studies.analyse.augmented import chosen
 from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
-from vantage.studies.analyse.encoding import chosen
 from vantage.studies.analyse.learned import TrainedNetworks, learned
 
 

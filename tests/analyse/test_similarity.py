@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from vantage.data import Source
 from vantage.errors import UserError
-from vantage.studies.analyse.encoding import augmented, chosen
+from vantage.studies.analyse.augmented import augmented, chosen
 from vantage.studies.analyse.learned import learned
 from vantage.studies.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 

@@ -189,9 +189,9 @@ def test_runs_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_table_tells_mean_and_spread() -> None:
     table = Shots("mAP", (ShotsCurve("a", {1: (10.0, 14.0), 2: (20.0,)}), ShotsCurve("b", {1: (5.0,)}))).lines()
     assert table == [
-        "mAP, %  k=1         k=2   mean",
+        "mAP, %         k=1   k=2  mean",
         "a       12.0 ± 2.8  20.0  16.0",
-        "b       5.0         –     –   ",
+        "b              5.0     –     –",
     ]
 
 

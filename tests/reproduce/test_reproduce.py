@@ -53,7 +53,7 @@ def test_one_command_prints_the_table_and_a_second_one_goes_on(
     printed = capsys.readouterr().out
     assert "background, digit, location: " in printed and "paper 0.93" in printed
     document = (out / "infomin-table-4.md").read_text()
-    lines = [line for line in document.splitlines() if line.startswith("|")]
+    lines = [" ".join(line.split()) for line in document.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 7 + 3 and "| 16.8 |" in lines[2] and "| 3.95 |" in lines[4]
     with (out / "infomin-table-4.csv").open() as file:
         table = list(csv.DictReader(file))

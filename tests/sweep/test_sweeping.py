@@ -43,7 +43,7 @@ def test_a_fifth_is_held_out_and_never_trained_on(
     run = run_of(out)
     assert run["data"]["hold_out"] == 0.2
     assert run["encoders"]["encoder"]["backbone"]["widths"] == [4, 6]
-    assert (run["epochs"], run["batch"], run["seed"], run["recipe"]) == (1, 8, 0, "moco_v2")
+    assert (run["epochs"], run["batch_size"], run["seed"], run["recipe"]) == (1, 8, 0, "moco_v2")
     assert run["views"]["views"][0]["operations"][0]["hue"] == pytest.approx(0.1)
     kept = json.loads((out / "sweep.json").read_text())
     assert (kept["train"]["images"], kept["test"]["images"]) == (39, 9)

@@ -142,7 +142,7 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
         ("crop.scale.0=0.1", {"views.views.0.crop.scale.0", "views.views.1.crop.scale.0"}),
         ("views.1.crop.scale=(0.1,0.9)", {"views.views.1.crop.scale.0", "views.views.1.crop.scale.1"}),
         ("estimator.temperature=0.5", {"branches.0.estimator.temperature"}),
-        ("batch=32", {"batch"}),
+        ("batch_size=32", {"batch_size"}),
         ("encoders.encoder.backbone.depth=34", {"encoders.encoder.backbone.depth"}),
     ],
 )

@@ -80,14 +80,12 @@ def analyse(words: list[str], console: Console) -> int:
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {words[0]}", kind.__doc__ or "", {})
     asked = parse(command, (*options(Looking, ("runs",)), *fields), words[1:]).values
-    from vantage.storage.figures import needs_matplotlib
     from vantage.studies.analyse.analysis import analyse as look
     from vantage.studies.analyse.learned import learned
 
     analysis = kind(**{leaf.path: asked[leaf.path] for leaf in fields})
     if not asked["runs"]:
         raise UserError(f"analyse {words[0]} needs the folder of a run: vantage analyse {words[0]} RUN --data PATH")
-    needs_matplotlib()
     out = check_folder(Path(asked["out"])) if asked["out"] else None
     for folder in asked["runs"]:
         learned(Path(folder))  # a mistake in a run is told before the images are looked at
@@ -104,10 +102,8 @@ def _experiment(kind: Any, words: list[str], console: Console) -> int:
     fields = tuple(leaves(kind()))
     command = Command(f"vantage analyse {kind.name}", kind.__doc__ or "", dict(headings(kind())))
     asked = parse(command, (*options(Keeping), *fields), words)
-    from vantage.storage.figures import needs_matplotlib
     from vantage.studies.analyse.analysis import experiment
 
-    needs_matplotlib()
     toy = replaced(kind(), {leaf.path: asked.values[leaf.path] for leaf in fields})
     done = experiment(toy, check_folder(Path(asked.values["out"])))
     for line in done.findings.lines():

@@ -33,13 +33,12 @@ def shots(words: list[str], console: Console) -> int:
         raise UserError("shots needs folders of runs, or files of results: vantage shots RUN --out shots.png")
     check_out(out, _ENDINGS, "a picture")
     from vantage.evaluate.protocols.svm.shots import read_shots
-    from vantage.storage.files import result_file
+    from vantage.storage.figures import picture
+    from vantage.storage.files import write_result
 
     found = read_shots([Path(place) for place in asked["results"]])
     for line in found.lines():
         console.result(line)
-    figure = found.figure()
-    with result_file(out, "the picture") as file:
-        figure.savefig(file, format=out.suffix[1:])
+    write_result(out, picture(found.figure(), out.suffix[1:]), "the picture")
     console.note(f"kept in {out}")
     return 0

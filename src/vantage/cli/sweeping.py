@@ -113,10 +113,8 @@ def _made(asked: "Study", source: "Source", values: Mapping[str, Any], console: 
     from vantage.cli.summary import summary
     from vantage.encoding import Work
     from vantage.progress import progress_for
-    from vantage.storage.figures import needs_matplotlib
-    from vantage.studies.sweep import study
+    from vantage.studies.sweep import study, write_sweep
 
-    needs_matplotlib()
     test, out = _test(values, console), Path(values["out"])
     console.notes("every run", summary(asked.base, len(source)))
     device = {"auto": "auto", "cpu": "cpu", "cuda": "cuda:0"}[asked.base.hardware.accelerator]
@@ -125,7 +123,7 @@ def _made(asked: "Study", source: "Source", values: Mapping[str, Any], console: 
     if found.rows:
         for line in found.lines():
             console.result(line)
-        console.note("kept in " + ", ".join(map(str, found.write(out))))
+        console.note("kept in " + ", ".join(map(str, write_sweep(found, out))))
     if not found.finished:
         console.note("stopped; the same command goes on where it was")
         return _INTERRUPTED

@@ -1,36 +1,24 @@
-"""Figures without a window system, in one look. matplotlib is imported only where a picture is made."""
+"""Figures without a window system, in one look. matplotlib is imported only when a picture is drawn."""
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
-
-from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "color", "needs_matplotlib", "panels", "titled"]
+__all__ = ["COLORS", "color", "panels", "picture", "titled"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Told apart by people who do not see all colors (Okabe & Ito)."""
+"""Colors that people with color blindness can distinguish (Okabe & Ito)."""
 
 
 def color(number: int) -> str:
-    """The color of the number-th thing in a picture."""
+    """The color of a curve by its number; colors repeat after the last."""
     return COLORS[number % len(COLORS)]
-
-
-def needs_matplotlib() -> None:
-    """Raises `UserError` that tells how to install it where matplotlib is missing."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise UserError(
-            "pictures need matplotlib, which is not installed: pip install 'vantage-ssl[analyse]'"
-        ) from None
 
 
 def panels(rows: int, columns: int, width: float = 4.6, height: float = 3.4) -> tuple["Figure", Any]:
     """A figure of rows × columns panels of `width` × `height` inches each, and the panels as an array [row, column]."""
-    needs_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height * rows), dpi=150, layout="constrained")
@@ -44,7 +32,15 @@ def panels(rows: int, columns: int, width: float = 4.6, height: float = 3.4) -> 
 
 
 def titled(panel: Any, title: str, across: str, up: str) -> None:
-    """Words over a panel and along its axes."""
+    """The title of a panel and the labels of its axes."""
     panel.set_title(title, fontsize=10)
     panel.set_xlabel(across, fontsize=9)
     panel.set_ylabel(up, fontsize=9)
+
+
+def picture(figure: "Figure", kind: str) -> bytes:
+    """A figure as a file of a kind: png, svg or pdf. Files hold no date, so the same figure gives the same bytes."""
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    content = BytesIO()
+    figure.savefig(content, format=kind, metadata=undated.get(kind))
+    return content.getvalue()

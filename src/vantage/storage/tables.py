@@ -1,29 +1,110 @@
-"""Rows of plain values as lines for people."""
+"""Tables: one value that is written as plain lines, Markdown or LaTeX, and rows of plain values as CSV."""
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-__all__ = ["Row", "aligned"]
+__all__ = ["Row", "Table", "aligned", "csv_of", "csv_text"]
 
 Row = Mapping[str, str | int | float | None]
-"""A row of a table: value by column; `None` where there is none."""
+"""A row of plain values by column; `None` where there is none."""
+
+_LATEX = {"_": "\\_", "%": "\\%", "&": "\\&", "#": "\\#"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A head and rows of cells, as people read them."""
+
+    head: tuple[str, ...]
+    """Names of the columns."""
+
+    rows: tuple[tuple[str, ...], ...]
+    """Cells of each row; – where there is none."""
+
+    left: tuple[int, ...] = (0,)
+    """Columns of words, which stand to the left; the others are numbers and stand to the right."""
+
+    bold: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of each cell in bold, in Markdown and LaTeX."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Table":
+        """Rows of plain values, all with the columns of the first."""
+        names = tuple(rows[0]) if rows else ()
+        left = tuple(number for number, name in enumerate(names) if all(isinstance(row[name], str) for row in rows))
+        cells = tuple(tuple(_words(row[name]) for name in names) for row in rows)
+        return cls(tuple(name.replace("_", " ") for name in names), cells, left)
+
+    def lines(self) -> list[str]:
+        """A line for the head and each row, for a terminal."""
+        return ["  ".join(line).rstrip() for line in _padded((self.head, *self.rows), self.left)]
+
+    def markdown(self) -> str:
+        """For documents, without a line break at the end."""
+        rows = [
+            tuple(f"**{cell}**" if (place, column) in self.bold else cell for column, cell in enumerate(row))
+            for place, row in enumerate(self.rows)
+        ]
+        escaped = [tuple(cell.replace("|", "\\|") for cell in row) for row in (self.head, *rows)]
+        head, *below = _padded(escaped, range(len(self.head)), least=3)
+        rule = ["-" * len(cell) if column in self.left else "-" * (len(cell) - 1) + ":"
+                for column, cell in enumerate(head)]  # fmt: skip
+        return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *below))
+
+    def latex(self) -> str:
+        """A `tabular` for the package booktabs, without a line break at the end."""
+        columns = "".join("l" if column in self.left else "r" for column in range(len(self.head)))
+        rows = [
+            " & ".join(self._latex(cell, place, column) for column, cell in enumerate(row))
+            for place, row in enumerate(self.rows)
+        ]
+        head = " & ".join(map(_escaped, self.head))
+        lines = [f"\\begin{{tabular}}{{{columns}}}", "\\toprule", f"{head} \\\\", "\\midrule"]
+        return "\n".join([*lines, *(f"{row} \\\\" for row in rows), "\\bottomrule", "\\end{tabular}"])
+
+    def _latex(self, cell: str, row: int, column: int) -> str:
+        if column in self.left:
+            return _escaped(cell)
+        if cell in ("–", ""):
+            return "--"
+        number = "$" + cell.replace("±", "\\pm") + "$"
+        return f"{{\\boldmath{number}}}" if (row, column) in self.bold else number
 
 
 def aligned(rows: Sequence[Row]) -> list[str]:
-    """A line of column names and a line for each row, in columns; numbers to the right."""
-    if not rows:
-        return []
-    heads = list(rows[0])
-    cells = [[_told(row[head]) for head in heads] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    left = [all(isinstance(row[head], str) for row in rows) for head in heads]
-    lines = []
-    for line in ([head.replace("_", " ") for head in heads], *cells):
-        padded = [c.ljust(w) if to_left else c.rjust(w) for c, w, to_left in zip(line, widths, left, strict=True)]
-        lines.append("  ".join(padded).rstrip())
-    return lines
+    """The lines of a table of plain values; none for no rows."""
+    return Table.of(rows).lines() if rows else []
 
 
-def _told(value: str | int | float | None) -> str:
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Comma-separated values for other programs."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue()
+
+
+def csv_of(rows: Sequence[Mapping[str, object]]) -> str:
+    """Rows of plain values as CSV, with every column that any of them has."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return csv_text(names, ([row.get(name) for name in names] for row in rows))
+
+
+def _padded(rows: Sequence[Sequence[str]], left: Sequence[int], least: int = 0) -> list[list[str]]:
+    widths = [max(least, *map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        [cell.ljust(width) if number in left else cell.rjust(width)
+         for number, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        for row in rows
+    ]  # fmt: skip
+
+
+def _words(value: str | int | float | None) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else value
+
+
+def _escaped(words: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in words)

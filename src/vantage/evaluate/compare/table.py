@@ -1,9 +1,7 @@
 """A comparison as text: Markdown and LaTeX for people, CSV for programs."""
 
-import csv
-import io
-
 from vantage.evaluate.compare.comparison import LEVEL, Cell, Column, Comparison, Row
+from vantage.storage.tables import Table, csv_text
 
 __all__ = ["as_csv", "as_latex", "as_markdown", "notes"]
 
@@ -14,50 +12,27 @@ _IN_A_HEAD = 3
 def as_markdown(table: Comparison) -> str:
     """A row for each group of runs, mean ± standard deviation over seeds; bold where a row is better than every other
     beyond the spread. What was tested stands below."""
-    lines = [["", "seeds", *(_head(table, column) for column in table.columns)]]
-    for row in table.rows:
-        cells = [
-            f"**{_words(cell)}**" if column.best == row.name else _words(cell)
-            for column, cell in zip(table.columns, row.cells, strict=True)
-        ]
-        lines.append([row.name.replace("|", "\\|"), _seeds(row), *cells])
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
-    drawn = ["| " + " | ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)) + " |"
-             for line in lines]  # fmt: skip
-    drawn.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join([*drawn, "", *(f"- {note}" for note in notes(table)), ""])
+    return "\n".join([_table(table).markdown(), "", *(f"- {note}" for note in notes(table)), ""])
 
 
 def as_latex(table: Comparison) -> str:
     """A `tabular` for the package booktabs, with what was tested in comments below."""
-    lines = ["\\begin{tabular}{ll" + "r" * len(table.columns) + "}", "\\toprule"]
-    lines.append(" & ".join(["", "seeds", *(_escaped(_head(table, column)) for column in table.columns)]) + " \\\\")
-    lines.append("\\midrule")
-    for row in table.rows:
-        cells = []
-        for column, cell in zip(table.columns, row.cells, strict=True):
-            number = "--" if cell is None else "$" + _words(cell).replace("±", "\\pm") + "$"
-            cells.append(f"{{\\boldmath{number}}}" if column.best == row.name else number)
-        lines.append(" & ".join([_escaped(row.name), _seeds(row), *cells]) + " \\\\")
-    lines += ["\\bottomrule", "\\end{tabular}", *(f"% {note}" for note in notes(table)), ""]
-    return "\n".join(lines)
+    return "\n".join([_table(table).latex(), *(f"% {note}" for note in notes(table)), ""])
 
 
 def as_csv(table: Comparison) -> str:
     """A line for each row and column, with the protocol's settings that are not the default: the numbers of all runs,
     their mean and deviation, and whether the row is better than every other beyond the spread; of several trials all
     numbers, `;` between the runs, and what the deviation is over. A protocol that cannot judge a row has no numbers."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     heads = ["row", "trained", "protocol", "version", "settings", "measure", "seeds", "values", "mean", "sd", "n"]
-    writer.writerow([*heads, "best", "sd over", "trials"])
+    lines: list[list[object]] = []
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
             settings = ", ".join(map(str, column.changed))
             facts = [column.protocol, column.version, settings, column.measure, " ".join(map(str, row.seeds))]
             numbers, over = _numbers(cell)
-            writer.writerow([row.name, int(row.trained), *facts, *numbers, int(column.best == row.name), *over])
-    return text.getvalue()
+            lines.append([row.name, int(row.trained), *facts, *numbers, int(column.best == row.name), *over])
+    return csv_text([*heads, "best", "sd over", "trials"], lines)
 
 
 def notes(table: Comparison) -> list[str]:
@@ -78,6 +53,18 @@ def notes(table: Comparison) -> list[str]:
                 f" ({gap.test}, {count}, p = {p:.3g} after Holm's correction)."
             )
     return list(dict.fromkeys(told))
+
+
+def _table(table: Comparison) -> Table:
+    head = ("", "seeds", *(_head(table, column) for column in table.columns))
+    rows = tuple((row.name, _seeds(row), *map(_words, row.cells)) for row in table.rows)
+    best = {
+        (place, number + 2)
+        for place, row in enumerate(table.rows)
+        for number, column in enumerate(table.columns)
+        if column.best == row.name
+    }
+    return Table(head, rows, (0, 1), frozenset(best))
 
 
 def _of_trials(table: Comparison, number: int, column: Column) -> str:
@@ -123,7 +110,3 @@ def _words(cell: Cell | None) -> str:
 
 def _seeds(row: Row) -> str:
     return ", ".join(map(str, row.seeds))
-
-
-def _escaped(words: str) -> str:
-    return "".join({"_": "\\_", "%": "\\%", "&": "\\&", "#": "\\#"}.get(letter, letter) for letter in words)

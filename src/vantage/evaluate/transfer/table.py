@@ -1,13 +1,12 @@
 """The table of a run on many sets, as Markdown, as comma-separated values, and in words."""
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vantage.evaluate.changed import Changed
+from vantage.storage.tables import Table, csv_text
 
 __all__ = ["Row", "TransferTable"]
 
@@ -85,11 +84,7 @@ class TransferTable:
 
     def markdown(self) -> str:
         """A table, the protocol with its settings, what it was made with, and the sets that were left out."""
-        cells = self.cells()
-        widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
-        head, *lines = [_padded(line, widths) for line in cells]
-        rule = [("-" * widths[0]), *("-" * (width - 1) + ":" for width in widths[1:])]
-        table = ["| " + " | ".join(line) + " |" for line in (head, rule, *lines)]
+        head, *lines = map(tuple, self.cells())
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in percent."]
         if self.changed:
             below.append(f"Not by default: {', '.join(each.sentence for each in self.changed)}.")
@@ -98,15 +93,9 @@ class TransferTable:
         if any(made.values()):
             below.append(f"Made with {'; '.join(f'{what}: {told}' for what, told in made.items() if told)}.")
         below += [f"Not judged: {name} ({why})" for name, why in self.left_out.items()]
-        return "\n".join([*table, "", *below]) + "\n"
+        return "\n".join([Table(head, tuple(lines)).markdown(), "", *below]) + "\n"
 
     def comma_separated(self) -> str:
         """The lines alone."""
-        written = io.StringIO()
-        csv.writer(written, lineterminator="\n").writerows(self.cells())
-        return written.getvalue()
-
-
-def _padded(line: list[str], widths: list[int]) -> list[str]:
-    """Names to the left, all else to the right."""
-    return [line[0].ljust(widths[0]), *(word.rjust(width) for word, width in zip(line[1:], widths[1:], strict=True))]
+        head, *lines = self.cells()
+        return csv_text(head, lines)

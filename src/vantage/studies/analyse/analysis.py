@@ -4,14 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.figures import needs_matplotlib
+from vantage.storage.figures import picture
 from vantage.storage.files import write_result
 from vantage.storage.provenance import versions
 from vantage.storage.tables import Row
@@ -88,12 +87,11 @@ def analyse(
     """Look at the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
     in the first run's. The same analysis asked for again replaces its files.
 
-    Raises `UserError` where no run is named, a run has no usable checkpoint or nothing to look at, where the files
-    cannot be written, or where matplotlib is missing; `UnreadableImage` for an image that cannot be decoded.
+    Raises `UserError` if no run is named, a run has no usable checkpoint or nothing to look at, or the files cannot be
+    written; `UnreadableImage` for an image that cannot be decoded.
     """
     if not run_folders:
         raise UserError("an analysis needs at least one run: name its folder")
-    needs_matplotlib()
     runs = _named_apart([learned(Path(folder), allow) for folder in run_folders])
     found = analysis(runs, source, work or Work())
     told = {
@@ -110,9 +108,8 @@ def analyse(
 def experiment(toy: Toy, out: Path) -> Analyzed:
     """Make an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
 
-    Raises `UserError` where the files cannot be written, or where matplotlib is missing.
+    Raises `UserError` if the files cannot be written.
     """
-    needs_matplotlib()
     found = toy()
     settings = asdict(toy)  # pyright: ignore[reportArgumentType]
     return _kept(
@@ -128,8 +125,7 @@ def _named_apart(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
 
 def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analyzed:
     table_file, picture_file = folder / f"{told['analysis']}.json", folder / f"{told['analysis']}.png"
-    picture = BytesIO()
-    found.figure().savefig(picture, format="png")
+    drawn = picture(found.figure(), "png")
     write_result(table_file, json.dumps(told, indent=1, allow_nan=False), "the table")
-    write_result(picture_file, picture.getvalue(), "the picture")
+    write_result(picture_file, drawn, "the picture")
     return Analyzed(found, table_file, picture_file)

@@ -17,7 +17,7 @@ from vantage.encoding import Work
 from vantage.negatives import Rule
 from vantage.partition import negatives_of
 from vantage.records import Keys, Scores
-from vantage.studies.analyse.encoding import augmented
+from vantage.studies.analyse.augmented import augmented
 from vantage.studies.analyse.learned import TrainedNetworks
 
 __all__ = ["Tile", "clustered", "queries", "tiles"]

@@ -19,7 +19,7 @@ from vantage.negatives import BandRule
 from vantage.storage.figures import COLORS, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
-from vantage.studies.analyse.encoding import chosen
+from vantage.studies.analyse.augmented import chosen
 from vantage.studies.analyse.learned import TrainedNetworks
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from vantage.schedules import Constant
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
-from vantage.studies.analyse.encoding import chosen
+from vantage.studies.analyse.augmented import chosen
 from vantage.studies.analyse.learned import TrainedNetworks, random_learned
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from torch import Tensor
 from vantage import draws
 from vantage.branch import Branch
 from vantage.data.sources.source import Source
+from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.measures.information import nce
-from vantage.studies.analyse.encoding import ahead, chosen
+from vantage.studies.analyse.augmented import chosen
 from vantage.studies.analyse.learned import TrainedNetworks
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
@@ -227,7 +228,7 @@ class _Encoding:
         def crop(number: int) -> tuple[Tensor, ...]:
             return maker.crop(self.source.image(number), torch.Generator().manual_seed(draws.mix(seed, number, 0)))
 
-        for number, crops in enumerate(ahead(crop, self.parts, self.work.num_workers)):
+        for number, crops in enumerate(prefetch(crop, self.parts, self.work.num_workers, 1)):
             generator = torch.Generator().manual_seed(draws.mix(seed, number, 1))
             together = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
             views = maker.finish(together, generator)

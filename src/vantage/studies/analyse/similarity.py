@@ -16,7 +16,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.encoding import augmented, chosen
+from vantage.studies.analyse.augmented import augmented, chosen
 from vantage.studies.analyse.learned import TrainedNetworks, random_learned
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """What can be reproduced: a frozen value that knows its paper's numbers, and measures its own beside them."""
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from vantage.encoding import Work
 from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.kept_parts import Kept
 from vantage.storage.provenance import versions
+from vantage.storage.tables import Table, csv_of
 from vantage.training.settings import encode
 
 if TYPE_CHECKING:
@@ -52,18 +51,12 @@ class Report:
 
     def markdown(self) -> str:
         """The table for documents."""
-        lines = ["| " + " | ".join(row) + " |" for row in (self.columns, *self.rows)]
-        lines.insert(1, "|" + "---|" * len(self.columns))
-        return f"## {self.title}\n\n" + "\n".join(lines) + "\n\n" + "\n".join(f"- {note}" for note in self.notes) + "\n"
+        notes = "\n".join(f"- {note}" for note in self.notes)
+        return f"## {self.title}\n\n{Table(self.columns, self.rows).markdown()}\n\n{notes}\n"
 
     def comma_separated(self) -> str:
         """The plain values for other programs, in CSV."""
-        names = list(dict.fromkeys(name for row in self.numbers for name in row))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.numbers)
-        return text.getvalue()
+        return csv_of(self.numbers)
 
 
 @runtime_checkable

@@ -1,7 +1,9 @@
 """Views varied, trained, and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
 
 from vantage.studies.sweep.field import Field, field_of
+from vantage.studies.sweep.figure import sweep_figure, write_sweep
 from vantage.studies.sweep.named import SPACES, ColorSpaces, Ladder, Operations
+from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import SweepRow
 from vantage.studies.sweep.study import Study, study
 from vantage.studies.sweep.sweeps import (
@@ -14,7 +16,6 @@ from vantage.studies.sweep.sweeps import (
     changed,
     points_of,
 )
-from vantage.studies.sweep.swept import Swept
 
 __all__ = [
     "SPACES",
@@ -30,9 +31,11 @@ __all__ = [
     "Study",
     "Sweep",
     "SweepRow",
-    "Swept",
+    "SweepResult",
     "changed",
     "field_of",
     "points_of",
     "study",
+    "sweep_figure",
+    "write_sweep",
 ]

@@ -20,9 +20,9 @@ from vantage.storage.metrics import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.learned import learned
 from vantage.studies.sweep.overall import Within
+from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import RANDOM, RAW, Kept, SweepRow, digest, of_run
 from vantage.studies.sweep.sweeps import Point, Sweep
-from vantage.studies.sweep.swept import Swept
 from vantage.training import loop
 from vantage.training.run import Run
 from vantage.training.settings import encode
@@ -65,7 +65,7 @@ class Study:
 
 def study(
     asked: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
-) -> Swept:
+) -> SweepResult:
     """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
 
     `train` are the images that `base.data` leaves to train on, and `test` others: on these I_NCE and accuracies are
@@ -110,7 +110,7 @@ class _Making:
             "base": base,
         }
 
-    def swept(self) -> Swept:
+    def swept(self) -> SweepResult:
         """All of it, seed by seed, so that every value has a row soon."""
         pairs = [(point, seed) for seed in self.asked.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.kept.rows]
@@ -196,13 +196,13 @@ class _Making:
     def _row_key(self, point: Point, seed: int) -> str:
         return digest(replace(point.run, seed=seed), self._images(), asdict(self.asked.information), self.judged)
 
-    def _found(self, finished: bool) -> Swept:
+    def _found(self, finished: bool) -> SweepResult:
         """The rows that were asked for, in order."""
         keys = [self._row_key(point, seed) for point in self.points for seed in self.asked.seeds]
         rows = [self.kept.rows[key] for key in keys if key in self.kept.rows]
         kept = self.kept.rows
         baselines = [replace(kept[row.key], label=row.label) for row, _ in self._baselines() if row.key in kept]
-        return Swept(
+        return SweepResult(
             self.asked.sweep.name, self.asked.sweep.axis, tuple(rows), tuple(baselines), finished,
             self.asked.information.among(len(self.test)), min(len(self.test), self.asked.information.images),
         )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
+from vantage.storage.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,19 +45,15 @@ class Shots:
         """The table: a line for each encoder, a column for each number of images; mean ± standard deviation. The
         mean over them is told of encoders that have them all: few images are harder than many."""
         shots = sorted({k for curve in self.curves for k in curve.samples})
-        head = [f"{self.measure}, %", *(f"k={k}" for k in shots), "mean"]
-        rows = [
-            [curve.name, *(_cell(curve.samples.get(k, ())) for k in shots), _mean(curve, shots)]
+        head = (f"{self.measure}, %", *(f"k={k}" for k in shots), "mean")
+        rows = tuple(
+            (curve.name, *(_cell(curve.samples.get(k, ())) for k in shots), _mean(curve, shots))
             for curve in self.curves
-        ]
-        wide = [max(len(row[place]) for row in [head, *rows]) for place in range(len(head))]
-        return ["  ".join(word.ljust(width) for word, width in zip(row, wide, strict=True)) for row in [head, *rows]]
+        )
+        return Table(head, rows).lines()
 
     def figure(self) -> "Figure":
-        """A line for each encoder over the images of each class, with bars of one standard deviation over samples.
-
-        Raises `UserError` where matplotlib is missing.
-        """
+        """A line for each encoder over the images of each class, with bars of one standard deviation over samples."""
         figure, axes = panels(1, 1)
         panel = axes[0, 0]
         for number, curve in enumerate(self.curves):

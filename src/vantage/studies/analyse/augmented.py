@@ -3,8 +3,7 @@
 n: images   a: augmentations of each   g: images of a part   d: width of the vectors   s: side of a crop in pixels
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -12,12 +11,13 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source
+from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.studies.analyse.learned import TrainedNetworks
 from vantage.views.augmentation import ViewMaker, Views
 
-__all__ = ["ahead", "augmented", "chosen"]
+__all__ = ["augmented", "chosen"]
 
 
 def chosen(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
@@ -62,7 +62,7 @@ def augmented(
     work.progress.start(f"augmented views, {learned.name}", len(numbers))
     done = 0
     try:
-        for part, crops in zip(parts, ahead(crop, parts, work.num_workers), strict=True):
+        for part, crops in zip(parts, prefetch(crop, parts, work.num_workers, 1), strict=True):
             views = torch.cat([finish(*pair) for pair in zip(part, crops, strict=True)])
             if views.ndim == 4:
                 views = views.contiguous(memory_format=torch.channels_last)
@@ -78,14 +78,3 @@ def _only(maker: ViewMaker, view: int) -> tuple[ViewMaker, int]:
     if not 0 <= view < maker.count:
         raise UserError(f"view {view} was asked for, but the run makes {maker.count}: choose 0 to {maker.count - 1}")
     return (Views((maker.views[view],)), 0) if isinstance(maker, Views) else (maker, view)
-
-
-def ahead(
-    make: Callable[[int], tuple[Tensor, ...]], parts: list[list[int]], workers: int
-) -> Iterator[list[tuple[Tensor, ...]]]:
-    """For each part what `make` gives for its numbers; the next part is in the making meanwhile."""
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        waiting = [pool.submit(make, number) for number in parts[0]] if parts else []
-        for following in (*parts[1:], []):
-            current, waiting = waiting, [pool.submit(make, number) for number in following]
-            yield [future.result() for future in current]

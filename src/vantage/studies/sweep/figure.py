@@ -1,60 +1,73 @@
-"""The pictures of a sweep: accuracy and I_NCE against what is varied, and accuracy against I_NCE."""
+"""The figure of a sweep: accuracy and I_NCE against what is varied, and accuracy against I_NCE."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vantage.storage.figures import color, panels, titled
+from vantage.storage.figures import color, panels, picture, titled
+from vantage.storage.files import write_result
+from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import RANDOM, RAW
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from vantage.studies.sweep.swept import Swept
-
-__all__ = ["drawn"]
+__all__ = ["sweep_figure", "write_sweep"]
 
 _CORNERS = ((-6, 5, "right"), (6, 5, "left"), (6, -12, "left"), (-6, -12, "right"))  # neighbors in turn
 _STYLES = {RAW: ":", RANDOM: "--"}
 
 
-def drawn(found: "Swept") -> "Figure":
-    """Three panels. Small points are seeds, large ones their mean, bars their standard deviation."""
+def sweep_figure(result: SweepResult) -> "Figure":
+    """Three panels. Small points are seeds, large ones their means, bars their standard deviations."""
     figure, axes = panels(1, 3, width=4.4, height=3.6)
     first, second, third = axes[0]
-    protocol = found.protocols[0]
-    place = _places(found)
-    accuracies = [found.accuracy(label, protocol) for label in found.labels]
-    information = [found.i_nce(label) for label in found.labels]
+    protocol = result.protocols[0]
+    place = _places(result)
+    accuracies = [result.accuracy(label, protocol) for label in result.labels]
+    information = [result.i_nce(label) for label in result.labels]
     for panel, means, values in (
-        (first, accuracies, [[row.accuracy[protocol] for row in found.of(label)] for label in found.labels]),
-        (second, information, [[row.i_nce for row in found.of(label)] for label in found.labels]),
+        (first, accuracies, [[row.accuracy[protocol] for row in result.of(label)] for label in result.labels]),
+        (second, information, [[row.i_nce for row in result.of(label)] for label in result.labels]),
     ):
         tint = color(0 if panel is first else 1)
         for at, seeds in zip(place, values, strict=True):
             panel.plot([at] * len(seeds), seeds, ".", color=tint, alpha=0.35, markersize=5)
-        line = "-" if _ordered(found) else ""
+        line = "-" if _ordered(result) else ""
         _bars(panel, place, None, means, tint, line)
-        _ticks(panel, found, place)
-    _baselines(first, found, protocol, place)
-    titled(first, "accuracy", found.axis, f"{protocol} accuracy (%)")
-    bound = f"what the views share (K = {found.negatives:,}: at most {found.bound:.2f} nats)"
-    titled(second, bound, found.axis, "I_NCE on held-out images (nats)")
-    for label in found.labels:
-        rows = found.of(label)
+        _ticks(panel, result, place)
+    _baselines(first, result, protocol, place)
+    titled(first, "accuracy", result.axis, f"{protocol} accuracy (%)")
+    bound = f"what the views share (K = {result.negatives:,}: at most {result.bound:.2f} nats)"
+    titled(second, bound, result.axis, "I_NCE on held-out images (nats)")
+    for label in result.labels:
+        rows = result.of(label)
         third.plot([r.i_nce for r in rows], [r.accuracy[protocol] for r in rows], ".", color=color(2), alpha=0.35)
-    by_information = sorted(zip(information, accuracies, found.labels, strict=True), key=lambda each: each[0].mean)
+    by_information = sorted(zip(information, accuracies, result.labels, strict=True), key=lambda each: each[0].mean)
     for number, (x, y, label) in enumerate(by_information):
         across, up, side = _CORNERS[number % len(_CORNERS)]
         third.annotate(label, (x.mean, y.mean), (across, up), textcoords="offset points", fontsize=8, ha=side)
-    if _ordered(found):
+    if _ordered(result):
         third.plot([x.mean for x in information], [y.mean for y in accuracies], "-", color=color(2), alpha=0.5)
     for x, y in zip(information, accuracies, strict=True):
         _bars(third, [x.mean], [x.deviation], [y], color(2), "")
     third.margins(0.15)
-    counts = sorted({len(found.of(label)) for label in found.labels})  # some may not be there yet
+    counts = sorted({len(result.of(label)) for label in result.labels})  # some may not be there yet
     seeds = f"{' or '.join(map(str, counts))} seed{'s' * (counts[-1] > 1)}"
     titled(third, "one against the other", "I_NCE on held-out images (nats)", f"{protocol} accuracy (%)")
-    figure.suptitle(f"{found.axis}: {seeds}, mean ± standard deviation", fontsize=9)
+    figure.suptitle(f"{result.axis}: {seeds}, mean ± standard deviation", fontsize=9)
     return figure
+
+
+def write_sweep(result: SweepResult, folder: Path) -> list[Path]:
+    """Write the table as Markdown and CSV and the figure as PNG and SVG, each whole or not at all; returns their paths.
+
+    Raises `UserError` if they cannot be written.
+    """
+    figure = sweep_figure(result)
+    contents = {"md": result.markdown(), "csv": result.csv()} | {kind: picture(figure, kind) for kind in ("png", "svg")}
+    for kind, content in contents.items():
+        write_result(folder / f"{result.name}.{kind}", content, "the result")
+    return [folder / f"{result.name}.{kind}" for kind in contents]
 
 
 def _bars(panel: Any, across: list[float], spread: list[float] | None, means: list[Any], tint: str, line: str) -> None:
@@ -64,39 +77,39 @@ def _bars(panel: Any, across: list[float], spread: list[float] | None, means: li
     )  # fmt: skip
 
 
-def _ordered(found: "Swept") -> bool:
+def _ordered(result: SweepResult) -> bool:
     """Whether values are numbers, which a line may join."""
-    return all(row.number is not None for row in found.rows)
+    return all(row.number is not None for row in result.rows)
 
 
-def _places(found: "Swept") -> list[float]:
+def _places(result: SweepResult) -> list[float]:
     """Where each value stands along the axis: at its number, or one after the other."""
-    numbers = [found.of(label)[0].number for label in found.labels]
-    if any(number is None for number in numbers) or any(found.labels[n] != f"{v:g}" for n, v in enumerate(numbers)):
+    numbers = [result.of(label)[0].number for label in result.labels]
+    if any(number is None for number in numbers) or any(result.labels[n] != f"{v:g}" for n, v in enumerate(numbers)):
         return [float(place) for place in range(len(numbers))]
     return [number for number in numbers if number is not None]
 
 
-def _ticks(panel: Any, found: "Swept", place: list[float]) -> None:
+def _ticks(panel: Any, result: SweepResult, place: list[float]) -> None:
     """A tick for each value; a logarithmic axis where values are above 0 and far apart."""
     from matplotlib.ticker import NullLocator
 
     if min(place) > 0 and max(place) / min(place) >= 8:
         panel.set_xscale("log")
         panel.xaxis.set_minor_locator(NullLocator())
-    long = max(map(len, found.labels)) > 5
+    long = max(map(len, result.labels)) > 5
     turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    panel.set_xticks(place, found.labels, fontsize=8, **turned)
+    panel.set_xticks(place, result.labels, fontsize=8, **turned)
 
 
-def _baselines(panel: Any, found: "Swept", protocol: str, place: list[float]) -> None:
+def _baselines(panel: Any, result: SweepResult, protocol: str, place: list[float]) -> None:
     """Lines across where they are the same for all values, else short marks at each."""
     for name, style in _STYLES.items():
-        means = [found.baseline(name, label, protocol) for label in found.labels]
+        means = [result.baseline(name, label, protocol) for label in result.labels]
         known = [(at, mean.mean) for at, mean in zip(place, means, strict=True) if mean]
         if not known:
             continue
-        if found.one_view:
+        if result.one_view:
             panel.axhline(known[0][1], color="black", linestyle=style, linewidth=1, label=name)
         else:
             marker = "_" if name == RAW else "x"

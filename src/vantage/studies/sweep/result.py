@@ -1,23 +1,15 @@
-"""What a sweep found: table, CSV, and the pictures of InfoMin's figures."""
+"""The results of a sweep: means over seeds, as a table and as CSV."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vantage.storage.figures import needs_matplotlib
-from vantage.storage.files import write_result
-from vantage.storage.tables import Row, aligned
+from vantage.storage.tables import Row, Table, csv_of
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Mean", "Swept"]
+__all__ = ["Mean", "SweepResult"]
 
 
 @dataclass(frozen=True)
@@ -38,14 +30,14 @@ class Mean:
         """Of one number for each seed."""
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
-    def told(self, digits: int) -> str:
+    def words(self, digits: int) -> str:
         """Such as 12.3 ± .4; without a deviation for a single seed."""
         spread = f" ± {self.deviation:.{digits}f}" if self.seeds > 1 else ""
         return f"{self.mean:.{digits}f}{spread}"
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepResult:
     """What a sweep found so far."""
 
     name: str
@@ -130,22 +122,18 @@ class Swept:
                 found.append(row)
         return found
 
-    def told(self) -> list[Row]:
-        """The table with mean ± deviation in one cell."""
+    def summary(self) -> Table:
+        """The same rows with mean ± standard deviation in one cell."""
         heads = ["I_NCE (nats)", *(f"{protocol} (%)" for protocol in self.protocols)]
-        rows: list[Row] = []
+        rows = []
         for row in self.table():
-            cells = {}
-            for head, digits in zip(heads, (3, *[1] * len(self.protocols)), strict=True):
-                mean, deviation = row[head], row[f"{head} ±"]
-                known = isinstance(mean, float) and isinstance(deviation, float)
-                cells[head] = Mean(mean, deviation, int(row["seeds"] or 0)).told(digits) if known else "–"  # pyright: ignore
-            rows.append({"value": str(row["value"]), "seeds": str(row["seeds"]), **cells})
-        return rows
+            cells = [_spread(row, head, 3 if place == 0 else 1) for place, head in enumerate(heads)]
+            rows.append((str(row["value"]), str(row["seeds"]), *cells))
+        return Table(("value", "seeds", *heads), tuple(rows))
 
     def lines(self) -> list[str]:
-        """The table for people, and what it says."""
-        return [f"{self.axis}; {self.caption()}", *aligned(self.told())]
+        """The table for a terminal, with its caption."""
+        return [f"{self.axis}; {self.caption()}", *self.summary().lines()]
 
     def caption(self) -> str:
         """What the numbers are."""
@@ -156,53 +144,26 @@ class Swept:
 
     def markdown(self) -> str:
         """The table in Markdown."""
-        rows = self.told()
-        if not rows:
-            return ""
-        lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        return f"{self.axis}\n\n{table}\n\n{self.caption()}\n"
+        return f"{self.axis}\n\n{self.summary().markdown()}\n\n{self.caption()}\n" if self.rows else ""
 
     def csv(self) -> str:
         """Every row, with all digits."""
-        text = io.StringIO()
-        flat = [_flat(row) for row in (*self.rows, *self.baselines)]
-        writer = csv.DictWriter(text, list(flat[0]) if flat else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(flat)
-        return text.getvalue()
-
-    def figure(self) -> "Figure":
-        """Accuracy and I_NCE against what is varied, and against each other."""
-        from vantage.studies.sweep.drawn import drawn
-
-        return drawn(self)
-
-    def write(self, folder: Path) -> list[Path]:
-        """Table as Markdown and CSV, picture as PNG and SVG, each whole or not at all; their paths.
-
-        Raises `UserError` where they cannot be written, or matplotlib is missing.
-        """
-        needs_matplotlib()
-        contents = {".md": self.markdown().encode(), ".csv": self.csv().encode()}
-        figure = self.figure()
-        for kind in (".png", ".svg"):
-            picture = io.BytesIO()
-            # Without a date, so that the same rows give the same file.
-            figure.savefig(picture, format=kind[1:], metadata={"Date": None} if kind == ".svg" else None)
-            contents[kind] = picture.getvalue()
-        paths = {kind: folder / f"{self.name}{kind}" for kind in contents}
-        for kind, content in contents.items():
-            write_result(paths[kind], content, "the result")
-        return list(paths.values())
+        return csv_of([_flat(row) for row in (*self.rows, *self.baselines)])
 
 
 def _columns(head: str, mean: Mean | None) -> dict[str, str | int | float | None]:
     return {head: mean.mean if mean else None, f"{head} ±": mean.deviation if mean else None}
 
 
+def _spread(row: Row, head: str, digits: int) -> str:
+    mean, deviation, seeds = row[head], row[f"{head} ±"], row["seeds"]
+    if not (isinstance(mean, float) and isinstance(deviation, float) and isinstance(seeds, int)):
+        return "–"
+    return Mean(mean, deviation, seeds).words(digits)
+
+
 def _flat(row: SweepRow) -> dict[str, Any]:
-    told = asdict(row)
-    told.pop("branches")
-    accuracy = told.pop("accuracy")
-    return {**told, **{f"{name} (%)": value for name, value in accuracy.items()}}
+    values = asdict(row)
+    values.pop("branches")
+    accuracy = values.pop("accuracy")
+    return {**values, **{f"{name} (%)": value for name, value in accuracy.items()}}
