@@ -1,37 +1,55 @@
-"""First ten losses of every recipe, made small, on a fixed set: `python tests/golden/make.py` writes `losses.json`.
+"""What the first steps of every recipe gave, made small, on a fixed set: `python tests/golden/make.py` writes
+`losses.json` (ten losses in float64) and `curves.json` (loss, gradient norm and rank of 20 steps in float32);
+`python tests/golden/make.py --check` writes nothing and compares both on the machine at hand.
 
 Inputs, weights and memories come from NumPy's PCG64; the order of shuffled keys alone comes from torch's CPU generator.
-Arithmetic is float64, so versions of torch and kinds of processors differ by rounding only.
+In float64, versions of torch and kinds of processors differ by rounding only. In float32 rounding grows over the steps:
+two processors agree within `CURVE_TOLERANCE`, and one processor with itself bit by bit. So `--check`, run where the
+file was written, shows whether a change of the code moved a number; the test, run anywhere, shows whether it moved one
+by more than rounding does.
 """
 
+import argparse
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import shrunken
 
 from vantage.encoders import SplitBatchNorm
+from vantage.monitor import effective_rank
 from vantage.recipes import RECIPES
 from vantage.training.run import Run
 
-FILE = Path(__file__).resolve().parent / "losses.json"
+HERE = Path(__file__).resolve().parent
+FILE, CURVES_FILE = HERE / "losses.json", HERE / "curves.json"
 TOLERANCE = 1e-7
-"""Absolute, on losses of about 1 to 40."""
-STEPS = 10
+"""Absolute, on losses of about 1 to 40 in float64."""
+CURVE_TOLERANCE = 1e-4
+"""Of max(1, value), on curves in float32."""
+CHECK_TOLERANCE = 1e-6
+"""Of max(1, value), on curves in float32 by the machine that wrote them."""
+STEPS, CURVE_STEPS = 10, 20
+CURVES = ("loss", "gradient norm", "rank")
 
 
-def losses(run: Run) -> list[float]:
-    """Ten steps with the recipe's own optimizer and rate; keys in groups of four."""
+def curves(run: Run, steps: int, dtype: torch.dtype) -> dict[str, list[float]]:
+    """So many steps with the recipe's own optimizer and rate; keys in groups of four. The rank is that of a step's
+    queries, by the monitor's formula; their products are float64, since a singular value near 0 is a square root."""
     run = shrunken.shrunk(replace(run, epochs=4), SplitBatchNorm(2))
-    learner, found = shrunken.learner(run), []
+    learner = shrunken.learner(run, dtype)
+    rows: dict[str, list[float]] = {name: [] for name in CURVES}
     optimizer = run.optimizer.build(learner)
     steps_per_epoch = shrunken.IMAGES // shrunken.BATCH
-    for step, (views, image) in enumerate(shrunken.batches(STEPS, shrunken.shapes(run))):
+    for step, (views, image) in enumerate(shrunken.batches(steps, shrunken.shapes(run), dtype)):
         for group in optimizer.param_groups:
             # Warm-up of ten epochs would fill so short a run: the rate is that of a run of 20 epochs.
             group["lr"] = run.learning_rate(step, steps_per_epoch, 20)
@@ -39,18 +57,82 @@ def losses(run: Run) -> list[float]:
         result = learner(views, image, step)
         optimizer.zero_grad()
         result.loss.backward()
+        query = result.query.double()
+        numbers = (float(result.loss.detach()), _gradient_norm(learner), effective_rank(query.T @ query))
         optimizer.step()
         learner.after_step([result.fresh], step)
-        found.append(float(result.loss.detach()))
-    return found
+        for name, number in zip(CURVES, numbers, strict=True):
+            rows[name].append(number)
+    return rows
+
+
+def losses(run: Run) -> list[float]:
+    """The first ten losses, in float64."""
+    return curves(run, STEPS, torch.float64)["loss"]
+
+
+def short_curves(run: Run) -> dict[str, list[float]]:
+    """The first 20 steps, in float32."""
+    return curves(run, CURVE_STEPS, torch.float32)
+
+
+def apart(one: dict[str, list[float]], other: dict[str, list[float]]) -> float:
+    """The largest difference between two sets of curves, in units of max(1, value)."""
+    pairs = [pair for name in CURVES for pair in zip(one[name], other[name], strict=True)]
+    return max(abs(a - b) / max(1.0, abs(b)) for a, b in pairs)
+
+
+def _gradient_norm(module: torch.nn.Module) -> float:
+    gradients: list[Tensor] = [p.grad.flatten() for p in module.parameters() if p.grad is not None]
+    return float(torch.linalg.vector_norm(torch.cat(gradients).double()))
+
+
+def check() -> bool:
+    """Print how far the recipes are from what is written down; whether all are near enough."""
+    near = [
+        _near("losses", TOLERANCE, json.loads(FILE.read_text())["losses"], _loss_apart),
+        _near("curves", CHECK_TOLERANCE, json.loads(CURVES_FILE.read_text())["curves"], _curves_apart),
+    ]
+    return all(near)
+
+
+def _near(what: str, most: float, written: dict[str, Any], moved_by: Callable[[Run, Any], float]) -> bool:
+    runs = {recipe.__name__: recipe(32) for recipe in RECIPES}
+    moved = {name: moved_by(run, written[name]) for name, run in runs.items() if name in written}
+    worst = max(moved, key=lambda name: moved[name])
+    equal = f"{sum(not difference for difference in moved.values())} of {len(runs)} bit-equal"
+    print(
+        f"{what}: largest difference {moved[worst]:.3g} ({worst}), {most:g} allowed; {equal} of {len(runs)} bit-equal"
+    )
+    lines = [f"  {name} moved by {difference:.3g}" for name, difference in moved.items() if not difference <= most]
+    lines += [f"  {name} is not on both sides" for name in sorted(set(runs) ^ set(written))]
+    print("\n".join(lines), end="\n" if lines else "")
+    return not lines
+
+
+def _loss_apart(run: Run, written: list[float]) -> float:
+    return max(abs(a - b) for a, b in zip(losses(run), written, strict=True))
+
+
+def _curves_apart(run: Run, written: dict[str, list[float]]) -> float:
+    return apart(short_curves(run), written)
+
+
+def _write(file: Path, **content: Any) -> None:
+    made = {"command": "python tests/golden/make.py", "torch": torch.__version__}
+    file.write_text(json.dumps({**made, **content}, indent=1) + "\n")
 
 
 def main() -> None:
-    """Write the losses of every recipe."""
+    """Write what every recipe gave, or compare with it."""
+    parser = argparse.ArgumentParser(description="Golden losses and curves of every recipe")
+    parser.add_argument("--check", action="store_true", help="compare with the files that are there; write nothing")
     torch.set_num_threads(1)
-    told = {recipe.__name__: losses(recipe(32)) for recipe in RECIPES}
-    made = {"command": "python tests/golden/make.py", "torch": torch.__version__, "tolerance": TOLERANCE}
-    FILE.write_text(json.dumps({**made, "losses": told}, indent=1) + "\n")
+    if parser.parse_args().check:
+        sys.exit(0 if check() else 1)
+    _write(FILE, tolerance=TOLERANCE, losses={recipe.__name__: losses(recipe(32)) for recipe in RECIPES})
+    told = {recipe.__name__: short_curves(recipe(32)) for recipe in RECIPES}
+    _write(CURVES_FILE, tolerance=CURVE_TOLERANCE, curves=told)
 
 
 if __name__ == "__main__":
