@@ -101,9 +101,7 @@ def _near(what: str, most: float, written: dict[str, Any], moved_by: Callable[[R
     moved = {name: moved_by(run, written[name]) for name, run in runs.items() if name in written}
     worst = max(moved, key=lambda name: moved[name])
     equal = f"{sum(not difference for difference in moved.values())} of {len(runs)} bit-equal"
-    print(
-        f"{what}: largest difference {moved[worst]:.3g} ({worst}), {most:g} allowed; {equal} of {len(runs)} bit-equal"
-    )
+    print(f"{what}: largest difference {moved[worst]:.3g} ({worst}), {most:g} allowed; {equal}")
     lines = [f"  {name} moved by {difference:.3g}" for name, difference in moved.items() if not difference <= most]
     lines += [f"  {name} is not on both sides" for name in sorted(set(runs) ^ set(written))]
     print("\n".join(lines), end="\n" if lines else "")

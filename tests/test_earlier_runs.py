@@ -1,0 +1,160 @@
+"""Runs that an earlier version wrote are read, resumed, embedded, evaluated and exported, with the results that it had.
+
+`fixtures/make_runs.py` says what they are. Where a module or a public part has moved, the imports below may follow;
+what is in `fixtures/runs` and `fixtures/settings.json` stays as it is.
+"""
+
+import json
+import lzma
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from safetensors.torch import load_file
+
+import vantage
+from vantage import settings
+from vantage.embedding import Work
+from vantage.evaluate import KNN, evaluate
+from vantage.export import export
+from vantage.learner import Step
+from vantage.recipes import RECIPES
+from vantage.run import Run
+from vantage.view_learning import learn, read_learning
+from vantage.views import learned_views
+
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
+INTERRUPTED = ("queue", "clusters", "learned_color")
+WRITTEN = json.loads((FIXTURES / "settings.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+
+
+def _copied(name: str, to: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    """A copy of a run that may be written to, and what the earlier version made of it."""
+    shutil.copytree(FIXTURES / "runs" / name, to / name)
+    with np.load(to / name / "reference.npz") as arrays:
+        return to / name, dict(arrays)
+
+
+def _images(to: Path) -> str:
+    """The images of the runs, at a place of their own: the runs must be told that they have moved."""
+    return str(shutil.copyfile(FIXTURES / "runs" / "images.npz", to / "moved.npz"))
+
+
+def _numbers(run: Path, name: str) -> list[float]:
+    return [json.loads(line)[name] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+@contextmanager
+def _losses() -> Iterator[list[float]]:
+    """Every loss that a learner gives meanwhile."""
+    losses: list[float] = []
+
+    def remember(module: torch.nn.Module, _: Any, output: Any) -> None:
+        if isinstance(module, vantage.Learner):
+            assert isinstance(output, Step)
+            losses.append(float(output.loss.detach()))
+
+    hook = torch.nn.modules.module.register_module_forward_hook(remember)
+    try:
+        yield losses
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_an_earlier_run_is_resumed(name: str, tmp_path: Path) -> None:
+    run, reference = _copied(name, tmp_path)
+    stored = settings.read(run)
+    moved = replace(stored, data=vantage.Data(_images(tmp_path)))
+    with _losses() as losses:
+        outcome = vantage.resume(run, moved)
+    assert outcome.finished and outcome.step == 18
+    assert losses == pytest.approx(reference["losses"].tolist(), rel=0, abs=1e-5)
+    assert _numbers(run, "loss") == pytest.approx(reference["epoch_losses"].tolist(), rel=0, abs=1e-5)
+    assert _numbers(run, "rank") == pytest.approx(reference["epoch_ranks"].tolist(), rel=0, abs=1e-3)
+    features = vantage.embed(vantage.load(run), vantage.open_source(_images(tmp_path)), Work("cpu"))
+    np.testing.assert_allclose(features.vector.numpy(), reference["embedding_at_the_end"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_an_earlier_run_is_embedded_and_evaluated(name: str, tmp_path: Path) -> None:
+    run, reference = _copied(name, tmp_path)
+    source, work = vantage.open_source(_images(tmp_path)), Work("cpu", cache=tmp_path / "features")
+    trained = vantage.load(run)
+    features = vantage.embed(trained, source, work)
+    np.testing.assert_allclose(features.vector.numpy(), reference["embedding"], rtol=0, atol=1e-5)
+    result = evaluate(run, KNN(5), source, work=work)
+    assert list(result.outcomes) == [trained.name]
+    measures = list(result.outcomes[trained.name].measures.values())
+    assert measures == pytest.approx(reference["knn"].tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_the_backbone_of_an_earlier_run_has_the_parameters_it_had(name: str, tmp_path: Path) -> None:
+    """No library has a network so small, so `export` refuses it: what is handed on is the backbone's own state."""
+    run, reference = _copied(name, tmp_path)
+    state = vantage.load(run).backbone.state_dict()
+    values = {key.removeprefix("backbone."): value for key, value in reference.items() if key.startswith("backbone.")}
+    assert state.keys() == values.keys()
+    for key, value in values.items():
+        np.testing.assert_array_equal(state[key].numpy(), value)
+
+
+@pytest.mark.parametrize("library", ["torchvision", "timm", "safetensors"])
+def test_an_earlier_resnet_is_exported(library: Any, tmp_path: Path) -> None:
+    run, reference = _copied("resnet", tmp_path)
+    for packed in run.rglob("*.xz"):
+        packed.with_suffix("").write_bytes(lzma.decompress(packed.read_bytes()))
+    file = export(run, library, tmp_path / "backbone.safetensors").file
+    exported = load_file(file)
+    assert exported.keys() == reference.keys()
+    for name, value in reference.items():
+        assert (exported[name] == torch.from_numpy(value).to(exported[name].dtype)).all(), name
+    network = torchvision.models.resnet18()
+    network.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+    setattr(network, "fc", torch.nn.Identity())  # noqa: B010
+    network.load_state_dict(exported, strict=True)
+
+
+def test_earlier_learned_views_are_read_and_learned_on(tmp_path: Path) -> None:
+    folder, reference = _copied("learning", tmp_path)
+    images = torch.linspace(0, 1, 2 * 3 * 4 * 4).reshape(2, 3, 4, 4)
+    channels = learned_views(folder).convert(images)
+    np.testing.assert_allclose(channels.numpy(), reference["channels"], rtol=0, atol=1e-5)
+    outcome = learn(replace(read_learning(folder), data=vantage.Data(_images(tmp_path))), folder)
+    assert outcome.finished and outcome.step == 10
+    assert outcome.last is not None
+    np.testing.assert_allclose(
+        outcome.last.convert(images).numpy(), reference["channels_at_the_end"], rtol=0, atol=1e-4
+    )
+    assert _numbers(folder, "held_out.objective") == pytest.approx(reference["held_out"].tolist(), rel=0, abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [32, 224])
+@pytest.mark.parametrize("recipe", sorted(WRITTEN["recipes"]))
+def test_earlier_settings_of_every_recipe_are_what_the_recipe_is_now(recipe: str, size: int, tmp_path: Path) -> None:
+    content = {"schema": 1, "run": WRITTEN["recipes"][recipe][str(size)]}
+    (tmp_path / "settings.json").write_text(json.dumps(content))
+    now = {known.__name__: known for known in RECIPES}[recipe](size)
+    assert isinstance(now, Run)
+    assert settings.read(tmp_path) == now
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN["parts"]))
+def test_every_part_that_an_earlier_version_could_write_is_read(name: str) -> None:
+    """The same value, by the name that it had. If a part is gone for good, say so here, with the reason."""
+    example = WRITTEN["parts"][name]
+    part = settings.decode(example, Any)
+    assert settings.decode(settings.encode(part), Any) == part
