@@ -31,6 +31,8 @@ from quality import cut
 from small_network import FourLayers
 from timing import write_results
 from torch import Tensor, nn
+from vantage.evaluate.transfer.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer.transfer import transfer
 
 import vantage
 from vantage.data import open_source
@@ -41,8 +43,6 @@ from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.encoding import Work
 from vantage.evaluate import KNN
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
-from vantage.evaluate.transfer.sets import TransferSet
-from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.learner import Learner
 from vantage.progress import PlainProgress
@@ -133,7 +133,7 @@ def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
         ]
         sets.append(TransferSet(name, *cuts))
     work = Work("cpu", num_workers=1, cache=folder / "cache", progress=PlainProgress())
-    table = transfer(folder / "run", sets, KNN(20, 0.1), baselines=True, allow=ALLOW, work=work)
+    table = transfer(folder / "run", sets, KNN(20, 0.1), baselines=True, work=work)
     print(table.markdown(), flush=True)
     return [{"part": "transfer", "protocol": table.protocol, **asdict(row)} for row in table.rows]
 
@@ -141,7 +141,7 @@ def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
 def segmented(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dict[str, Any]]:
     """The trained network, one that was not, and raw pixels."""
     rows = []
-    trained = load(folder / "run", allow=ALLOW)
+    trained = load(folder / "run")
     train, test = SCENES[name](data, folder)
     for seed in seeds:
         encoders: list[FrozenEncoder] = [trained, random_encoder(trained.run, seed)]

@@ -118,7 +118,7 @@ def measure(method: str, seed: int, places: list[str], folder: Path, baselines: 
     row |= {"train seconds": round(time.perf_counter() - start)}
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     row |= {name: round(last[name], 3) for name in ("loss", "rank", "uniformity")}
-    judged = [(method, load(folder, allow=("small_network",)))]
+    judged = [(method, load(folder))]
     if baselines:
         judged += [("raw pixels", raw_pixels(run)), ("random encoder", random_encoder(run, seed=seed))]
     for protocol in (KNN(k=20), LinearCached()):

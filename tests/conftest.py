@@ -1,5 +1,6 @@
 """What every test file shares. Nothing of the package is imported here: pytest installs the shape checks first."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -30,6 +31,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real images are not here: no folder {folder}")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_parts() -> Iterator[None]:
+    """Runs of the tests use parts of the tests' own modules."""
+    from vantage import allowing
+
+    with allowing("tiny", "test_ranking"):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ import torch
 from tiny import TinyBackbone
 
 import vantage
+from vantage.composition.codec import allowing
 from vantage.encoders import Encoder, Momentum, PerView, Role, Shared, SplitBatchNorm
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Hardware, Monitoring, Run
-from vantage.training.settings import allowing
 
 IMAGES, SIZE = 48, 16
 

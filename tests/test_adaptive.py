@@ -13,6 +13,7 @@ from small_runs import small_run, write_images
 from torch import Tensor
 from torch.testing import assert_close
 
+from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.negatives import Ring
@@ -22,7 +23,6 @@ from vantage.storage.metrics import read_metrics
 from vantage.training.loop import resume, train
 from vantage.training.run import Monitoring, Run
 from vantage.training.session import Session
-from vantage.training.settings import allowing
 
 KINDS = (FollowsLoss(), FollowsAccuracy(), FollowsLoss(0.2, 0.9, 0.05, 3), FollowsAccuracy(0.5, 0.1, 0.3, 1))
 

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from small_runs import small_run, write_images
 from torch.testing import assert_close
 
+from vantage.composition.codec import allowing
 from vantage.data import open_source
 from vantage.encoders import PerView, ResNet
 from vantage.encoding import embed
@@ -27,7 +28,6 @@ from vantage.recipes import cave_cmc, cmc, cmc_softmax, ring_cmc, ring_cmc_clust
 from vantage.records import Keys
 from vantage.training.loop import train
 from vantage.training.run import Run
-from vantage.training.settings import allowing
 from vantage.views import Lab
 
 
@@ -103,25 +103,25 @@ def test_features_of_both_networks_are_joined(trained_run: tuple[Path, str], tmp
     """As CMC is evaluated; or those of one network, which sees its channels only."""
     folder, place = trained_run
     source = open_source(place)
-    both, one, two = (load(folder, network, allow=tiny.ALLOW) for network in (None, 0, 1))
+    both, one, two = (load(folder, network) for network in (None, 0, 1))
     vectors = [embed(part, source, tiny.work(tmp_path)).vector for part in (both, one, two)]
     assert both.width == one.width + two.width and both.choice is None
     assert_close(vectors[0], torch.cat(vectors[1:], 1), rtol=1e-5, atol=1e-6)
     assert [part.view.channels for part in (both, one, two)] == [(0, 1, 2), (0,), (1, 2)]
     assert both.view.space == Lab() and both.view.statistics == Lab().statistics
-    again = load(folder, allow=tiny.ALLOW)
+    again = load(folder)
     assert again.digest() == both.digest() != random_encoder(both.run).digest()
 
 
 def test_baselines_see_the_same_channels(trained_run: tuple[Path, str]):
-    run = load(trained_run[0], allow=tiny.ALLOW).run
+    run = load(trained_run[0]).run
     assert raw_pixels(run).width == 3 * 16 * 16 and raw_pixels(run, 1).width == 2 * 16 * 16
     assert random_encoder(run).width == 24 and random_encoder(run, network=0).view == evaluation_view(run, 0)
 
 
 def test_evaluation_and_probe_take_both(trained_run: tuple[Path, str], tmp_path: Path):
     folder, place = trained_run
-    result = evaluate(folder, KNN(k=5), open_source(place), baselines=True, allow=tiny.ALLOW, work=tiny.work(tmp_path))
+    result = evaluate(folder, KNN(k=5), open_source(place), baselines=True, work=tiny.work(tmp_path))
     assert set(result.outcomes) == {"cmc_softmax", "raw pixels", "random encoder"}
     assert all(outcome.accuracy.top1 > 50 for outcome in result.outcomes.values()), "colors tell the class"
 

@@ -20,14 +20,14 @@ import torchvision
 from safetensors.torch import load_file
 
 import vantage
-from vantage import settings
-from vantage.embedding import Work
+from vantage.encoding import Work
 from vantage.evaluate import KNN, evaluate
-from vantage.export import export
+from vantage.frozen.export.backbone import export
 from vantage.learner import Step
 from vantage.recipes import RECIPES
-from vantage.run import Run
-from vantage.view_learning import learn, read_learning
+from vantage.studies.view_learning import learn, read_learning
+from vantage.training import settings
+from vantage.training.run import Run
 from vantage.views import learned_views
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"

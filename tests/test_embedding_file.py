@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import images, kept_run, tiny_run, work
 
 from vantage.encoding import embed
 from vantage.errors import UserError
@@ -65,8 +65,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tiny import ALLOW, images, work
-from vantage import embedding_file
+from tiny import images, work
+import vantage
+from vantage.frozen import embedding as embedding_file
 from vantage.frozen.encoder import load
 
 embedding_file._SAFE_EVERY = 2
@@ -78,7 +79,8 @@ class Dying:
         if number == 92:
             os.kill(os.getpid(), signal.SIGKILL)
         return source.image(number)
-embedding_file.write_embeddings(load(folder, allow=ALLOW), Dying(), folder / sys.argv[3], work(folder, batch=8))
+with vantage.allowing("tiny"):
+    embedding_file.write_embeddings(load(folder), Dying(), folder / sys.argv[3], work(folder, batch=8))
 """
 
 
@@ -93,7 +95,7 @@ def test_a_killed_process_is_continued_with_the_same_bytes(name: str, tmp_path: 
     assert 16 <= note["rows"] < 92 and note["rows"] % 16 == 0
     with draft.open("ab") as rows:  # what a torn write would leave
         rows.write(b"torn")
-    trained, source = load(tmp_path, allow=ALLOW), images(100, seed=0)
+    trained, source = load(tmp_path), images(100, seed=0)
     read: list[int] = []
     whole = type(source).image
 

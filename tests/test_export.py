@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from tiny import ALLOW, kept_run, tiny_run
+from tiny import kept_run, tiny_run
 
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.encoder import Encoder
@@ -101,7 +101,7 @@ def test_refusals(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     for to in ("torchvision", "timm", "safetensors"):
         with pytest.raises(UserError, match="TinyBackbone"):
-            export(tmp_path, to, tmp_path / "a.safetensors", allow=ALLOW)
+            export(tmp_path, to, tmp_path / "a.safetensors")
     trained = encoder(ResNet(18))
     with pytest.raises(UserError, match="end the name with .safetensors"):
         export_backbone(trained, "torchvision", tmp_path / "a.pth")

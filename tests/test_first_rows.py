@@ -10,6 +10,7 @@ from small_runs import IMAGES, small_run, write_images
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
+from vantage.composition.codec import allowing
 from vantage.frozen.encoder import evaluation_view
 from vantage.learner import Learner
 from vantage.memory.clusters import OnlineStore
@@ -18,7 +19,6 @@ from vantage.training import checkpoint
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 from vantage.training.loop import resume, train
-from vantage.training.settings import allowing
 
 
 @pytest.mark.parametrize("recipe, branch", [("interclr", 0), ("interclr_moco", 1), ("everything", 2)])

@@ -19,13 +19,13 @@ from small_runs import IMAGES, SIZE, new_process, resume_in_process, small_run, 
 from torch import Tensor
 
 import vantage
+from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.progress import PlainProgress
 from vantage.training import checkpoint
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Monitoring
 from vantage.training.session import Session
-from vantage.training.settings import allowing
 
 RECIPES = [recipe.__name__ for recipe in vantage.RECIPES]
 

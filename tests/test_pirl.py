@@ -169,7 +169,7 @@ def test_the_backbone_is_what_is_left(tmp_path: Path, monkeypatch):
     run = small_run("pirl", place, epochs=1)
     run = replace(run, monitoring=replace(run.monitoring, knn_every=1))
     train(run, tmp_path / "run")
-    trained = vantage.load(tmp_path / "run", allow=("tiny",))
+    trained = vantage.load(tmp_path / "run")
     assert set(trained.backbone.state_dict()) == set(TinyBackbone().build().state_dict())
     assert trained.view.size == 16
     vector = vantage.embed(trained, vantage.open_source(place), Work("cpu")).vector

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.branch import Branch
+from vantage.composition.codec import allowing
 from vantage.data import Batch
 from vantage.data.sources.arrays import Arrays
 from vantage.errors import UserError
@@ -22,7 +23,6 @@ from vantage.training.feed import Feed, open_images
 from vantage.training.first_rows import begin
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session, has_bf16, launch
-from vantage.training.settings import allowing
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+import vantage
 from vantage.branch import Branch
+from vantage.composition.codec import allowing, decode, encode
 from vantage.errors import UserError
 from vantage.recipes import RECIPES, moco_v2
 from vantage.schedules import Constant, Steps
@@ -80,11 +82,11 @@ def test_numbers_and_text_come_back_exactly(temperature: float, weight: float, p
     branch = moco_v2(32).branches[0]
     jumps = Steps(weight if math.isfinite(weight) else 1.0, 0.5, tuple(sorted(at)))
     branch = replace(branch, estimator=replace(branch.estimator, temperature=temperature), weight=jumps)
-    back = settings.decode(json.loads(json.dumps(settings.encode(branch))), Branch)
+    back = decode(json.loads(json.dumps(encode(branch))), Branch)
     assert back == branch and repr(back) == repr(branch)
     data = Data(path=place)
-    assert settings.decode(json.loads(json.dumps(settings.encode(data))), Data) == data
-    number = settings.decode(json.loads(json.dumps(settings.encode(weight))), float)
+    assert decode(json.loads(json.dumps(encode(data))), Data) == data
+    number = decode(json.loads(json.dumps(encode(weight))), float)
     assert number == weight and math.copysign(1, number) == math.copysign(1, weight)
 
 
@@ -93,9 +95,8 @@ def test_the_python_form_is_the_same_run_but_is_not_read(run_folder: Path) -> No
     assert max(map(len, text.splitlines())) <= 100
     content = stored(run_folder)["run"]
     names: dict[str, Any] = {}
-    for part in parts_in(content):
-        module, _, name = part.partition(":")
-        exec(f"from {module} import {name}", names)
+    for name in parts_in(content):
+        names[name] = getattr(vantage, name)
     assert eval(text.split("\n", 1)[1], names) == moco_v2(32)
     (run_folder / settings.PYTHON_FORM).write_text("raise SystemExit('executed')")
     assert settings.read(run_folder) == moco_v2(32)
@@ -117,13 +118,10 @@ def parts_in(data: Any) -> list[str]:
         "vantage.recipes:moco_v2",
         "vantage.settings:read",
         "vantage.run:Any",
-        "vantage.run:Branch",
         "vantage.run:replace",
         "vantage.run:Run.fit",
         "vantage.schedules:Schedule",
         "vantage.learner:Learner",
-        "vantage.__init__:Run",
-        "vantage:Run",
         "vantage.nowhere:Part",
         "vantage.schedules:Nothing",
         "vantage..os:system",
@@ -137,6 +135,20 @@ def test_a_name_that_is_no_part_of_vantage_is_refused(part: Any, run_folder: Pat
     tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": part}))
     with pytest.raises(UserError, match=r"settings\.json: branches\.0\.weight: "):
         settings.read(run_folder)
+
+
+@pytest.mark.parametrize("part", ["Branch", "Run", "Data", "vantage.run:Branch", "vantage:Run"])
+def test_a_part_of_another_kind_is_refused(part: str, run_folder: Path) -> None:
+    tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": part}))
+    with pytest.raises(UserError, match=r"settings\.json: branches\.0\.weight"):
+        settings.read(run_folder)
+
+
+@pytest.mark.parametrize("module", ["vantage.estimators.info_nce", "vantage.estimators", "vantage.somewhere.else"])
+def test_a_part_is_found_wherever_its_module_was(module: str, run_folder: Path) -> None:
+    before = settings.read(run_folder)
+    tamper(run_folder, lambda run: run["branches"][0]["estimator"].update(part=f"{module}:InfoNCE"))
+    assert settings.read(run_folder) == before
 
 
 def test_a_part_is_found_where_a_module_became_a_folder(run_folder: Path) -> None:
@@ -153,8 +165,8 @@ def test_reading_imports_nothing_outside_the_package(
     tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": "planted:Part"}))
     with pytest.raises(UserError, match=r"is not Vantage's own, so its module was not imported.*--import planted"):
         settings.read(run_folder)
-    with pytest.raises(SystemExit, match="imported"):
-        settings.read(run_folder, allow=("planted",))
+    with allowing("planted"), pytest.raises(SystemExit, match="imported"):
+        settings.read(run_folder)
 
 
 def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Path) -> None:
@@ -163,12 +175,11 @@ def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Pat
     settings.write(run, tmp_path)
     with pytest.raises(UserError, match=f"branches.0.negatives.0: .*--import {__name__}"):
         settings.read(tmp_path)
-    assert settings.read(tmp_path, allow=(__name__,)) == run
-    with settings.allowing(__name__):
+    with allowing(__name__):
         assert settings.read(tmp_path) == run
     for other in ((), (__name__[:-1],)):
-        with pytest.raises(UserError, match="not imported"):
-            settings.read(tmp_path, allow=other)
+        with allowing(*other), pytest.raises(UserError, match="not imported"):
+            settings.read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +198,8 @@ def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Pat
         (lambda run: run.update(zebra=2), "zebra: .*its fields are recipe, views"),
         (lambda run: run.pop("recipe"), "recipe: Run needs this field"),
         (lambda run: run.update(epochs=0), "epochs is 0: give at least 1"),
-        (lambda run: run["rate"].update(peak=-1.0), "rate: CosineByEpoch: peak is -1.0"),
-        (lambda run: run.update(rate=run["data"]), "rate: expected LearningRate, found "),
+        (lambda run: run["learning_rate"].update(base=-1.0), "learning_rate: CosineByEpoch: base is -1.0"),
+        (lambda run: run.update(learning_rate=run["data"]), "learning_rate: expected LearningRate, found "),
         (lambda run: run.update(data=run["hardware"]), "data: expected Data, found "),
         (lambda run: run["branches"][0].update(estimator=3), "branches.0.estimator: expected .*Estimator.*, found 3"),
         (
@@ -199,7 +210,7 @@ def test_a_users_own_part_is_read_only_where_its_module_is_allowed(tmp_path: Pat
             lambda run: run["views"]["views"][0]["crop"].update(scale=[0.1]),
             r"views.views.0.crop.scale: expected tuple\[float, float\], found \[0.1\]",
         ),
-        (lambda run: run.update(part="vantage.run:Data"), "recipe: Data has no field"),
+        (lambda run: run.update(part="Data"), "recipe: Data has no field"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_path(
@@ -223,7 +234,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 
 
 def test_a_field_that_the_file_lacks_takes_its_default(run_folder: Path) -> None:
-    tamper(run_folder, lambda run: run["data"].pop("workers"))
+    tamper(run_folder, lambda run: run["data"].pop("num_workers"))
     assert settings.read(run_folder) == moco_v2(32)
 
 
@@ -248,9 +259,9 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:
             settings.write(run, tmp_path)
     for what in ([1], {1: 2}, b"x", print, Path("x")):
         with pytest.raises(UserError, match="cannot be saved"):
-            settings.encode(Holder(what))
+            encode(Holder(what))
         with pytest.raises(UserError, match="cannot be saved"):
-            settings.encode(what)
+            encode(what)
     assert not (tmp_path / settings.FILE).exists()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import ALLOW, TinyBackbone, kept_run, tiny_run
+from tiny import TinyBackbone, kept_run, tiny_run
 
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
@@ -26,7 +26,7 @@ def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> No
     learner = kept_run(tmp_path, tiny_run(role)).eval()
     views = torch.randn(4, 3, 32, 32)
     for number, network in enumerate(learner.networks.kept):
-        trained = load(tmp_path, number, ALLOW)
+        trained = load(tmp_path, number)
         assert torch.equal(trained.backbone(views), network.features(views))
         assert trained.width == network.backbone.width and trained.checkpoint == checkpoint.latest(tmp_path)
         assert not trained.backbone.training and not any(p.requires_grad for p in trained.backbone.parameters())
@@ -35,14 +35,14 @@ def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> No
 def test_a_network_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     with pytest.raises(UserError, match="network 1 was asked for, but the run trained 1"):
-        load(tmp_path, 1, ALLOW)
+        load(tmp_path, 1)
 
 
 def test_a_run_without_checkpoint_is_refused(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     (tmp_path / "checkpoint").rename(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="holds no checkpoint yet"):
-        load(tmp_path, allow=ALLOW)
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "gone", "facts"])
@@ -64,7 +64,7 @@ def test_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
     else:
         (newest / "facts.json").write_text("{")
     with pytest.raises(UserError, match="is damaged"):
-        load(tmp_path, allow=ALLOW)
+        load(tmp_path)
 
 
 def test_a_pickle_in_the_place_of_tensors_is_not_run(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_pickle_in_the_place_of_tensors_is_not_run(tmp_path: Path) -> None:
     facts = json.loads((newest / "facts.json").read_text())
     (newest / "facts.json").write_text(json.dumps({**facts, "sha256": checkpoint._digest(tensors)}))
     with pytest.raises(UserError, match="is damaged"):
-        load(tmp_path, allow=ALLOW)
+        load(tmp_path)
     assert not trace.exists()
 
 
@@ -91,7 +91,7 @@ def test_settings_of_another_architecture_are_refused(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     settings.write(tiny_run(Shared(Encoder(TinyBackbone(5), LinearHead(8)))), tmp_path)
     with pytest.raises(UserError, match="does not fit"):
-        load(tmp_path, allow=ALLOW)
+        load(tmp_path)
 
 
 def test_a_random_encoder_follows_its_seed_and_leaves_the_generator_alone() -> None:

@@ -14,6 +14,7 @@ from references import view_learning as reference
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from vantage.composition.codec import decode, encode
 from vantage.encoders import Convolutions, Encoder, LinearHead
 from vantage.errors import UserError
 from vantage.progress import QuietProgress
@@ -39,7 +40,6 @@ from vantage.studies.view_learning import (
     unsupervised,
 )
 from vantage.training.run import Data
-from vantage.training.settings import decode, encode
 from vantage.views import Augmentation, Flow, HorizontalFlip, RandomResizedCrop, RealNVP, VolumePreserving, YDbDr
 from vantage.views.colors.flows import AdditiveLayer
 

@@ -19,7 +19,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.cache import cache_folder
 
-__all__ = ["Features", "Work", "batches", "embed", "in_evaluation", "in_threads"]
+__all__ = ["Features", "Work", "embed"]
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""

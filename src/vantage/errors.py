@@ -1,5 +1,7 @@
 """Mistakes that the user can mend, told in the terms of what was asked, what was found, and what to do."""
 
+__all__ = ["DataError", "UnreadableImage", "UserError"]
+
 
 class UserError(ValueError):
     """A mistake the user can mend; the message says what was asked, what was found, and what to do."""

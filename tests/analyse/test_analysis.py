@@ -8,7 +8,6 @@ import matplotlib.image
 import pytest
 import torch
 from runs import kept, work
-from tiny import ALLOW
 
 from vantage.cli import main
 from vantage.data import Source
@@ -42,7 +41,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
     before = torch.get_rng_state()
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     assert torch.equal(torch.get_rng_state(), before)
     assert (one.name, one.images, one.step, one.steps_per_epoch, one.epochs) == ("ring_moco", 48, 12, 6, 2.0)
     assert int(one.learner.state_dict()["stores.0.oldest"]) == (12 * 8) % len(
@@ -57,7 +56,7 @@ def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
 
 def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_path: Path) -> None:
     for count in (6, 5):
-        done = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], allow=ALLOW, work=work())
+        done = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], work=work())
         kept_table = json.loads(done.table_file.read_text())
         assert kept_table["rows"] == done.findings.table() and kept_table["settings"]["images"] == count
     assert done.table_file == run[0] / "analyses" / "similarity.json"
@@ -66,7 +65,7 @@ def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_p
     assert done.picture_file.read_bytes().startswith(b"\x89PNG")
     shutil.copytree(run[0], tmp_path / "ring_moco")
     folders = [run[0], tmp_path / "ring_moco"]
-    found = analyse(QUICK, folders, run[1], allow=ALLOW, work=work(), out=tmp_path / "out")
+    found = analyse(QUICK, folders, run[1], work=work(), out=tmp_path / "out")
     assert [row["encoder"] for row in found.findings.table()[:2]] == list(map(str, folders))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["similarity.json", "similarity.png"]
 
@@ -74,7 +73,7 @@ def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_p
 def test_a_folder_that_cannot_be_written_to_is_told(run: tuple[Path, Source], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="could not be written"):
-        analyse(QUICK, [run[0]], run[1], allow=ALLOW, work=work(), out=tmp_path / "file")
+        analyse(QUICK, [run[0]], run[1], work=work(), out=tmp_path / "file")
 
 
 def test_rows_stand_in_columns() -> None:
@@ -162,7 +161,7 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
     analysis: Analysis, clustered_run: tuple[Path, Source], tmp_path: Path
 ) -> None:
     folder, source = clustered_run
-    done = analyse(analysis, [folder], source, allow=ALLOW, work=work(), out=tmp_path)
+    done = analyse(analysis, [folder], source, work=work(), out=tmp_path)
     assert json.loads(done.table_file.read_text())["rows"] == done.findings.table() != []
     assert done.table_file.name == f"{analysis.name}.json" and done.picture_file.name == f"{analysis.name}.png"
     assert matplotlib.image.imread(done.picture_file).std() > 0.01

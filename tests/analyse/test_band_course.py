@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from runs import kept, work
-from tiny import ALLOW
 
 from vantage.data import Source, SourceSubset
 from vantage.errors import UserError
@@ -29,7 +28,7 @@ def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetwork
 
 
 def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     assert one.steps_per_epoch == 6
     rows = course(ruled(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
     assert [row["epoch"] for row in rows] == [0, 1, 2]
@@ -40,7 +39,7 @@ def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
 
 
 def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> None:
-    one, fifth = learned(run[0], ALLOW), Constant(0.2)
+    one, fifth = learned(run[0]), Constant(0.2)
     expected = {Ring(fifth, fifth): (80, 96), AbsoluteRing(fifth, Constant(0.1)): (80, 90), Ball(fifth): (80, 100)}
     for rule, percentiles in expected.items():
         last = course(ruled(one, rule), 0, 0, 1000)[-1]
@@ -49,7 +48,7 @@ def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> 
 
 
 def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> None:
-    one, source = ruled(learned(run[0], ALLOW), Ring(Constant(0.5), Constant(0.25))), run[1]
+    one, source = ruled(learned(run[0]), Ring(Constant(0.5), Constant(0.25))), run[1]
     (found,) = Band(images=9, seed=3)([one], source, work()).bands
     query = queries(one, source, chosen(48, 9, 3), 0, 3, work())
     ordered = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
@@ -60,7 +59,7 @@ def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> No
 
 
 def test_a_run_on_a_bank_has_a_table_and_lines(run: tuple[Path, Source]) -> None:
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     found = Band()([one, replace(one, name="again")], run[1], work())
     rows = found.table()
     assert [row["band"] for row in rows] == ["ring_ir"] * 3 + ["again"] * 3 + ["ring_ir"] * 2 + ["again"] * 2
@@ -73,7 +72,7 @@ def test_a_run_on_a_bank_has_a_table_and_lines(run: tuple[Path, Source]) -> None
 
 def test_earlier_rules_leave_fewer_keys(tmp_path: Path) -> None:
     folder, source = kept("interclr", tmp_path)
-    one = learned(folder, ALLOW)
+    one = learned(folder)
     (found,) = Band()([one], source, work()).bands
     label = one.pool(0).clusters[:, 0]
     left = torch.tensor([int((label != mine).sum()) for mine in label])
@@ -83,7 +82,7 @@ def test_earlier_rules_leave_fewer_keys(tmp_path: Path) -> None:
 
 def test_keys_of_the_batch_leave_no_cosines(tmp_path: Path) -> None:
     folder, source = kept("simclr", tmp_path, epochs=1)
-    one = learned(folder, ALLOW)
+    one = learned(folder)
     branches = tuple(replace(branch, negatives=(Ball(),)) for branch in one.run.branches)
     found = Band()([replace(one, run=replace(one.run, branches=branches))], source, work())
     assert [band.name for band in found.bands] == ["simclr, branch 0", "simclr, branch 1"]
@@ -93,7 +92,7 @@ def test_keys_of_the_batch_leave_no_cosines(tmp_path: Path) -> None:
 
 def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "step": 6, "adapted.0": 0.8}\n')
-    one = ruled(learned(run[0], ALLOW), Ring(FollowsLoss()))
+    one = ruled(learned(run[0]), Ring(FollowsLoss()))
     one.learner.adaptive, adapted = [FollowsLoss()], FollowsLoss().build()
     adapted.value.fill_(0.7)
     one.learner.adapted.append(adapted)
@@ -103,7 +102,7 @@ def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], 
 
 
 def test_what_has_no_band_is_refused(run: tuple[Path, Source]) -> None:
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     with pytest.raises(UserError, match="ring_ir has no band"):
         Band()([ruled(one)], run[1], work())
     with pytest.raises(UserError, match="was trained on 48 images"):

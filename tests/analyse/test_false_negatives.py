@@ -7,7 +7,6 @@ import pytest
 import torch
 from runs import kept, work
 from synthetic import vectors
-from tiny import ALLOW
 from torch import Tensor
 
 from vantage.data import Arrays, Source, SourceSubset
@@ -101,7 +100,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
 
 
 def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) -> None:
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     found = FalseNegatives(images=20, drawn=8)([one], run[1], work())
     rows = found.table()
     assert [row["encoder"] for row in rows] == ["interclr"] * 12 + ["random encoder"] * 10
@@ -120,12 +119,12 @@ def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) ->
 
 def test_two_views_with_a_network_each(tmp_path: Path) -> None:
     folder, source = kept("cmc_softmax", tmp_path, epochs=1)
-    found = FalseNegatives(images=10, drawn=8, random_encoder=False)([learned(folder, ALLOW)], source, work())
+    found = FalseNegatives(images=10, drawn=8, random_encoder=False)([learned(folder)], source, work())
     assert [row["rule"] for row in found.table()[10:]] == ["the run's 0: Sample", "the run's 1: Sample"]
 
 
 def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(run: tuple[Path, Source]) -> None:
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     with pytest.raises(UserError, match="was trained on 48 images"):
         FalseNegatives(images=4)([one], SourceSubset(run[1], range(30)), work())
     bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")

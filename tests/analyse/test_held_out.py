@@ -13,11 +13,11 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from vantage import draws
+from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.estimators import TableEstimator
 from vantage.studies.analyse import Gaussian, TrainedNetworks, learned
 from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
-from vantage.training.settings import allowing
 
 
 @pytest.mark.parametrize(("pairs", "negatives"), [(2, 1), (7, 3), (7, 6), (40, 39), (40, 5)])

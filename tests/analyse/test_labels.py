@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from runs import kept, work
-from tiny import ALLOW
 
 from vantage.data import Arrays, Source, SourceSubset
 from vantage.errors import UserError
@@ -69,7 +68,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
 
 
 def test_the_labels_of_a_run_are_compared_with_the_classes(run: tuple[Path, Source]) -> None:
-    one, source = learned(run[0], ALLOW), run[1]
+    one, source = learned(run[0]), run[1]
     found = Labels()([one], source, work())
     (row,), (labeling,) = found.table(), found.labelings
     label, before = one.pool(0).clusters[:, 0], one.before()
@@ -85,7 +84,7 @@ def test_the_labels_of_a_run_are_compared_with_the_classes(run: tuple[Path, Sour
 
 def test_every_clustering_has_a_row(tmp_path: Path) -> None:
     folder, source = kept("local_aggregation", tmp_path, epochs=1)
-    one = learned(folder, ALLOW)
+    one = learned(folder)
     count = one.pool(0).clusters.shape[1]
     rows = Labels()([one], source, work()).table()
     assert count > 1 and [row["labels"] for row in rows] == [f"local_aggregation 0.{n}" for n in range(count)]
@@ -99,7 +98,7 @@ def test_images_without_a_class_count_for_sizes_only() -> None:
 
 
 def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) -> None:
-    one, source = learned(run[0], ALLOW), run[1]
+    one, source = learned(run[0]), run[1]
     with pytest.raises(UserError, match="was trained on 48 images .* but these are 40"):
         Labels()([one], SourceSubset(source, range(40)), work())
     with pytest.raises(UserError, match="was trained on 48 images"):
@@ -109,7 +108,7 @@ def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) 
         Labels()([one], bare, work())
     other, images = kept("ring_moco", tmp_path, epochs=1)
     with pytest.raises(UserError, match="ring_moco keeps no clusters"):
-        Labels()([learned(other, ALLOW)], images, work())
+        Labels()([learned(other)], images, work())
 
 
 def test_the_picture_has_bars_for_every_run_and_says_where_churn_is_unknown() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 from runs import kept, work
-from tiny import ALLOW
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -49,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
 
 
 def test_augmentations_follow_from_the_image_and_the_seed_alone(run: tuple[Path, Source]) -> None:
-    one, source = learned(run[0], ALLOW), run[1]
+    one, source = learned(run[0]), run[1]
     some = torch.tensor([3, 17, 40])
     vectors = [torch.cat(list(augmented(one, source, some, 0, 4, 5, work(batch)))) for batch in (4, 64)]
     assert torch.allclose(vectors[0], vectors[1], atol=1e-6)
@@ -63,7 +62,7 @@ def test_augmentations_follow_from_the_image_and_the_seed_alone(run: tuple[Path,
 
 def test_a_view_that_is_not_made_is_refused(run: tuple[Path, Source]) -> None:
     with pytest.raises(UserError, match="view 9 was asked for, but the run makes 6"):
-        list(augmented(learned(run[0], ALLOW), run[1], torch.arange(2), 9, 2, 0, work()))
+        list(augmented(learned(run[0]), run[1], torch.arange(2), 9, 2, 0, work()))
 
 
 def test_images_are_drawn_once_each() -> None:
@@ -73,7 +72,7 @@ def test_images_are_drawn_once_each() -> None:
 
 
 def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> None:
-    one = learned(run[0], ALLOW)
+    one = learned(run[0])
     found = Similarity(images=12, augmentations=4)([one, replace(one, name="again")], run[1], work())
     first, again, random = found.encoders
     assert [e.name for e in found.encoders] == ["jcl", "again", "random encoder"]

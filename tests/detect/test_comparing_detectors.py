@@ -11,6 +11,7 @@ from annotated import small_coco, write_voc
 from tiny import ALLOW, images, kept_run, tiny_run
 
 from vantage.cli import main
+from vantage.composition.codec import allowing
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -112,7 +113,7 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
     kept_run(run, tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     here = Work("cpu", num_workers=2, cache=tmp_path / "cache")
-    with settings.allowing(*ALLOW):
+    with allowing(*ALLOW):
         evaluate_detector(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=here)
     assert len(trainings) == 2
     (file,) = (run / "evaluations").glob("*.json")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import images, kept_run, tiny_run, work
 
 from vantage.data import open_source
 from vantage.data.sources.source import SourceSubset
@@ -23,7 +23,7 @@ def run_folder(tmp_path: Path) -> Path:
 def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
     train, test = images(60, 0), images(30, 1)
     protocol = LinearMoCo(rates=(0.5, 1.0), epochs=2, batch=16)
-    found = evaluate(run_folder, protocol, train, test, baselines=True, allow=ALLOW, work=work(tmp_path))
+    found = evaluate(run_folder, protocol, train, test, baselines=True, work=work(tmp_path))
     (file,) = (run_folder / "evaluations").iterdir()
     record = json.loads(file.read_text())
     assert (record["protocol"], record["version"], record["checkpoint"]) == ("linear-moco", 1, "step-000000007")
@@ -33,7 +33,7 @@ def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
     assert list(record["outcomes"]) == ["moco_v2", "raw pixels", "random encoder"] == list(found.outcomes)
     assert record["outcomes"]["moco_v2"]["measures"]["top-1"] == found.outcomes["moco_v2"].accuracy.top1
     assert record["outcomes"]["moco_v2"]["chosen"]["rate"] in (0.5, 1.0)
-    assert record["encoder"] == load(run_folder, allow=ALLOW).digest()
+    assert record["encoder"] == load(run_folder).digest()
     assert (record["train"], record["test"]) == (train.fingerprint(), test.fingerprint())
     assert record["test_split"] == "a set of its own" and "torch" in record["libraries"]
     assert len(found.lines()) == 3 and "of 30 test images" in found.lines()[0]
@@ -41,13 +41,13 @@ def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
 
 def test_the_same_evaluation_replaces_its_file_and_another_does_not(run_folder: Path, tmp_path: Path) -> None:
     for protocol in (KNN(5), KNN(5), KNN(6), NearestNeighbor()):
-        evaluate(run_folder, protocol, images(60, 0), images(30, 1), allow=ALLOW, work=work(tmp_path))
+        evaluate(run_folder, protocol, images(60, 0), images(30, 1), work=work(tmp_path))
     assert len(list((run_folder / "evaluations").iterdir())) == 3
 
 
 def test_a_fifth_is_held_out_where_there_is_no_test_set(run_folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere" / "result.json"
-    found = evaluate(run_folder, KNN(5), images(60, 0), allow=ALLOW, work=work(tmp_path), out=out)
+    found = evaluate(run_folder, KNN(5), images(60, 0), work=work(tmp_path), out=out)
     assert (found.outcomes["moco_v2"].train_images, found.outcomes["moco_v2"].test_images) == (48, 12)
     assert "a fifth of each class" in json.loads(out.read_text())["test_split"]
     assert not (run_folder / "evaluations").exists()
@@ -55,13 +55,13 @@ def test_a_fifth_is_held_out_where_there_is_no_test_set(run_folder: Path, tmp_pa
 
 def test_the_training_images_are_no_test_images(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the test images are the training images"):
-        evaluate(run_folder, KNN(5), images(60, 0), images(60, 0), allow=ALLOW, work=work(tmp_path))
+        evaluate(run_folder, KNN(5), images(60, 0), images(60, 0), work=work(tmp_path))
 
 
 def test_results_do_not_depend_on_a_cache(run_folder: Path, tmp_path: Path) -> None:
     def judged(folder: str) -> object:
         there = work(tmp_path / folder)
-        return evaluate(run_folder, LinearCached((1e-3, 1e-2)), images(60, 0), images(30, 1), allow=ALLOW, work=there)
+        return evaluate(run_folder, LinearCached((1e-3, 1e-2)), images(60, 0), images(30, 1), work=there)
 
     assert judged("one") == judged("one") == judged("two")
 
@@ -79,6 +79,6 @@ def test_real_digits_are_told_apart(shared_data: Path, tmp_path: Path) -> None:
 
 
 def test_settings_are_read_not_guessed(run_folder: Path) -> None:
-    assert load(run_folder, allow=ALLOW).run == settings.read(run_folder, ALLOW)
+    assert load(run_folder).run == settings.read(run_folder)
     with pytest.raises(UserError):
         load(run_folder)  # parts of the user's own must be allowed by name

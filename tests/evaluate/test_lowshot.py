@@ -11,7 +11,7 @@ import torch
 from several import Several, several
 from sklearn.model_selection import StratifiedKFold
 from test_average_precision import by_loop
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import images, kept_run, tiny_run, work
 
 from vantage import draws
 from vantage.cli import main
@@ -168,7 +168,7 @@ def two_runs(tmp_path: Path) -> list[Path]:
     for seed, folder in enumerate(folders):
         kept_run(folder, tiny_run(), seed)
         protocol = LowShot((1, 4), samples=2, negatives=2, costs=(1.0,))
-        evaluate(folder, protocol, images(60, 0), images(30, 1), baselines=True, allow=ALLOW, work=work(tmp_path))
+        evaluate(folder, protocol, images(60, 0), images(30, 1), baselines=True, work=work(tmp_path))
     return folders
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mapped import mapped_run, two_run
 from several import several
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import images, kept_run, tiny_run, work
 
 from vantage.data.sources.source import Source
 from vantage.evaluate import (
@@ -93,7 +93,7 @@ def test_results_of_images_in_memory_and_of_streamed_ones_have_files_of_their_ow
     kept_run(tmp_path / "run", tiny_run())
     for resident in (0, 2**20):
         there = replace(work(tmp_path), resident_bytes=resident)
-        evaluate(tmp_path / "run", LinearMoCo((0.1,), 1, 20), images(40, 0), images(12, 1), allow=ALLOW, work=there)
+        evaluate(tmp_path / "run", LinearMoCo((0.1,), 1, 20), images(40, 0), images(12, 1), work=there)
     records = [json.loads(file.read_text()) for file in (tmp_path / "run" / "evaluations").iterdir()]
     assert sorted(record["resident_bytes"] for record in records) == [0, 2**20]
     assert {record["outcomes"]["moco_v2"]["how"]["crops"] for record in records} == {MEMORY, STREAMED}

@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import LinearSVC
 from test_average_precision import by_loop
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import images, kept_run, tiny_run, work
 
 from vantage.data import Arrays, SourceSubset
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
@@ -212,9 +212,7 @@ def test_settings_without_sense_are_refused() -> None:
 
 def test_the_record_holds_the_list(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", tiny_run())
-    found = evaluate(
-        tmp_path / "run", SVM(costs="vissl"), several(60, 0), several(40, 1), allow=ALLOW, work=work(tmp_path)
-    )
+    found = evaluate(tmp_path / "run", SVM(costs="vissl"), several(60, 0), several(40, 1), work=work(tmp_path))
     (file,) = (tmp_path / "run" / "evaluations").iterdir()
     record = json.loads(file.read_text())
     assert record["outcomes"]["moco_v2"]["chosen"]["costs"] == list(COSTS["vissl"])

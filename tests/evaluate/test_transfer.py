@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny import ALLOW, images, kept_run, tiny_run, work
+from tiny import images, kept_run, tiny_run, work
+from vantage.evaluate.transfer.transfer.sets import META_DATASET, TransferSet, found_sets
+from vantage.evaluate.transfer.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.transfer.transfer import transfer
 
 from vantage.cli import main
 from vantage.encoders.backbones import ResNet
@@ -21,9 +24,6 @@ from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate import KNN, SVM, LinearCached
-from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, found_sets
-from vantage.evaluate.transfer.table import Row, TransferTable
-from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import load
 from vantage.views.colors.statistics import Statistics
 
@@ -49,7 +49,7 @@ def two_sets(tmp_path: Path) -> tuple[TransferSet, TransferSet]:
 
 def test_one_table_of_many_sets(run_folder: Path, tmp_path: Path) -> None:
     sets, there = two_sets(tmp_path), work(tmp_path)
-    table = transfer(run_folder, sets, KNN(5), baselines=True, allow=ALLOW, work=there)
+    table = transfer(run_folder, sets, KNN(5), baselines=True, work=there)
     cells = table.cells()
     assert cells[0] == ["set", "moco_v2", "raw pixels", "random encoder", "measure", "training images", "test images"]
     assert [line[0] for line in cells[1:]] == ["squares", "more", "mean"]
@@ -73,13 +73,13 @@ def test_each_set_is_normalized_by_its_own(run_folder: Path, tmp_path: Path, mon
     judged = KNN.__call__
     monkeypatch.setattr(KNN, "__call__", spy)
     given = replace(sets[1], statistics=Statistics((0.1, 0.2, 0.3), (0.4, 0.5, 0.6)))
-    transfer(run_folder, (sets[0], given), KNN(5), allow=ALLOW, work=work(tmp_path))
+    transfer(run_folder, (sets[0], given), KNN(5), work=work(tmp_path))
     pixels = np.load(tmp_path / "a.npz")["images"].astype(np.float64) / 255
     assert seen[0].mean == pytest.approx(pixels.mean((0, 1, 2)), abs=1e-6)
     assert seen[0].std == pytest.approx(pixels.std((0, 1, 2)), abs=1e-6)
     assert seen[1] == given.statistics
     # The value is that of the protocol on this view.
-    trained = load(run_folder, allow=ALLOW)
+    trained = load(run_folder)
     assert trained.view.statistics not in seen
 
 
@@ -93,40 +93,40 @@ def test_what_is_done_is_not_done_again(run_folder: Path, tmp_path: Path, monkey
         return judged(self, *rest)
 
     monkeypatch.setattr(KNN, "__call__", counted)
-    first = transfer(run_folder, sets[:1], KNN(5), allow=ALLOW, work=there)
-    both = transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    first = transfer(run_folder, sets[:1], KNN(5), work=there)
+    both = transfer(run_folder, sets, KNN(5), work=there)
     assert len(calls) == 2 and both.rows[0] == first.rows[0]
-    assert transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there) == both and len(calls) == 2
-    transfer(run_folder, sets, KNN(6), allow=ALLOW, work=there)
+    assert transfer(run_folder, sets, KNN(5), work=there) == both and len(calls) == 2
+    transfer(run_folder, sets, KNN(6), work=there)
     assert len(calls) == 4  # another protocol
     write_set(tmp_path / "a.npz", 60, 5)
-    transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    transfer(run_folder, sets, KNN(5), work=there)
     assert len(calls) == 5  # other images
     shutil.rmtree(run_folder / "evaluations")
-    transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    transfer(run_folder, sets, KNN(5), work=there)
     assert len(calls) == 7
 
 
 def test_a_set_that_cannot_be_judged_is_named(run_folder: Path, tmp_path: Path) -> None:
     sets = two_sets(tmp_path)
-    table = transfer(run_folder, sets, KNN(45), allow=ALLOW, work=work(tmp_path))
+    table = transfer(run_folder, sets, KNN(45), work=work(tmp_path))
     assert [row.name for row in table.rows] == ["squares"] and "more" in table.left_out
     assert "Not judged: more (" in table.markdown()
     with pytest.raises(UserError, match="no set could be judged: squares"):
-        transfer(run_folder, sets[:1], KNN(500), allow=ALLOW, work=work(tmp_path))
+        transfer(run_folder, sets[:1], KNN(500), work=work(tmp_path))
 
 
 def test_mistakes_are_told_first(run_folder: Path, tmp_path: Path) -> None:
     sets, there = two_sets(tmp_path), work(tmp_path)
     with pytest.raises(DataError, match="nowhere does not exist"):
-        transfer(run_folder, (*sets, TransferSet("x", str(tmp_path / "nowhere"))), KNN(5), allow=ALLOW, work=there)
+        transfer(run_folder, (*sets, TransferSet("x", str(tmp_path / "nowhere"))), KNN(5), work=there)
     with pytest.raises(UserError, match="a name of its own"):
-        transfer(run_folder, (sets[0], sets[0]), KNN(5), allow=ALLOW, work=there)
+        transfer(run_folder, (sets[0], sets[0]), KNN(5), work=there)
     one_class = TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1))
     with pytest.raises(DataError, match="all labeled images .* are of one class"):
-        transfer(run_folder, (one_class,), KNN(5), allow=ALLOW, work=there)
+        transfer(run_folder, (one_class,), KNN(5), work=there)
     with pytest.raises(UserError, match="test images are the training images"):
-        transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), allow=ALLOW, work=there)
+        transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), work=there)
     assert not (run_folder / "evaluations").exists()
 
 
@@ -146,14 +146,14 @@ def test_a_bad_set_of_a_suite_is_named_and_left_out(run_folder: Path, tmp_path: 
     (root / "CUB").mkdir()
     found, _ = found_sets(META_DATASET, root, download=False)
     found.append(TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1)))
-    table = transfer(run_folder, (), KNN(3), found=found, allow=ALLOW, work=there)
+    table = transfer(run_folder, (), KNN(3), found=found, work=there)
     assert [row.name for row in table.rows] == ["Fungi"] and set(table.left_out) == {"CUB", "one"}
     assert table.left_out["CUB"].startswith(f"no images in {root / 'CUB'}: ")
     assert "are of one class" in table.left_out["one"] and "Not judged: CUB (" in table.markdown()
     with pytest.raises(DataError, match="CUB: no images in"):
-        transfer(run_folder, [one for one in found if one.name == "CUB"], KNN(3), allow=ALLOW, work=there)
+        transfer(run_folder, [one for one in found if one.name == "CUB"], KNN(3), work=there)
     with pytest.raises(UserError, match="no set could be judged: CUB: "):
-        transfer(run_folder, (), KNN(3), found=[found[0]], allow=ALLOW, work=there)
+        transfer(run_folder, (), KNN(3), found=[found[0]], work=there)
 
 
 def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> None:
@@ -163,10 +163,10 @@ def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> N
     lines = [f"{name},{name.parts[0]},{'odd' if number % 2 else 'even'}" for number, name in enumerate(names)]
     (tmp_path / "table.csv").write_text("\n".join(lines))
     sets, there = (two_sets(tmp_path)[0], TransferSet("marked", str(tmp_path / "table.csv"))), work(tmp_path)
-    table = transfer(run_folder, sets, SVM(costs=(1.0,)), allow=ALLOW, work=there)
+    table = transfer(run_folder, sets, SVM(costs=(1.0,)), work=there)
     assert [(row.name, row.train_images, row.test_images) for row in table.rows][1] == ("marked", 19, 5)
     assert not table.left_out
-    table = transfer(run_folder, sets, KNN(3), allow=ALLOW, work=there)
+    table = transfer(run_folder, sets, KNN(3), work=there)
     assert [row.name for row in table.rows] == ["squares"] and "judge them by svm" in table.left_out["marked"]
 
 
@@ -174,22 +174,22 @@ def test_unreadable_images(run_folder: Path, tmp_path: Path) -> None:
     write_folder(tmp_path / "set", 100)
     (tmp_path / "set" / "class 1" / "7.png").write_bytes(b"no image")
     one, there = TransferSet("set", str(tmp_path / "set")), work(tmp_path)
-    (row,) = transfer(run_folder, [one], KNN(3), allow=ALLOW, work=there).rows
+    (row,) = transfer(run_folder, [one], KNN(3), work=there).rows
     assert row.train_images + row.test_images == 99
     with pytest.raises(DataError, match="set: 1 of 100 images"):
-        transfer(run_folder, [one], KNN(3), on_bad_image="stop", allow=ALLOW, work=there)
+        transfer(run_folder, [one], KNN(3), on_bad_image="stop", work=there)
 
 
 def test_other_versions_judge_anew(run_folder: Path, tmp_path: Path) -> None:
     sets, there = two_sets(tmp_path)[:1], work(tmp_path)
-    table = transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there)
+    table = transfer(run_folder, sets, KNN(5), work=there)
     (kept,) = (run_folder / "evaluations" / "transfer").iterdir()
     record = json.loads(kept.read_text())
     record["outcomes"]["moco_v2"]["measures"]["top-1"] = 1.0
     kept.write_text(json.dumps(record))
-    assert transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there).rows[0].value == 1.0, "read"
+    assert transfer(run_folder, sets, KNN(5), work=there).rows[0].value == 1.0, "read"
     kept.write_text(json.dumps(record | {"libraries": record["libraries"] | {"torch": "1.0"}}))
-    assert transfer(run_folder, sets, KNN(5), allow=ALLOW, work=there) == table, "made anew"
+    assert transfer(run_folder, sets, KNN(5), work=there) == table, "made anew"
     assert f"checkpoint: {record['checkpoint']}; device: cpu; libraries: python " in table.markdown()
     assert f"torch {record['libraries']['torch']}" in table.markdown()
 
@@ -251,5 +251,5 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_any_protocol_judges(run_folder: Path, tmp_path: Path) -> None:
-    table = transfer(run_folder, two_sets(tmp_path)[:1], LinearCached((1e-3,)), allow=ALLOW, work=work(tmp_path))
+    table = transfer(run_folder, two_sets(tmp_path)[:1], LinearCached((1e-3,)), work=work(tmp_path))
     assert table.protocol == "linear-cached" and table.rows[0].value > 50

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import shrunken
 
 from vantage.encoders import SplitBatchNorm
-from vantage.monitor import effective_rank
 from vantage.recipes import RECIPES
+from vantage.training.monitor import effective_rank
 from vantage.training.run import Run
 
 HERE = Path(__file__).resolve().parent

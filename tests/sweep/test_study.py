@@ -15,6 +15,7 @@ import pytest
 from small_runs import IMAGES, SIZE, small_run, write_images
 from tiny import images
 
+from vantage.composition.codec import allowing
 from vantage.data import Source, open_source
 from vantage.data.sources.arrays import Arrays
 from vantage.encoding import Work
@@ -37,7 +38,6 @@ from vantage.studies.sweep import (
 from vantage.studies.sweep.overall import Within
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
 from vantage.training import loop
-from vantage.training.settings import allowing
 
 STEPS = IMAGES // 8  # of an epoch
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.cli import main
+from vantage.composition.codec import allowing
 from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import evaluation_view, random_encoder
@@ -103,7 +104,7 @@ def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: Learned
 def test_a_run_keeps_a_copy_beside_its_settings(learned: LearnedSpace, tmp_path: Path) -> None:
     """Where the first file went does not matter afterwards; an altered copy is refused."""
     run, folder = run_on(learned), tmp_path / "run"
-    with settings.allowing("tiny"):
+    with allowing("tiny"):
         settings.write(run, folder)
         Path(learned.file).unlink()
         back = settings.read(folder)
@@ -123,7 +124,7 @@ def test_a_run_keeps_a_copy_beside_its_settings(learned: LearnedSpace, tmp_path:
 
 def test_a_run_on_a_missing_file_is_refused_before_it_begins(learned: LearnedSpace, tmp_path: Path) -> None:
     run = run_on(replace(learned, file=str(tmp_path / "gone.safetensors"), digest="0" * 64))
-    with settings.allowing("tiny"), pytest.raises(UserError, match="are not there"):
+    with allowing("tiny"), pytest.raises(UserError, match="are not there"):
         settings.write(run, tmp_path / "run")
     assert not (tmp_path / "run" / settings.FILE).exists()
 

@@ -98,9 +98,9 @@ def _run(words: list[str]) -> int:
     _import(console.imports)
     if not console.imports:
         return named[words[0]](words[1:], console)
-    from vantage.training import settings
+    from vantage.composition.codec import allowing
 
-    with settings.allowing(*console.imports):
+    with allowing(*console.imports):
         return named[words[0]](words[1:], console)
 
 

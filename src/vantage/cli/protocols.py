@@ -105,7 +105,7 @@ def first_said(flag: str, words: Sequence[str], otherwise: str) -> str:
 
 def _of_result(file: Path, known: Mapping[str, type]) -> Any:
     """Raises `UserError` for what is no result, or one of another version, and for settings that do not fit."""
-    from vantage.training.settings import decode
+    from vantage.composition.codec import decode
 
     try:
         record = json.loads(file.read_bytes())

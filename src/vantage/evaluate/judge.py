@@ -83,7 +83,6 @@ def evaluate(
     *,
     baselines: bool = False,
     network: int | None = None,
-    allow: tuple[str, ...] = (),
     work: Work | None = None,
     out: Path | None = None,
 ) -> Result:
@@ -98,7 +97,7 @@ def evaluate(
     that cannot be decoded.
     """
     work = work or Work()
-    trained = load(run_folder, network, allow)
+    trained = load(run_folder, network)
     task = labeled_task(protocol, train, test)
     encoders = with_baselines(trained, network) if baselines else [trained]
     return keep(judged(task, encoders, work), run_folder, out)

@@ -67,19 +67,17 @@ class FrozenEncoder:
         return digest_of(self.backbone)
 
 
-def load(run_folder: Path, network: int | None = None, allow: tuple[str, ...] = ()) -> FrozenEncoder:
+def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed.
 
-    Of a run with a network per view all are taken, their features joined, or the one that `network` counts; `allow`
-    names modules of your own whose
-    parts the run uses. The view follows the run: the side is that of its random crops, pixels are normalized as in
+    Of a run with a network per view all are taken, their features joined, or the one that `network` counts. The view follows the run: the side is that of its random crops, pixels are normalized as in
     training; images up to 96 pixels are seen whole, larger ones through the middle of a resize 8/7 as large (224
     of 256). Another view: `dataclasses.replace(trained, view=...)`.
 
     Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
     settings.
     """
-    run = settings.read(run_folder, allow)
+    run = settings.read(run_folder)
     newest = checkpoint.latest(run_folder)
     if newest is None:
         raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from vantage.composition.names import RENAMED_TENSORS
 from vantage.errors import UserError
 
 __all__ = ["complete", "fill", "latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
@@ -80,7 +81,7 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     path = checkpoint / _TENSORS
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            tensors = {_current(name): file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
     return tensors, facts
@@ -93,7 +94,7 @@ def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
             names = [name for name in file.keys() if name.startswith(prefix)]
-            state = {name.removeprefix(prefix): file.get_tensor(name) for name in names}
+            state = {_current(name.removeprefix(prefix)): file.get_tensor(name) for name in names}
     except (OSError, SafetensorError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
     fill(network, state, checkpoint)
@@ -123,6 +124,12 @@ def _differing(wanted: dict[str, Tensor], found: dict[str, Tensor]) -> str:
         shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (found, wanted))
         told.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
     return "; ".join(told)
+
+
+def _current(name: str) -> str:
+    """The name that a tensor has today."""
+    path, dot, last = name.rpartition(".")
+    return f"{path}{dot}{RENAMED_TENSORS.get(last, last)}"
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

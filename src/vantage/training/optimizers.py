@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from vantage.errors import UserError
 
+__all__ = ["LARS", "SGD", "AdamW", "BiasAndNorm", "Exclusion", "NoParameters", "Optimizer"]
+
 
 @runtime_checkable
 class Exclusion(Protocol):
@@ -102,10 +104,10 @@ class AdamW:
     """Which parameters do not decay."""
 
     def __post_init__(self) -> None:
-        _in_range(self, "first_moment", self.beta1, 1.0)
-        _in_range(self, "second_moment", self.beta2, 1.0)
+        _in_range(self, "beta1", self.beta1, 1.0)
+        _in_range(self, "beta2", self.beta2, 1.0)
         _in_range(self, "weight_decay", self.weight_decay)
-        _in_range(self, "epsilon", self.eps)
+        _in_range(self, "eps", self.eps)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.AdamW:
         """torch's AdamW; raises `UserError` where `module` has nothing to train."""
@@ -141,7 +143,7 @@ class LARS:
     def __post_init__(self) -> None:
         _in_range(self, "momentum", self.momentum, 1.0)
         _in_range(self, "weight_decay", self.weight_decay)
-        _in_range(self, "trust", self.trust_coefficient)
+        _in_range(self, "trust_coefficient", self.trust_coefficient)
 
     def build(self, module: nn.Module, lr: float = 0.0) -> "LARSOptimizer":
         """The optimizer below; raises `UserError` where `module` has nothing to train."""

@@ -41,7 +41,7 @@ class Data:
     """Train on so many of the others only, as many of each class where labels tell; 0: all."""
 
     def __post_init__(self) -> None:
-        counts = {"workers": self.num_workers, "resident_bytes": self.resident_bytes, "images": self.max_images}
+        counts = {"num_workers": self.num_workers, "resident_bytes": self.resident_bytes, "max_images": self.max_images}
         _at_least(0, "data", hold_out=self.hold_out, **counts)
         if self.hold_out >= 1:
             raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
@@ -139,7 +139,7 @@ class Run:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
         if self.views.count < needed:
             raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
-        _at_least(1, "", epochs=self.epochs, batch=self.batch_size, accumulate=self.accumulate)
+        _at_least(1, "", epochs=self.epochs, batch_size=self.batch_size, accumulate=self.accumulate)
         follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
         if follows and not self.monitoring.knn_every:
             raise UserError("a number of this run follows the accuracy, but none is measured: set monitoring.knn_every")
@@ -183,7 +183,9 @@ class Run:
         batch too."""
         batch = self.batch_size if batch is None else batch
         epochs = self.epochs if epochs is None else epochs
-        _at_least(1, "", batch=batch, epochs=epochs)  # before a schedule is asked for something that makes no sense
+        _at_least(
+            1, "", batch_size=batch, epochs=epochs
+        )  # before a schedule is asked for something that makes no sense
         rate = self.learning_rate.scaled(batch / self.batch_size).stretched(self.epochs, epochs)
         parts = (self.branches, self.encoders)
         branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch)

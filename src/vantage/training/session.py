@@ -14,13 +14,14 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from vantage import draws, processes
+from vantage.composition.codec import decode, encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.encoders import EncoderNetwork
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.progress import Progress
-from vantage.training import checkpoint, settings
+from vantage.training import checkpoint
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
 from vantage.training.run import Run, refuse_conflicts
@@ -94,7 +95,7 @@ class Session:
         slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
         scaler = self.fabric.strategy.precision.state_dict()
         if processes.rank() == 0:
-            facts = {"optimizer": facts, "scaler": scaler, "seconds": clock, "run": settings.encode(self.run)}
+            facts = {"optimizer": facts, "scaler": scaler, "seconds": clock, "run": encode(self.run)}
             checkpoint.save(folder, step, tensors | slots, facts)
         self.fabric.barrier()
 
@@ -103,7 +104,7 @@ class Session:
         fit, or was written with other settings."""
         tensors, facts = checkpoint.load(found)
         if "run" in facts:  # whoever edited settings.json meanwhile is told
-            refuse_conflicts(settings.decode(facts["run"], Run), self.run)
+            refuse_conflicts(decode(facts["run"], Run), self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
             checkpoint.fill(

@@ -11,12 +11,27 @@ from vantage.views.evaluation import EvaluationView, Straight
 from vantage.views.frequencies import Frequencies, frequencies
 from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
 from vantage.views.multi_crop import multi_crop
+from vantage.views.operations.changes import (
+    AutoContrast,
+    Brightness,
+    Change,
+    Contrast,
+    Equalize,
+    Identity,
+    Invert,
+    Posterize,
+    Saturation,
+    Sharpness,
+    Solarize,
+    SolarizeAdd,
+)
 from vantage.views.operations.color import ColorJitter, Grayscale, Normalize
 from vantage.views.operations.filters import GaussianBlur
 from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
 from vantage.views.operations.lighting import Lighting
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
+from vantage.views.operations.warps import Rotate, Shear, Translate
 from vantage.views.patches import Patches
 from vantage.views.recipes import evaluation, infomin, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
 
@@ -32,6 +47,21 @@ __all__ = [
     "YIQ",
     "YUV",
     "Augmentation",
+    "AutoContrast",
+    "Brightness",
+    "Change",
+    "Contrast",
+    "Equalize",
+    "Identity",
+    "Invert",
+    "Posterize",
+    "Rotate",
+    "Saturation",
+    "Sharpness",
+    "Shear",
+    "Solarize",
+    "SolarizeAdd",
+    "Translate",
     "Channels",
     "ColorJitter",
     "ColorSpace",

@@ -26,8 +26,8 @@ from vantage.evaluate.judge import Result, file_name, keep, parted, result_of, w
 from vantage.evaluate.labeled import with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.linear.depths import statistics_of
-from vantage.evaluate.transfer.sets import TransferSet
-from vantage.evaluate.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.transfer.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer.transfer.table import Row, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import counting
 from vantage.storage.cache import hash_of, read_json, try_write_json
@@ -45,7 +45,6 @@ def transfer(
     on_bad_image: OnBadImage = "skip",
     baselines: bool = False,
     network: int | None = None,
-    allow: tuple[str, ...] = (),
     work: Work | None = None,
 ) -> TransferTable:
     """Judge a run's newest checkpoint on each of the sets by one protocol.
@@ -66,7 +65,7 @@ def transfer(
     every = (*sets, *found)
     if not every or len({one.name for one in every}) < len(every):
         raise UserError("transfer needs sets, each with a name of its own: --sets NAME=PLACE NAME=PLACE")
-    trained = load(run_folder, network, allow)
+    trained = load(run_folder, network)
     encoders = with_baselines(trained, network) if baselines else [trained]
     opened = [(one, _opened(one, on_bad_image, work)) for one in sets]  # a mistake in the last is told before the first
     reasons: dict[str, str] = {}

@@ -38,9 +38,7 @@ class Exported:
     the same lines, under "how", for a file in the current folder. For Detectron2 the command that trains a detector."""
 
 
-def export(
-    run_folder: Path, to: Format, file: Path, network: int | None = None, allow: tuple[str, ...] = ()
-) -> Exported:
+def export(run_folder: Path, to: Format, file: Path, network: int | None = None) -> Exported:
     """Write the backbone of a run's newest checkpoint for torchvision, for timm, or as it is with Vantage's own
     loading; for Detectron2 with the settings of detectors, and then `file` is a new folder.
 
@@ -48,7 +46,7 @@ def export(
     the file does not end with .safetensors, the file or folder exists
     already, the disk is full, or the checkpoint is damaged.
     """
-    trained = load(run_folder, network, allow)
+    trained = load(run_folder, network)
     if network is None and isinstance(trained.run.encoders, PerView) and len(trained.run.encoders.encoders) > 1:
         raise UserError("this run trained a network for each view: choose the one to export (--network 0)")
     return export_backbone(trained, to, file)

@@ -80,7 +80,6 @@ def analyse(
     run_folders: Sequence[Path],
     source: Source,
     *,
-    allow: tuple[str, ...] = (),
     work: Work | None = None,
     out: Path | None = None,
 ) -> Analyzed:
@@ -92,7 +91,7 @@ def analyse(
     """
     if not run_folders:
         raise UserError("an analysis needs at least one run: name its folder")
-    runs = _named_apart([learned(Path(folder), allow) for folder in run_folders])
+    runs = _named_apart([learned(Path(folder)) for folder in run_folders])
     found = analysis(runs, source, work or Work())
     told = {
         "analysis": analysis.name,

@@ -102,13 +102,13 @@ class TrainedNetworks:
         return everywhere(self.run.branches, lambda p: Constant(value[p]) if isinstance(p, Adaptive) else p)
 
 
-def learned(run_folder: Path, allow: tuple[str, ...] = ()) -> TrainedNetworks:
+def learned(run_folder: Path) -> TrainedNetworks:
     """What a run's newest checkpoint holds. Nothing in the folder is executed.
 
     `allow` names modules of your own whose parts the run uses. Raises `UserError` where there is no checkpoint, where
     it is damaged or altered, or where it does not fit the settings.
     """
-    run = settings.read(run_folder, allow)
+    run = settings.read(run_folder)
     newest = checkpoint.latest(run_folder)
     if newest is None:
         raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")

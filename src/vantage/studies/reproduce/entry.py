@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.kept_parts import Kept
 from vantage.storage.provenance import versions
 from vantage.storage.tables import Table, csv_of
-from vantage.training.settings import encode
 
 if TYPE_CHECKING:
     from PIL.Image import Image

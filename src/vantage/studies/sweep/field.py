@@ -4,12 +4,12 @@ import ast
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from vantage.composition.codec import decode
 from vantage.composition.fields import leaves, replaced
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.studies.sweep.sweeps import Point
 from vantage.training.run import Run
-from vantage.training.settings import decode
 
 __all__ = ["Field", "field_of"]
 

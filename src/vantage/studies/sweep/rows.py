@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from vantage.composition.codec import encode
 from vantage.errors import UserError
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_json
 from vantage.studies.analyse.held_out import BranchInformation
 from vantage.training.run import Run
-from vantage.training.settings import encode
 
 __all__ = ["RANDOM", "RAW", "SCHEMA", "Kept", "SweepRow", "digest", "of_run"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -25,7 +26,6 @@ from vantage.studies.sweep.rows import RANDOM, RAW, Kept, SweepRow, digest, of_r
 from vantage.studies.sweep.sweeps import Point, Sweep
 from vantage.training import loop
 from vantage.training.run import Run
-from vantage.training.settings import encode
 from vantage.training.trial import trial
 
 __all__ = ["Study", "study"]

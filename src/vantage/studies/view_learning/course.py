@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vantage import draws
+from vantage.composition.codec import decode, encode
 from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -26,7 +27,7 @@ from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.judging import Means, judged, measured
 from vantage.studies.view_learning.learning import ViewLearning
-from vantage.training import checkpoint, settings
+from vantage.training import checkpoint
 from vantage.training.feed import open_images
 from vantage.training.run import differences
 from vantage.training.signals import Signals
@@ -95,7 +96,7 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     return LearnedViews(folder, course.step, course.step == course.total, *kept)
 
 
-def read_learning(folder: Path, allow: tuple[str, ...] = ()) -> ViewLearning:
+def read_learning(folder: Path) -> ViewLearning:
     """The settings of the learning in a folder; raises `UserError` where there are none."""
     path = folder / FILE
     try:
@@ -106,7 +107,7 @@ def read_learning(folder: Path, allow: tuple[str, ...] = ()) -> ViewLearning:
         raise UserError(f"{path} cannot be read: {problem}") from problem
     if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
         raise UserError(f"{path} is of another schema than {_SCHEMA}: read it with the version that wrote it")
-    return settings.decode(content.get("learning"), ViewLearning, allow, "learning")
+    return decode(content.get("learning"), ViewLearning, "learning")
 
 
 class _Course:
@@ -184,7 +185,7 @@ class _Course:
     def save(self) -> None:
         """Write a checkpoint."""
         tensors = {f"players.{name}": value for name, value in self.game.players.state_dict().items()}
-        facts: dict[str, Any] = {"learning": settings.encode(self.learning), "seconds": self.seconds}
+        facts: dict[str, Any] = {"learning": encode(self.learning), "seconds": self.seconds}
         facts |= {"means": self.means.state(), "best": self.best if math.isfinite(self.best) else None}
         for name, optimizer in self._optimizers():
             slots, facts[name] = checkpoint.optimizer_state(optimizer)
@@ -243,6 +244,6 @@ def _introduce(learning: ViewLearning, folder: Path, source: Source, resumed: bo
             f" {len(source):,} or other ones: give the same images back"
         )
     if not resumed:
-        encoded = {"schema": _SCHEMA, "learning": settings.encode(learning)}
+        encoded = {"schema": _SCHEMA, "learning": encode(learning)}
         write_text(folder / FILE, json.dumps(encoded, indent=1, allow_nan=False) + "\n")
     write_json(folder / "provenance.json", [*before, told])

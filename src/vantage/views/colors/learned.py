@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from vantage.composition.codec import decode, encode
 from vantage.errors import UserError
 from vantage.storage.files import write_result
 from vantage.views.colors.flows import Flow, FlowNetwork
@@ -110,13 +111,12 @@ def write_learned(
     `space` is the one whose channels, normalized by its statistics, go into the flow; `statistics` are those of the
     channels that come out. Raises `UserError` where the file cannot be written.
     """
-    from vantage.training import settings
 
     told = {
         "schema": _SCHEMA,
-        "flow": settings.encode(flow),
-        "space": settings.encode(space),
-        "statistics": settings.encode(statistics),
+        "flow": encode(flow),
+        "space": encode(space),
+        "statistics": encode(statistics),
     }
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     content = save(state, {_META: json.dumps(told, allow_nan=False)})
@@ -147,17 +147,16 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
             f" {digest[:12]}. Put the right file back, or start a new run with this one"
         )
     told, state = _read(path)
-    from vantage.training import settings
 
-    flow: Flow = settings.decode(told["flow"], Flow, path="flow")
-    space: ColorSpace = settings.decode(told["space"], ColorSpace, path="space")
+    flow: Flow = decode(told["flow"], Flow, path="flow")
+    space: ColorSpace = decode(told["space"], ColorSpace, path="space")
     network = flow.build()
     try:
         network.load_state_dict(state)
     except RuntimeError as problem:
         raise UserError(f"{file} does not hold the flow that it names: {str(problem)[:200]}") from problem
     network = network.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return _Opened(space, network, settings.decode(told["statistics"], Statistics, path="statistics"))
+    return _Opened(space, network, decode(told["statistics"], Statistics, path="statistics"))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

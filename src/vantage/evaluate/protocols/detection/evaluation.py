@@ -39,7 +39,6 @@ def evaluate_detector(
     *,
     baselines: bool = False,
     network: int | None = None,
-    allow: tuple[str, ...] = (),
     work: Work | None = None,
     out: Path | None = None,
 ) -> Result:
@@ -55,7 +54,7 @@ def evaluate_detector(
     """
     work = work or Work()
     coco_tools("cocoeval")
-    trained = load(run_folder, network, allow)
+    trained = load(run_folder, network)
     task = detector_task(protocol, train, test)
     encoders = [trained]
     if baselines:

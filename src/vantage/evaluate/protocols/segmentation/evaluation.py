@@ -22,7 +22,6 @@ def evaluate_masked(
     *,
     baselines: bool = False,
     network: int | None = None,
-    allow: tuple[str, ...] = (),
     work: Work | None = None,
     out: Path | None = None,
 ) -> Result:
@@ -33,7 +32,7 @@ def evaluate_masked(
     what the protocol raises.
     """
     work = work or Work()
-    trained = load(run_folder, network, allow)
+    trained = load(run_folder, network)
     task = masked_task(protocol, train, test)
     encoders = with_baselines(trained, network) if baselines else [trained]
     return keep(judged(task, encoders, work), run_folder, out)

@@ -1,0 +1,181 @@
+"""Parts as plain data, and back, without running what the data name.
+
+A part is `{"part": "Queue", field: value, …}`; tuples are lists, numbers are exact. A name becomes a part only if it is
+a frozen dataclass that Vantage offers, or one that its own module defines and the caller allows by the module's name.
+Every value is checked against the annotation of its field.
+"""
+
+import difflib
+import importlib
+import json
+import math
+import re
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from vantage.composition.names import RENAMED_FIELDS, is_part, name_of, own_part, part_named, public_name
+from vantage.errors import UserError
+
+__all__ = ["allowed_part", "allowing", "decode", "encode"]
+
+_PART = "part"
+_NOT_FINITE = ("inf", "-inf", "nan")
+_ALLOWED: ContextVar[tuple[str, ...]] = ContextVar("allowed", default=())
+
+
+@contextmanager
+def allowing(*modules: str) -> Iterator[None]:
+    """Within this block, parts from these modules, and from those below them, may be imported when settings are read."""
+    before = _ALLOWED.set((*_ALLOWED.get(), *modules))
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(before)
+
+
+def encode(value: Any, path: str = "run") -> Any:
+    """Plain data for a part, a tuple or a leaf. Raises `UserError` for what could not be read back."""
+    if is_dataclass(value) and not isinstance(value, type):
+        try:
+            name = name_of(type(value))
+        except UserError as problem:
+            raise UserError(f"{path}: {problem}") from None
+        inside = {f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if f.init}
+        if _PART in inside:
+            raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings use themselves; rename it")
+        return {_PART: name, **inside}
+    if isinstance(value, tuple):
+        return [encode(item, f"{path}.{number}") for number, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise UserError(
+        f"{path}: a {type(value).__name__} cannot be saved; parts hold numbers, text, tuples and other parts"
+    )
+
+
+def decode(data: Any, annotation: Any, path: str = "") -> Any:
+    """The value that plain data stands for. Raises `UserError`, with the path, if it does not fit the annotation."""
+    origin = get_origin(annotation)
+    if origin is Literal:
+        matches = [choice for choice in get_args(annotation) if type(choice) is type(data) and choice == data]
+        return matches[0] if matches else _refuse(data, annotation, path)
+    if origin in (Union, types.UnionType):
+        return _one_of(data, annotation, path)
+    if origin is tuple:
+        return _tuple(data, annotation, path)
+    if annotation is float and isinstance(data, str) and data in _NOT_FINITE:
+        return float(data)
+    if annotation in (bool, int, float, str, type(None)):
+        accepted = (int, float) if annotation is float else (annotation,)
+        return data if type(data) in accepted else _refuse(data, annotation, path)
+    if not isinstance(data, dict) or _PART not in data:
+        _refuse(data, annotation, path)
+    return _part(data, annotation, path)
+
+
+def _one_of(data: Any, annotation: Any, path: str) -> Any:
+    if isinstance(data, dict) and _PART in data:
+        # Decoded once, so that a mistake inside the part is reported, and not that no choice fits.
+        return _part(data, annotation, path)
+    for choice in get_args(annotation):
+        try:
+            return decode(data, choice, path)
+        except UserError:
+            continue
+    return _refuse(data, annotation, path)
+
+
+def _tuple(data: Any, annotation: Any, path: str) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        _refuse(data, annotation, path)
+    inside = get_args(annotation)
+    if len(inside) == 2 and inside[1] is Ellipsis:
+        inside = inside[:1] * len(data)
+    if len(inside) != len(data):
+        _refuse(data, annotation, path)
+    pairs = enumerate(zip(data, inside, strict=True))
+    return tuple(decode(item, kind, _below(path, str(number))) for number, (item, kind) in pairs)
+
+
+def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
+    kind = _find(data[_PART], path)
+    hints = get_type_hints(kind)
+    known = {f.name: f for f in fields(kind) if f.init}
+    data = _with_todays_names(kind.__name__, data)
+    for name in data:
+        if name not in known and name != _PART:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(known) or 'none'}"
+            raise UserError(f"{_below(path, name)}: {kind.__name__} has no field {name!r}; {hint}")
+    for name, f in known.items():
+        if name not in data and f.default is MISSING and f.default_factory is MISSING:
+            raise UserError(f"{_below(path, name)}: {kind.__name__} needs this field, and it is missing")
+    values = {name: decode(data[name], hints[name], _below(path, name)) for name in known if name in data}
+    try:
+        part = kind(**values)
+    except UserError as problem:
+        raise UserError(f"{path}: {problem}" if path else str(problem)) from problem
+    return part if _is_a(part, annotation) else _refuse(data[_PART], annotation, path)
+
+
+def _with_todays_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields under the names they have today; a field that has its name of today as well keeps that one."""
+    renamed = RENAMED_FIELDS.get(part, {})
+    return {new: value for name, value in data.items() if (new := renamed.get(name, name)) == name or new not in data}
+
+
+def _find(written: Any, path: str) -> type:
+    """The part that a name stands for."""
+    where = path or "run"
+    own = own_part(written) if isinstance(written, str) else None
+    if own is not None and own[0].partition(".")[0] != "vantage":
+        return allowed_part(*own, where)
+    name = public_name(written) if own is not None or isinstance(written, str) and written.isidentifier() else ""
+    if not name:
+        raise UserError(f"{where}: expected the name of a part, such as Queue, found {written!r}")
+    kind = part_named(name)
+    if kind is None:
+        raise UserError(f"{where}: this version has no part {written}; read it with the version that wrote it")
+    return kind
+
+
+def allowed_part(module: str, name: str, where: str) -> type:
+    """A part of another package, if the caller allows its module. No other module is ever imported."""
+    if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
+        raise UserError(
+            f"{where}: the part {module}:{name} is not Vantage's own, so its module was not imported; "
+            f"if you trust it, allow it by name (--import {module})"
+        )
+    try:
+        kind = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise UserError(
+            f"{where}: there is no part {module}:{name} here: check that its package is installed"
+        ) from None
+    if not (is_part(kind) and kind.__module__ == module and kind.__qualname__ == name):
+        raise UserError(f"{where}: {module}:{name} is not a part: expected a frozen dataclass that this module defines")
+    return kind
+
+
+def _is_a(part: Any, annotation: Any) -> bool:
+    if annotation is Any:
+        return True
+    choices = get_args(annotation) or (annotation,)
+    return any(isinstance(part, choice) for choice in choices if isinstance(choice, type))
+
+
+def _refuse(value: Any, annotation: Any, path: str) -> NoReturn:
+    expected = str(annotation) if get_origin(annotation) else getattr(annotation, "__name__", str(annotation))
+    expected = re.sub(r"\b(?:typing|types|vantage)(?:\.\w+)*\.(?=\w)", "", expected)
+    shown = json.dumps(value)
+    raise UserError(f"{path or 'run'}: expected {expected}, found {shown if len(shown) <= 60 else shown[:57] + '…'}")
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

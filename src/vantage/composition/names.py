@@ -1,0 +1,102 @@
+"""Parts by their public names: what settings, checkpoints and the command line call them.
+
+A part's public name is its class name, offered by `vantage` or by one of the studies. Parts of other packages are named
+`module:Name`. A part or a field that is renamed gets an entry here, so that runs saved before can still be read.
+"""
+
+import importlib
+import re
+from typing import Any
+
+from vantage.errors import UserError
+
+__all__ = ["RENAMED_FIELDS", "RENAMED_PARTS", "RENAMED_TENSORS", "is_part", "name_of", "part_named", "public_name"]
+
+STUDIES = (
+    "vantage.evaluate",
+    "vantage.evaluate.protocols.detection",
+    "vantage.studies.view_learning",
+    "vantage.studies.moving_mnist",
+    "vantage.studies.reproduce",
+    "vantage.studies.sweep",
+)
+"""Rooms whose parts `vantage` itself does not offer."""
+
+RENAMED_PARTS = {
+    "ColourJitter": "ColorJitter",
+    "Contrast": {"vantage.studies.moving_mnist.contrast": "ClipContrast"},
+    "Course": {"vantage.studies.moving_mnist.course": "ClipTraining"},
+    "Evaluation": "EvaluationView",
+    "Flip": "HorizontalFlip",
+    "Learned": "LearnedSpace",
+    "Linear": {"vantage.encoders.heads": "LinearHead", "vantage.encoders": "LinearHead"},
+    "MeanNeighbours": "MeanNeighbors",
+    "Neighbours": "Neighbors",
+    "Normalise": "Normalize",
+    "NormalisedMLP": "NormalizedMLP",
+    "Shared": {"vantage.studies.moving_mnist.shared": "SharedFactors"},
+    "SoftNeighbours": "SoftNeighbors",
+    "Together": {"vantage.studies.view_learning.learning": "Jointly", "vantage.studies.view_learning": "Jointly"},
+}
+"""Names that parts had before: by the old name, or by the old name and the module it was in."""
+
+RENAMED_FIELDS = {
+    "AdamW": {"first_moment": "beta1", "second_moment": "beta2", "epsilon": "eps", "spare": "exclude"},
+    "CosineByEpoch": {"peak": "base"},
+    "CosineByStep": {"peak": "base"},
+    "Data": {"place": "path", "workers": "num_workers", "images": "max_images"},
+    "Encoder": {"normalisation": "normalization"},
+    "LARS": {"trust": "trust_coefficient", "spare": "exclude"},
+    "Run": {"rate": "learning_rate", "batch": "batch_size"},
+    "SGD": {"spare": "exclude"},
+    "StepDecay": {"peak": "base", "at_epochs": "milestones"},
+    "ViewLearning": {"labelled_batch": "labeled_batch"},
+}
+"""Names that the fields of a part had before, by the part's name of today."""
+
+RENAMED_TENSORS = {"log_normaliser": "log_normalizer"}
+"""Names that parameters and buffers had before, by the last part of the name."""
+
+_OWN = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
+
+
+def is_part(kind: Any) -> bool:
+    """Whether this is a class of parts: a frozen dataclass. A plain subclass of one is not."""
+    parameters = getattr(kind, "__dict__", {}).get("__dataclass_params__")
+    return isinstance(kind, type) and parameters is not None and parameters.frozen
+
+
+def part_named(name: str) -> type | None:
+    """The part of Vantage with this public name, if there is one."""
+    for room in ("vantage", *STUDIES):
+        kind = getattr(importlib.import_module(room), name, None)
+        if is_part(kind) and kind.__name__ == name:
+            return kind
+    return None
+
+
+def name_of(kind: type) -> str:
+    """What settings call a part: its public name, or `module:Name` for a part of another package.
+
+    Raises `UserError` for what could not be found again by that name.
+    """
+    if not is_part(kind) or "<" in kind.__qualname__ or "." in kind.__qualname__:
+        raise UserError(f"{kind.__qualname__} cannot be saved; make it a frozen dataclass at the top of its module")
+    if kind.__module__.partition(".")[0] != "vantage":
+        return f"{kind.__module__}:{kind.__name__}"
+    if part_named(kind.__name__) is not kind:
+        raise UserError(f"{kind.__name__} cannot be saved: it is not a public part; list it in its room's __init__")
+    return kind.__name__
+
+
+def public_name(written: str) -> str:
+    """The name of today for a name that settings hold: `Queue`, or `vantage.memory.queue:Queue` as it was before."""
+    module, _, name = written.rpartition(":")
+    renamed = RENAMED_PARTS.get(name, name)
+    return renamed if isinstance(renamed, str) else renamed.get(module, name)
+
+
+def own_part(written: str) -> tuple[str, str] | None:
+    """Module and name where `module:Name` is written, else `None`."""
+    match = _OWN.fullmatch(written)
+    return None if match is None else (match["module"], match["name"])
