@@ -17,6 +17,7 @@ Every public name of the rooms below is a name of `vantage`. A room is imported 
 """
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,14 +68,14 @@ ROOMS = (
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""
 
+_MODULES = frozenset(module.name for module in iter_modules(__path__))
+
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(f"module 'vantage' has no attribute {name!r}")
-    for room in ROOMS:
+    if name in _MODULES:  # `from vantage import draws`, or `vantage.functional` without an import of its own
+        return import_module(f"vantage.{name}")
+    for room in () if name.startswith("_") else ROOMS:
         module = import_module(f"vantage.{room}")
-        if name == room:
-            return module
         if name in module.__all__:
             globals()[name] = getattr(module, name)
             return globals()[name]
