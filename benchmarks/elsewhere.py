@@ -31,8 +31,8 @@ from quality import cut
 from small_network import FourLayers
 from timing import write_results
 from torch import Tensor, nn
-from vantage.evaluate.transfer.transfer.sets import TransferSet
-from vantage.evaluate.transfer.transfer.transfer import transfer
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer import transfer
 
 import vantage
 from vantage.data import open_source

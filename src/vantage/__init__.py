@@ -68,7 +68,7 @@ ROOMS = (
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""
 
-_MODULES = frozenset(module.name for module in iter_modules(__path__))
+_MODULES = frozenset(module.name for module in iter_modules(__path__))  # noqa: F405
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from tiny import kept_run, tiny_run, work
 from torch import nn
-from vantage.evaluate.transfer.transfer.sets import TransferSet
-from vantage.evaluate.transfer.transfer.transfer import transfer
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer import transfer
 
 from vantage.data import Source, SourceSubset, labels_of, open_source
 from vantage.data.resident import decode_all

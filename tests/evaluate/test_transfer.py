@@ -13,9 +13,9 @@ import pytest
 import torch
 from PIL import Image
 from tiny import images, kept_run, tiny_run, work
-from vantage.evaluate.transfer.transfer.sets import META_DATASET, TransferSet, found_sets
-from vantage.evaluate.transfer.transfer.table import Row, TransferTable
-from vantage.evaluate.transfer.transfer.transfer import transfer
+from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, found_sets
+from vantage.evaluate.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.transfer import transfer
 
 from vantage.cli import main
 from vantage.encoders.backbones import ResNet

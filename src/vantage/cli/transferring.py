@@ -14,7 +14,7 @@ from vantage.data.threads import CORES
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.evaluate.transfer.transfer.transfer.sets import TransferSet
+    from vantage.evaluate.transfer.sets import TransferSet
     from vantage.views.colors.statistics import Statistics
 
 __all__ = ["evaluate_transfer"]
@@ -80,8 +80,8 @@ def evaluate_transfer(words: list[str], console: Console) -> int:
     command = Command("vantage evaluate transfer", evaluate_transfer.__doc__ or "", dict(headings(judge)))
     asked = parse(command, (*options(Transferring, ("run",)), *fields), words).values
     protocol = replace(judge, **{leaf.path: asked[leaf.path] for leaf in fields})
-    from vantage.evaluate.transfer.transfer.transfer.sets import META_DATASET, found_sets
-    from vantage.evaluate.transfer.transfer.transfer.transfer import transfer
+    from vantage.evaluate.transfer.sets import META_DATASET, found_sets
+    from vantage.evaluate.transfer.transfer import transfer
     from vantage.frozen.encoder import load
     from vantage.storage.files import write_result
 
@@ -134,7 +134,7 @@ def _given(asked: Mapping[str, Any]) -> "Statistics | None":
 
 
 def _set_of(written: str, statistics: "Statistics | None") -> "TransferSet":
-    from vantage.evaluate.transfer.transfer.transfer.sets import TransferSet
+    from vantage.evaluate.transfer.sets import TransferSet
 
     name, mark, places = written.partition("=")
     train, _, test = places.partition(",")

@@ -26,8 +26,8 @@ from vantage.evaluate.judge import Result, file_name, keep, parted, result_of, w
 from vantage.evaluate.labeled import with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.linear.depths import statistics_of
-from vantage.evaluate.transfer.transfer.transfer.sets import TransferSet
-from vantage.evaluate.transfer.transfer.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.table import Row, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import counting
 from vantage.storage.cache import hash_of, read_json, try_write_json
