@@ -13,10 +13,10 @@ from vantage.errors import UserError
 from vantage.evaluate import LinearMulti, LinearPlaces
 from vantage.evaluate.protocols.linear import multi as linear_multi
 from vantage.evaluate.protocols.linear.plan import LinearPlan, TrainingView
-from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.views import ColorJitter, HorizontalFlip, Lighting
 from vantage.views.augmentation import Augmentation
+from vantage.views.operations.crops import RandomResizedCrop, SquareCrop
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -50,7 +50,7 @@ def test_every_place_is_as_likely() -> None:
 
 def test_both_ways_of_a_view_see_the_same() -> None:
     """Whole images on the device, and crops cut where images are decoded, differ by rounding to gray levels only."""
-    view = SquareView(SquareCrop(28, 32), ())
+    view = Augmentation(SquareCrop(28, 32), ())
     image = images(1, 0, size=48).image(0)
     cut = view.finish(view.crop_one(image, seeded(3))[None], seeded(0))
     torch.testing.assert_close(view.batch(image[None], seeded(3)), cut, rtol=0, atol=1.01 / 255)
@@ -78,8 +78,8 @@ def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
     assert (places.epochs, places.falls, places.batch, places.rates) == (28, (7, 14, 21), 256, (0.01,))
     assert (places.fall, places.descent, places.start) == (0.1, imagenet.descent, imagenet.start)
     assert (places.descent.momentum, places.descent.nesterov, places.descent.weight_decay) == (0.9, True, 1e-4)
-    assert isinstance(places.view, SquareView) and isinstance(imagenet.view, Augmentation)
-    assert places.view.crop == SquareCrop(32, 37)
+    assert isinstance(places.view, Augmentation) and isinstance(imagenet.view, Augmentation)
+    assert places.view.crop == SquareCrop(32, 37) and isinstance(imagenet.view.crop, RandomResizedCrop)
     flip, jitter, lighting, *rest = imagenet.view.operations
     assert (flip, jitter, lighting) == (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
     assert places.view.operations == (flip, *rest)

@@ -21,11 +21,12 @@ from vantage.evaluate import FineTune, LinearCached, LinearCMC, LinearMoCo, Outc
 from vantage.evaluate.protocols.finetune import tuning
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.pooled import training_view
-from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_of
 from vantage.storage import kept_state
+from vantage.views.augmentation import Augmentation
+from vantage.views.operations.crops import SquareCrop
 
 pytestmark = pytest.mark.gpu
 DEVICE = "cuda"
@@ -97,7 +98,7 @@ def test_features_of_both_devices_are_kept_apart(tmp_path: Path) -> None:
 def test_training_views_agree(shape: tuple[int, int]) -> None:
     whole = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (6, 3, *shape), dtype=np.uint8))
     trained = random_encoder(tiny_run())
-    for view in (training_view(trained, 0.2), SquareView(SquareCrop(28, 32), trained.view.operations)):
+    for view in (training_view(trained, 0.2), Augmentation(SquareCrop(28, 32), trained.view.operations)):
         cpu, gpu = (view.batch(whole.to(device), torch.Generator().manual_seed(4)) for device in ("cpu", DEVICE))
         torch.testing.assert_close(gpu.cpu(), cpu, rtol=1e-4, atol=1e-4)
 

@@ -26,8 +26,9 @@ from vantage.views.operations.changes import (
     SolarizeAdd,
 )
 from vantage.views.operations.color import ColorJitter, Grayscale, Normalize
+from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.filters import GaussianBlur
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.lighting import Lighting
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import CHANGES, SHAPE_CHANGES, RandAugment

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.views.evaluation import EvaluationView, view_after
-from vantage.views.operations.geometry import RandomResizedCrop
+from vantage.views.operations.crops import Crop
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
 
@@ -48,7 +48,7 @@ class ViewMaker(Protocol):
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How one view is made: a random resized crop, then operations from left to right.
+    """How one view is made: a crop, then operations from left to right.
 
     `crop_one` then `finish` is for images of different sizes, whose crops are cut where they are decoded; `batch` does
     both for images that lie on the device. The two crops differ by at most one gray level of 255, because `crop_one`
@@ -56,7 +56,7 @@ class Augmentation:
     views.
     """
 
-    crop: RandomResizedCrop
+    crop: Crop
     """Which part of the image is seen."""
     operations: tuple[Operation, ...]
     """What is done to it, in this order; the last is usually `Normalize`."""

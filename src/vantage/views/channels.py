@@ -16,7 +16,8 @@ from vantage.views.augmentation import Augmentation, ViewMaker, view_number
 from vantage.views.colors.spaces import ColorSpace, InSpace, Lab
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Normalize
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.crops import RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 
 __all__ = ["Channels", "cmc", "in_space", "pycontrast_c"]

@@ -15,9 +15,9 @@ from vantage.errors import UserError
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace, Pick
 from vantage.views.colors.statistics import Statistics
 from vantage.views.operations.color import Normalize
-from vantage.views.operations.geometry import interpolation, resample
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
+from vantage.views.operations.resampling import interpolation, resample
 
 __all__ = ["EvaluationView", "Straight", "view_after"]
 

@@ -14,8 +14,9 @@ from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import EvaluationView
+from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.filters import blur, gaussian
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 
 __all__ = ["Frequencies", "frequencies"]
 

@@ -15,7 +15,8 @@ from vantage.views.augmentation import ViewMaker
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Grayscale
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.crops import Crop, RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a
@@ -47,7 +48,7 @@ class Jigsaw:
     long as its groups hold whole images.
     """
 
-    crop: RandomResizedCrop = RandomResizedCrop(255, (0.6, 1.0))
+    crop: Crop = RandomResizedCrop(255, (0.6, 1.0))
     """Which part of the image is cut up, drawn apart from all other views."""
     operations: tuple[Operation, ...] = (HorizontalFlip(0.5),)
     """What is done to that part before it is cut."""

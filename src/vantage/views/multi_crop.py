@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from vantage.errors import UserError
 from vantage.views.augmentation import Views
+from vantage.views.operations.crops import RandomResizedCrop
 
 __all__ = ["multi_crop"]
 
@@ -20,5 +21,5 @@ def multi_crop(views: Views, count: int = 6, size: int = 96, scale: tuple[float,
     if count < 1:
         raise UserError(f"multi-crop with {count} small views of each image: give at least 1")
     first = views.views[0]
-    small = replace(first, crop=replace(first.crop, size=size, scale=scale))
+    small = replace(first, crop=RandomResizedCrop(size, scale))
     return Views((*views.views, *(small,) * count))

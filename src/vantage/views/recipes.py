@@ -17,8 +17,9 @@ from vantage.views.augmentation import Augmentation, Views
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Grayscale
+from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.filters import GaussianBlur
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import RandAugment
 

@@ -10,7 +10,8 @@ from vantage.training.run import Run
 from vantage.views.augmentation import Augmentation, ViewMaker
 from vantage.views.frequencies import Frequencies
 from vantage.views.operations.color import ColorJitter, Normalize
-from vantage.views.operations.geometry import HorizontalFlip
+from vantage.views.operations.crops import Crop, RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.patches import Patches
 
 __all__ = [
@@ -80,10 +81,10 @@ class CropBound:
 
     def points(self, base: Run) -> tuple[Point, ...]:
         """A run for each c."""
-        check_holds(base, Augmentation, self.name)
+        check_holds(base, RandomResizedCrop, self.name)
 
         def bounded(c: float) -> Run:
-            return changed(base, Augmentation, lambda view: replace(view, crop=replace(view.crop, scale=(c, 1.0))))
+            return changed(base, Augmentation, lambda view: replace(view, crop=_with_least_area(view.crop, c)))
 
         return points_of(self, self.values, bounded)
 
@@ -192,6 +193,10 @@ def points_of(sweep: Sweep, values: Sequence[float] | Sequence[int], made: Calla
 def changed(base: Run, kind: type[Part], change: Callable[[Part], Part]) -> Run:
     """The run with every part of a kind in its views changed."""
     return replace(base, views=everywhere(base.views, lambda part: change(part) if isinstance(part, kind) else part))
+
+
+def _with_least_area(crop: Crop, share: float) -> Crop:
+    return replace(crop, scale=(share, 1.0)) if isinstance(crop, RandomResizedCrop) else crop
 
 
 def check_holds(base: Run, kind: type, sweep: str) -> None:

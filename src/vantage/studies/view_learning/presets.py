@@ -13,7 +13,8 @@ from vantage.recipes.backbones import resnet
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.studies.view_learning.terms import LabelInformation, SharedInformation, Term
 from vantage.views.augmentation import Augmentation
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.crops import RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 
 __all__ = ["LEARNINGS", "semi_supervised", "supervised", "unsupervised"]
 

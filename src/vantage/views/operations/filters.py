@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-from vantage.views.operations.geometry import reflection
 from vantage.views.operations.operation import check_probability, check_range, chosen, coin, put_back, taken, uniform
+from vantage.views.operations.resampling import reflection
 
 BLOCK = 32
 """Pixels of a line that are filtered by one matrix product: more waste zeros, fewer are not worth the call."""

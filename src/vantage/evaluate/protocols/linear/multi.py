@@ -16,11 +16,12 @@ from vantage.evaluate.protocols.linear.heads import Descent
 from vantage.evaluate.protocols.linear.plan import LinearPlan, TrainingView, normal_start
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.evaluate.protocols.linear.side_by_side import Verdict, check_settings, judge
-from vantage.evaluate.protocols.linear.square_crops import SquareCrop, SquareView
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.measures.accuracy import accuracy
+from vantage.views.augmentation import Augmentation
 from vantage.views.operations.color import ColorJitter
-from vantage.views.operations.geometry import HorizontalFlip
+from vantage.views.operations.crops import SquareCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.lighting import Lighting
 
 __all__ = ["LinearMulti", "LinearPlaces"]
@@ -113,7 +114,7 @@ class LinearPlaces:
         """Train on `train`, count on `test`."""
         size = trained.view.size
         crop = SquareCrop(size, max(size, round(size / self.crop)))
-        view = SquareView(crop, (HorizontalFlip(0.5), *trained.view.operations))
+        view = Augmentation(crop, (HorizontalFlip(0.5), *trained.view.operations))
         return _at_depths(self, view, trained, train, test, work)
 
 

@@ -17,7 +17,8 @@ from vantage.evaluate.protocols.linear.side_by_side import check_settings, judge
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.views.augmentation import Augmentation
-from vantage.views.operations.geometry import HorizontalFlip, RandomResizedCrop
+from vantage.views.operations.crops import RandomResizedCrop
+from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 
 __all__ = ["LinearCMC", "LinearMoCo", "LinearPyContrast"]

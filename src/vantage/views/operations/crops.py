@@ -1,28 +1,50 @@
-"""Random resized crops and flips of whole batches, one crop per image, as two small matrix products.
+"""Crops of whole batches, one crop per image.
 
 b: images   c: channels   h, w: size of the images in pixels   s: size of the crop in pixels   t: tries
-
-A crop resized bilinearly is linear in the pixels and separable, so it is rows @ image @ columns with an interpolation
-matrix per image. The matrices equal torchvision's resized crop of tensors, antialiasing included; sampling grids would
-read past the crop's edge. Lowering the precision of float32 matrix products (`torch.set_float32_matmul_precision`)
-lowers theirs.
 """
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy
 import torch
-from jaxtyping import Bool, Float, Float64, Int, Int64, UInt8
+from jaxtyping import Float, Float64, Int, Int64, UInt8
 from torch import Tensor
 from torch.nn import functional
+from torchvision.transforms.v2.functional import resize
 
 from vantage.errors import UserError
-from vantage.views.operations.operation import check_probability, check_range, chosen, coin, put_back, taken
+from vantage.views.operations.operation import check_range
+from vantage.views.operations.resampling import interpolation, resample
+
+__all__ = ["TRIES", "Crop", "CropBoxes", "CropDraw", "RandomResizedCrop", "SquareCrop"]
 
 TRIES = 10
 """How often a box is drawn before the central one is taken, as in torchvision."""
+
+
+@runtime_checkable
+class Crop(Protocol):
+    """Which square part of an image a view shows: an `Operation` on batches that also cuts one image of any size."""
+
+    @property
+    def size(self) -> int:
+        """Side of the crop, in pixels."""
+        ...
+
+    def crop_one(self, image: UInt8[Tensor, "c h w"], generator: torch.Generator) -> UInt8[Tensor, "c s s"]:
+        """One crop of one image, in whole gray levels."""
+        ...
+
+    def draw(self, count: int, generator: torch.Generator) -> Any:
+        """What decides the crops of `count` images of any size: a CPU tensor, or a NamedTuple of CPU tensors, whose
+        first axis is the image."""
+        ...
+
+    def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b c s s"]:
+        """The crops of a batch, as `drawn` says."""
+        ...
 
 
 class CropDraw(NamedTuple):
@@ -136,61 +158,51 @@ class RandomResizedCrop:
 
 
 @dataclass(frozen=True)
-class HorizontalFlip:
-    """The mirror image, left for right, of some images."""
+class SquareCrop:
+    """The shorter side resized, the center square of that side, and a square at random inside it."""
 
-    probability: float = 0.5
-    """Share of the images that are mirrored."""
+    size: int
+    """Side of the crop, in pixels."""
+    resize: int
+    """What the shorter side of the image becomes before, in pixels: the side of the center square."""
 
     def __post_init__(self) -> None:
-        check_probability("a flip's probability", self.probability)
+        if not 1 <= self.size <= self.resize:
+            raise UserError(
+                f"a crop of {self.size} pixels out of a square of {self.resize}: it must have at least 1 pixel, and no"
+                " more than the square"
+            )
 
-    def draw(self, count: int, generator: torch.Generator) -> Bool[Tensor, "{count}"]:
-        """Which of `count` images are mirrored."""
-        return coin(count, self.probability, generator)
+    def draw(self, count: int, generator: torch.Generator) -> Int[Tensor, "{count} 2"]:
+        """First row and column of each crop inside the center square, every place as likely."""
+        return torch.randint(self.resize - self.size + 1, (count, 2), generator=generator)
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
-        """The images, mirrored where `drawn` is true."""
-        which = chosen(drawn, images.device)
-        return put_back(images, which, taken(images, which).flip(3)) if len(which) else images
+    def apply(
+        self, images: Float[Tensor, "b c h w"], drawn: Int[Tensor, "b 2"]
+    ) -> Float[Tensor, "b c {self.size} {self.size}"]:
+        """The crops, resized as torchvision's antialiased resize of float tensors does it."""
+        high, wide = _sides(images.shape[-2], images.shape[-1], self.resize)
+        top, left = (round((side - self.resize) / 2) for side in (high, wide))
+        place = drawn.to(images.device, non_blocking=True)
+        rows = self._line(images.shape[-2], high, top + place[:, 0])
+        columns = self._line(images.shape[-1], wide, left + place[:, 1])
+        return resample(images, rows, columns.mT.contiguous())
 
+    def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
+        """One crop of one image of any size, resized as torchvision's antialiased resize of bytes does it."""
+        resized = resize(image, list(_sides(image.shape[-2], image.shape[-1], self.resize)), antialias=True)
+        top, left = (round((side - self.resize) / 2) for side in resized.shape[-2:])
+        down, right = self.draw(1, generator)[0].tolist()
+        return resized[:, top + down :, left + right :][:, : self.size, : self.size].contiguous()
 
-def interpolation(
-    offset: Float[Tensor, "b"], length: Float[Tensor, "b"], source: int, target: int
-) -> Float[Tensor, "b {target} {source}"]:
-    """Matrices that resize the `length` pixels from `offset` on, of a line of `source` pixels, to `target` pixels.
-
-    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and brought to
-    sum 1.
-    """
-    scale = length / target
-    steps = torch.arange(target, device=offset.device, dtype=offset.dtype) + 0.5
-    pixels = torch.arange(source, device=offset.device, dtype=offset.dtype)
-    center = offset.unsqueeze(1) + steps * scale.unsqueeze(1) - 0.5
-    if source <= target:  # nothing can shrink: two taps, whose weights sum to 1 when the center stays inside
-        first, last = offset.unsqueeze(1), (offset + length - 1).unsqueeze(1)
-        center = torch.minimum(torch.maximum(center, first), last)
-        return torch.sub(1, (center.unsqueeze(2) - pixels).abs_()).clamp_min_(0)
-    reach = scale.clamp_min(1)[:, None, None]
-    weight = torch.sub(1, (center.unsqueeze(2) - pixels).abs_().div_(reach)).clamp_min_(0)
-    inside = (pixels >= offset.unsqueeze(1)) & (pixels < (offset + length).unsqueeze(1))
-    weight.mul_(inside.unsqueeze(1))
-    return weight.div_(weight.sum(2, keepdim=True))
-
-
-def resample(
-    images: Float[Tensor, "b c h w"], rows: Float[Tensor, "#b y h"], columns: Float[Tensor, "#b w x"]
-) -> Float[Tensor, "b c y x"]:
-    """rows @ image @ columns, for every image and channel."""
-    count, channels, height, width = images.shape
-    wide = torch.matmul(images.reshape(count, channels * height, width), columns)
-    return torch.matmul(rows.unsqueeze(1), wide.view(count, channels, height, columns.shape[2]))
+    def _line(self, source: int, target: int, first: Int[Tensor, "b"]) -> Float[Tensor, "b {self.size} n"]:
+        """What takes a line of `source` pixels to those from `first` on of one of `target` pixels."""
+        ends = torch.tensor([[0.0], [float(source)]], device=first.device)
+        whole = interpolation(ends[0], ends[1], source, target)[0]
+        return whole[first[:, None] + torch.arange(self.size, device=first.device)]
 
 
-def reflection(size: int, radius: int) -> Int[Tensor, "n"]:
-    """Where the pixels from -radius to size + radius - 1 lie when the line is mirrored at its end pixels."""
-    if size == 1:
-        return torch.zeros(1 + 2 * radius, dtype=torch.int64)
-    period = 2 * (size - 1)
-    place = torch.arange(-radius, size + radius).remainder(period)
-    return torch.minimum(place, period - place)
+def _sides(height: int, width: int, shorter: int) -> tuple[int, int]:
+    """Height and width once the shorter side has so many pixels, rounded as torchvision does."""
+    longer = int(shorter * max(height, width) / min(height, width))
+    return (shorter, longer) if height <= width else (longer, shorter)

@@ -10,7 +10,8 @@ from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
 from vantage.views import HorizontalFlip, RandomResizedCrop
-from vantage.views.operations.geometry import TRIES, CropDraw, reflection, resample
+from vantage.views.operations.crops import TRIES, CropDraw
+from vantage.views.operations.resampling import reflection, resample
 
 SIDES = st.integers(1, 70)
 
