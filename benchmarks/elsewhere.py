@@ -31,8 +31,6 @@ from quality import cut
 from small_network import FourLayers
 from timing import write_results
 from torch import Tensor, nn
-from vantage.evaluate.transfer.sets import TransferSet
-from vantage.evaluate.transfer.transfer import transfer
 
 import vantage
 from vantage.data import open_source
@@ -43,6 +41,8 @@ from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.encoding import Work
 from vantage.evaluate import KNN
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.learner import Learner
 from vantage.progress import PlainProgress

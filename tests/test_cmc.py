@@ -17,15 +17,16 @@ from torch.testing import assert_close
 from vantage.composition.codec import allowing
 from vantage.data import open_source
 from vantage.encoders import PerView, ResNet
-from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.estimators import NCE
 from vantage.evaluate import KNN, evaluate
-from vantage.frozen.encoder import evaluation_view, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.frozen.export.backbone import export
+from vantage.frozen.features import embed
 from vantage.negatives import Sample
 from vantage.recipes import cave_cmc, cmc, cmc_softmax, ring_cmc, ring_cmc_clusters
 from vantage.records import Keys
+from vantage.training.backbone import evaluation_view
 from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.views import Lab

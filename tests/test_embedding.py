@@ -9,9 +9,10 @@ from counting import Counting
 from tiny import images, tiny_run, work
 from torch import Tensor
 
-from vantage.encoding import Work, embed, in_threads
+from vantage.encoding import Work, in_threads
 from vantage.errors import UnreadableImage, UserError
 from vantage.frozen.encoder import random_encoder
+from vantage.frozen.features import embed
 
 
 def test_features_are_the_backbone_s_of_the_view(tmp_path: Path) -> None:

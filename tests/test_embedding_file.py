@@ -13,11 +13,11 @@ import pytest
 import torch
 from tiny import images, kept_run, tiny_run, work
 
-from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.frozen import embedding as embedding_file
 from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder
+from vantage.frozen.features import embed
 
 COUNT = 100
 

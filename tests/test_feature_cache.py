@@ -12,11 +12,11 @@ from tiny import tiny_run, work
 from torch import Tensor
 
 from vantage.data.sources.source import SourceSubset
-from vantage.encoding import embed
 from vantage.errors import UnreadableImage
 from vantage.frozen import feature_cache
 from vantage.frozen.encoder import random_encoder
 from vantage.frozen.feature_cache import features_of
+from vantage.frozen.features import embed
 
 
 def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from torch import Tensor
 import vantage
 from vantage.data import ResidentImages, Source, SourceSubset, StreamedImages, labels_of
 from vantage.data.sources.arrays import Arrays
+from vantage.data.splits import split
 from vantage.errors import DataError, UnreadableImage, UserError
-from vantage.evaluate import split
 from vantage.training.feed import Feed, open_feed, open_images, training_part, usual_size
 from vantage.training.run import Data, Run
 from vantage.views import IMAGENET, EvaluationView, pirl

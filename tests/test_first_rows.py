@@ -11,11 +11,11 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from vantage.composition.codec import allowing
-from vantage.frozen.encoder import evaluation_view
 from vantage.learner import Learner
 from vantage.memory.clusters import OnlineStore
 from vantage.progress import QuietProgress
 from vantage.training import checkpoint
+from vantage.training.backbone import evaluation_view
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 from vantage.training.loop import resume, train

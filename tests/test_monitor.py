@@ -8,7 +8,8 @@ import torch
 from torch.nn.functional import normalize
 from torch.testing import assert_close
 
-from vantage.training.monitor import Monitor, effective_rank, warning
+from vantage.measures import effective_rank
+from vantage.training.monitor import Monitor, warning
 
 
 def nearest(query: torch.Tensor, key: torch.Tensor, image: torch.Tensor) -> torch.Tensor:

@@ -103,7 +103,7 @@ def test_a_failure_leaves_the_mode_as_it_was():
 
 def test_images_without_labels_are_refused_before_any_is_encoded(monkeypatch: pytest.MonkeyPatch):
     run, learner = tiny.tiny_run(), started(tiny.tiny_run())
-    monkeypatch.delattr("vantage.training.probe.embed")
+    monkeypatch.delattr("vantage.training.probe.encode_all")
     pixels = np.zeros((6, 32, 32, 3), np.uint8)
     with pytest.raises(UserError, match="needs labels"):
         knn_so_far(learner, run, Arrays(pixels, None, "nameless"), CPU)

@@ -12,9 +12,10 @@ from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import PerView, Role, Shared
 from vantage.errors import UserError
-from vantage.frozen.encoder import evaluation_view, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
 from vantage.training import checkpoint
+from vantage.training.backbone import evaluation_view
 from vantage.views import IMAGENET, Augmentation, EvaluationView, HorizontalFlip, RandomResizedCrop, Views
 
 ENCODER = Encoder(TinyBackbone(), LinearHead(8))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vantage.errors import *  # noqa: F403
     from vantage.estimators import *  # noqa: F403
     from vantage.frozen.encoder import *  # noqa: F403
+    from vantage.frozen.features import *  # noqa: F403
     from vantage.learner import *  # noqa: F403
     from vantage.memory import *  # noqa: F403
     from vantage.negatives import *  # noqa: F403
@@ -65,6 +66,7 @@ ROOMS = (
     "training.optimizers",
     "training.run",
     "frozen.encoder",
+    "frozen.features",
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""
 

@@ -1,6 +1,7 @@
-"""Images to features: all in memory, or batch by batch.
+"""What a network makes of the images of a source, through a view without chance: all in memory, or batch by batch.
 
-n: images   b: images of a batch   d: width of the features   s: side of a crop in pixels
+n: images   b: images of a batch   c: channels   h, w: size of a view   d: width of the features
+s: side of a crop in pixels
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,17 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from vantage.data.sources.source import Source, labels_of
+from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
+from vantage.encoders.backbones import width_of
 from vantage.errors import UserError
-from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.cache import cache_folder
+from vantage.views.evaluation import EvaluationView, Straight
 
-__all__ = ["Features", "Work", "embed"]
+__all__ = ["Work"]
 
 _AHEAD = 3
 """Batches that are decoded while one is encoded."""
@@ -67,54 +69,38 @@ class Work:
         return found if found is not None and torch.accelerator.is_available() else torch.device("cpu")
 
 
-@dataclass(frozen=True)
-class Features:
-    """What an encoder makes of a source, image by image."""
-
-    vector: Float[Tensor, "n d"]
-    """Features, on the CPU in float32, as the backbone gives them (not of unit length)."""
-
-    label: Int[Tensor, "n"]
-    """Label of each image; −1 where it has none."""
-
-    name: Sequence[str]
-    """Name of each image in its source."""
-
-
-def embed(trained: FrozenEncoder, source: Source, work: Work | None = None) -> Features:
-    """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
-
-    Raises `UnreadableImage`, which names it, for an image that cannot be decoded: leave such images out first with
-    `vantage.data.scan` and `vantage.data.readable`.
-    """
-    work = work or Work()
-    vector = torch.empty(len(source), trained.width)
-    for start, part in batches(trained, source, work):
+def encode_all(
+    network: nn.Module, view: EvaluationView | Straight, source: Source, work: Work, name: str
+) -> Float[Tensor, "n d"]:
+    """The features of every image, on the CPU in float32; see `encode_batches`."""
+    vector = torch.empty(len(source), width_of(network))
+    for start, part in encode_batches(network, view, source, work, name):
         vector[start : start + len(part)] = part
-    return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
+    return vector
 
 
-def batches(
-    trained: FrozenEncoder, source: Source, work: Work, start: int = 0
+def encode_batches(
+    network: nn.Module, view: EvaluationView | Straight, source: Source, work: Work, name: str, start: int = 0
 ) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
     """First number and features of each batch from image `start` on, in order, with a few batches in memory at a
-    time.
+    time; `name` is what the progress says is at work.
 
-    Batches begin at multiples of `work.batch` counted from `start`, so that a continued run multiplies the same
-    matrices. The backbone is moved to the device, in place.
+    Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
+    matrices. The network is moved to the device, in place, and its mode is left as it is. Raises `UnreadableImage`,
+    which names it, for an image that cannot be decoded.
     """
     device = work.resolved_device()
-    backbone = trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
-    def seen(number: int) -> UInt8[Tensor, "3 s s"]:
-        return trained.view.crop(source.image(number))
+    def crop(number: int) -> UInt8[Tensor, "3 s s"]:
+        return view.crop(source.image(number))
 
     numbers = list(range(start, len(source), work.batch_size))
     parts = (range(first, min(first + work.batch_size, len(source))) for first in numbers)
-    work.progress.start(f"features, {trained.name}", len(source), start)
+    work.progress.start(f"features, {name}", len(source), start)
     try:
-        for first, crops in zip(numbers, in_threads(seen, parts, work.num_workers), strict=True):
-            yield first, encode(backbone, trained.view.finish(crops.to(device, non_blocking=True))).cpu()
+        for first, crops in zip(numbers, in_threads(crop, parts, work.num_workers), strict=True):
+            yield first, encode(network, view.finish(crops.to(device, non_blocking=True))).cpu()
             work.progress.advance(first + len(crops))
     finally:
         work.progress.stop()
@@ -133,9 +119,9 @@ def in_evaluation(module: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def encode(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
     """Features in float32."""
-    return backbone(images.contiguous(memory_format=torch.channels_last)).float()
+    return network(images.contiguous(memory_format=torch.channels_last)).float()
 
 
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:

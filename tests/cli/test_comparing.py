@@ -31,7 +31,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", judge)
     monkeypatch.setattr("vantage.frozen.encoder.load", lambda *_: None)
     monkeypatch.setattr("vantage.cli.judged_images.opened", lambda *_: None)
-    monkeypatch.setattr("vantage.evaluate.judge.parted", lambda *_: (images(4, 0), images(4, 1), ""))
+    monkeypatch.setattr("vantage.data.splits.train_and_test", lambda *_: (images(4, 0), images(4, 1), ""))
     return asked
 
 

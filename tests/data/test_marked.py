@@ -9,9 +9,8 @@ from PIL import Image
 
 from vantage.data import Arrays, Marked, SourceSubset, labels_of, marks_of, open_source
 from vantage.data.sources.source import marks_in
+from vantage.data.splits import Renumbered, split, with_labels
 from vantage.errors import DataError
-from vantage.evaluate.judge import split
-from vantage.evaluate.labeled import Renumbered, with_labels
 
 
 def pictures(folder: Path, names: list[str]) -> None:

@@ -9,6 +9,7 @@ import torch
 from tiny import TinyMaps, images, tiny_run, work
 
 from vantage.data.sources.arrays import Arrays
+from vantage.data.splits import Renumbered
 from vantage.encoders import Encoder, PerView, Shared
 from vantage.encoders.heads import LinearHead
 from vantage.errors import UserError
@@ -31,7 +32,6 @@ from vantage.evaluate import (
     NearestNeighbor,
     Retrieval,
 )
-from vantage.evaluate.labeled import Renumbered
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.progress import QuietProgress
 from vantage.recipes import cmc

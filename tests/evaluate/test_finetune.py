@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from vantage import draws
 from vantage.data import SourceSubset
 from vantage.encoders.normalization import SplitBatchNorm
-from vantage.encoding import batches
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, Outcome, evaluate
 from vantage.evaluate.protocols.finetune import finetune, tuning
@@ -23,6 +22,7 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.crops import epochs_of
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
+from vantage.frozen.features import batches
 from vantage.measures import accuracy
 from vantage.measures.accuracy import best_classes
 from vantage.storage import kept_state

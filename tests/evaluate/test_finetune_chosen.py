@@ -9,8 +9,9 @@ from tiny import images, tiny_run, work
 
 from vantage import draws
 from vantage.data import SourceSubset, labels_of
+from vantage.data.splits import held_out
 from vantage.errors import UserError
-from vantage.evaluate import FineTune, FineTuneChosen, held_out
+from vantage.evaluate import FineTune, FineTuneChosen
 from vantage.evaluate.protocols.finetune import tuning
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune

@@ -15,9 +15,9 @@ from torch.nn.functional import normalize
 from vantage.data.sources.source import SourceSubset
 from vantage.errors import UserError
 from vantage.evaluate import KNN, NearestNeighbor
-from vantage.evaluate.protocols.neighbors import knn
-from vantage.evaluate.protocols.neighbors.knn import nearest
 from vantage.frozen.encoder import random_encoder
+from vantage.measures import neighbors
+from vantage.measures.neighbors import nearest
 
 
 def data(bank: int, queries: int, width: int, classes: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,8 +59,8 @@ def test_votes_are_those_of_a_full_sort(bank, queries, width, classes, k, seed) 
 def test_tiles_of_the_bank_change_nothing(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, _, asked = data(137, 29, 6, 3, seed=1)
     [(whole, near)] = list(nearest(vectors, asked, k))
-    monkeypatch.setattr(knn, "_BANK", 10)
-    monkeypatch.setattr(knn, "_QUERIES", 8)
+    monkeypatch.setattr(neighbors, "_BANK", 10)
+    monkeypatch.setattr(neighbors, "_QUERIES", 8)
     parts = list(nearest(vectors, asked, k))
     assert len(parts) == 4
     torch.testing.assert_close(torch.cat([cosine for cosine, _ in parts]), whole)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tiny import images
 
 from vantage.data.sources.arrays import Arrays
+from vantage.data.splits import Renumbered, held_out, split, with_labels
 from vantage.errors import UserError
-from vantage.evaluate import held_out, split
-from vantage.evaluate.labeled import Renumbered, with_labels
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.floats(0.01, 0.99), st.integers(0, 9))

@@ -16,7 +16,6 @@ from tiny import images, tiny_run, work
 
 from vantage.data.sources.masked import open_masked, split_masked
 from vantage.data.sources.source import Source
-from vantage.encoding import embed
 from vantage.evaluate import FineTune, LinearCached, LinearCMC, LinearMoCo, Outcome
 from vantage.evaluate.protocols.finetune import tuning
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
@@ -24,6 +23,7 @@ from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_of
+from vantage.frozen.features import embed
 from vantage.storage import kept_state
 from vantage.views.augmentation import Augmentation
 from vantage.views.operations.crops import SquareCrop

@@ -10,8 +10,6 @@ import torch
 from PIL import Image
 from tiny import kept_run, tiny_run, work
 from torch import nn
-from vantage.evaluate.transfer.sets import TransferSet
-from vantage.evaluate.transfer.transfer import transfer
 
 from vantage.data import Source, SourceSubset, labels_of, open_source
 from vantage.data.resident import decode_all
@@ -34,6 +32,8 @@ from vantage.evaluate import (
     Segmentation,
 )
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
+from vantage.evaluate.transfer.sets import TransferSet
+from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.training import checkpoint
 

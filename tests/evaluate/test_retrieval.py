@@ -10,12 +10,12 @@ from tiny import images, tiny_run, work
 
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.source import SourceSubset, labels_of
-from vantage.encoding import embed
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, Retrieval, neighbors
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
 from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, queries
 from vantage.frozen.encoder import random_encoder
+from vantage.frozen.features import embed
 
 
 def unlabeled(count: int, seed: int) -> Arrays:

@@ -13,9 +13,6 @@ import pytest
 import torch
 from PIL import Image
 from tiny import images, kept_run, tiny_run, work
-from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, found_sets
-from vantage.evaluate.transfer.table import Row, TransferTable
-from vantage.evaluate.transfer.transfer import transfer
 
 from vantage.cli import main
 from vantage.encoders.backbones import ResNet
@@ -24,6 +21,9 @@ from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate import KNN, SVM, LinearCached
+from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, found_sets
+from vantage.evaluate.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import load
 from vantage.views.colors.statistics import Statistics
 

@@ -10,8 +10,8 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.frozen.encoder import evaluation_view
 from vantage.recipes import pirl as pirl_recipe
+from vantage.training.backbone import evaluation_view
 from vantage.views import (
     CIFAR10,
     IMAGENET,

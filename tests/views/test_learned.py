@@ -13,9 +13,10 @@ from vantage.cli import main
 from vantage.composition.codec import allowing
 from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
 from vantage.errors import UserError
-from vantage.frozen.encoder import evaluation_view, random_encoder
+from vantage.frozen.encoder import random_encoder
 from vantage.recipes import cmc, moco_v2
 from vantage.training import settings
+from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run, refuse_conflicts
 from vantage.views import Flow, InSpace, LearnedSpace, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_views
 from vantage.views.colors.flows import FlowNetwork

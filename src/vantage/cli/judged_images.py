@@ -90,8 +90,8 @@ class Images:
         return replace(task, trials=trials, measures=measures)
 
     def _of_kind(self, protocol: Any, data: str, test: str, classes: str) -> "Task":
+        from vantage.data.splits import train_and_test
         from vantage.evaluate import Segmentation
-        from vantage.evaluate.judge import parted
         from vantage.evaluate.protocols.detection import detector_task
         from vantage.evaluate.protocols.detection.evaluation import Protocol as Detecting
         from vantage.evaluate.protocols.segmentation.evaluation import masked_task
@@ -103,7 +103,7 @@ class Images:
             train = self._masked(data, class_names(classes, f"--{protocol.name}.classes"))
             return masked_task(protocol, train, self._masked(test, train.classes) if test else None)
         if (key := ("both", data, test)) not in self._known:
-            self._known[key] = parted(self._labeled(data), self._labeled(test) if test else None)
+            self._known[key] = train_and_test(self._labeled(data), self._labeled(test) if test else None)
         return Task(protocol, *self._known[key])
 
     def _labeled(self, place: str) -> Any:

@@ -46,8 +46,8 @@ def retrieval(words: list[str], console: Console) -> int:
         Command("vantage evaluate retrieval", retrieval.__doc__ or "", {}), options(Options, ("run",)), words
     ).values
     from vantage.data.sources.source import labels_of
+    from vantage.data.splits import Renumbered, with_labels
     from vantage.evaluate import Retrieval, evaluate
-    from vantage.evaluate.labeled import Renumbered, with_labels
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
     from vantage.frozen.encoder import load

@@ -158,7 +158,7 @@ def _opened(values: Mapping[str, Any], console: Console) -> tuple["Source", Any]
 
 def _test(values: Mapping[str, Any], console: Console) -> "Source":
     """The held-out images: a set of their own, or what `Data.hold_out` leaves."""
-    from vantage.evaluate import split
+    from vantage.data.splits import split
     from vantage.training.run import Data
 
     data = Data(values["test"] or values["data"], values["on_bad_image"], values["workers"])

@@ -21,6 +21,7 @@ from vantage.data.sources import (
     marks_of,
     open_source,
 )
+from vantage.data.splits import held_out, split
 from vantage.data.threads import CORES, prefetch
 from vantage.storage.cache import cache_folder
 
@@ -51,6 +52,7 @@ __all__ = [
     "decode_all",
     "epoch_order",
     "fits",
+    "held_out",
     "image_seed",
     "labels_of",
     "marks_of",
@@ -61,5 +63,6 @@ __all__ = [
     "resize_short_side",
     "scan",
     "shares",
+    "split",
     "steps_in",
 ]

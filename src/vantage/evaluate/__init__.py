@@ -1,7 +1,6 @@
 """How good a frozen encoder is: nearest neighbors and linear classifiers, by protocols that carry name and version."""
 
-from vantage.evaluate.judge import Result, evaluate, split
-from vantage.evaluate.labeled import held_out
+from vantage.evaluate.judge import Result, evaluate
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen
 from vantage.evaluate.protocols.finetune.finetune import FineTune
@@ -76,9 +75,7 @@ __all__ = [
     "evaluate_masked",
     "few_images",
     "fit_logistic",
-    "held_out",
     "marked",
     "neighbors",
     "retrieval_picture",
-    "split",
 ]

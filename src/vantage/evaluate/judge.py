@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from vantage.data.sources.source import Source, SourceSubset, marks_in
+from vantage.data.sources.source import Source
+from vantage.data.splits import train_and_test
 from vantage.encoding import Work
-from vantage.evaluate.labeled import Renumbered, check_apart, held_out, with_labels
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
@@ -26,14 +24,11 @@ __all__ = [
     "judged",
     "keep",
     "labeled_task",
-    "parted",
     "place_of",
     "result_of",
-    "split",
     "with_baselines",
 ]
 
-_TEST_SHARE = 0.2
 _LIBRARIES = ("torch", "torchvision", "numpy", "pillow", "scikit-learn", "timm", "vantage-ssl")
 
 
@@ -104,19 +99,8 @@ def evaluate(
 
 
 def labeled_task(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
-    """A protocol of one labeled set, with its images as `parted` has them."""
-    return Task(protocol, *parted(train, test))
-
-
-def parted(train: Source, test: Source | None) -> tuple[Source, Source, str]:
-    """Training and test images, whose labels count the classes of the training images, and where the test images come
-    from. Raises `UserError` for a test set that is the training set."""
-    if test is not None:
-        check_apart(train, test)
-        return train, Renumbered(test, train.classes), "a set of its own"
-    train, test = split(train)
-    of = "the" if marks_in(train) is not None else "each class of the"
-    return train, test, f"a fifth of {of} same {len(train) + len(test)} labeled images, drawn with seed 0"
+    """A protocol of one labeled set, with its images as `train_and_test` has them."""
+    return Task(protocol, *train_and_test(train, test))
 
 
 def with_baselines(trained: FrozenEncoder, network: int | None) -> list[FrozenEncoder]:
@@ -141,17 +125,6 @@ def keep(result: Result, run_folder: Path, out: Path | None = None) -> Result:
 def place_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
     """The file that a result is kept in."""
     return out or run_folder / "evaluations" / file_name(result)
-
-
-def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
-    """Training and test images of one labeled source: `share` of each class is for testing, drawn with `seed`; of a
-    source with several classes an image, `share` of all."""
-    if marks_in(source) is None:
-        source, label = with_labels(source)
-    else:
-        label = torch.zeros(len(source), dtype=torch.int64)
-    held = held_out(label, share, seed)
-    return SourceSubset(source, (~held).nonzero().squeeze(1)), SourceSubset(source, held.nonzero().squeeze(1))
 
 
 def result_of(

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vantage.data.sources.source import Source
-from vantage.encoding import Work, batches
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.features import batches
 from vantage.storage.cache import read_json
 from vantage.storage.files import written_whole
 

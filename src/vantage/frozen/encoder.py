@@ -4,7 +4,7 @@ b: images   c: channels   h, w: size of an image in pixels   d: width of the fea
 """
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,24 +13,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vantage.encoders.backbones import Backbone, width_of
-from vantage.encoders.depths import maps
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
 from vantage.training import checkpoint, settings
+from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 from vantage.views.evaluation import EvaluationView, Straight
 
-__all__ = [
-    "Pixels",
-    "FrozenEncoder",
-    "backbone_of",
-    "digest_of",
-    "evaluation_view",
-    "load",
-    "random_encoder",
-    "raw_pixels",
-]
+__all__ = ["FrozenEncoder", "load", "random_encoder", "raw_pixels"]
 
 _NETWORKS = "learner.networks."
 
@@ -70,9 +61,10 @@ class FrozenEncoder:
 def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed.
 
-    Of a run with a network per view all are taken, their features joined, or the one that `network` counts. The view follows the run: the side is that of its random crops, pixels are normalized as in
-    training; images up to 96 pixels are seen whole, larger ones through the middle of a resize 8/7 as large (224
-    of 256). Another view: `dataclasses.replace(trained, view=...)`.
+    Of a run with a network per view all are taken, their features joined, or the one that `network` counts. The view
+    follows the run: the side is that of its random crops, pixels are normalized as in training; images up to 96 pixels
+    are seen whole, larger ones through the middle of a resize 8/7 as large (224 of 256). Another view:
+    `dataclasses.replace(encoder, view=...)`.
 
     Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
     settings.
@@ -99,30 +91,6 @@ def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
     return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
 
 
-def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
-    """The view in which a run's images are evaluated: by one of its networks, or by all of them.
-
-    Raises `UserError` where the views do not say it, or where networks that are evaluated together see images
-    differently.
-    """
-    if not hasattr(run.views, "evaluation"):
-        raise UserError(
-            f"{type(run.views).__name__} does not say how its images are seen in evaluation: give it a method"
-            " evaluation(view=None) that returns an EvaluationView"
-        )
-    if not isinstance(run.encoders, PerView):
-        return run.views.evaluation()
-    if network is not None:
-        return run.views.evaluation(network)
-    each = {run.views.evaluation(number) for number in range(len(run.encoders.encoders))}
-    if len(each) == 1:
-        return each.pop()
-    whole = {replace(view, channels=(0, 1, 2)) for view in each}
-    if len(whole) > 1:
-        raise UserError("the networks of this run see images differently: choose one (--network 0)")
-    return whole.pop()
-
-
 def digest_of(module: nn.Module) -> str:
     """A hash of a module's printed architecture and of name, type, shape and bytes of every parameter and buffer."""
     digest = hashlib.sha256(repr(module).encode())
@@ -130,20 +98,6 @@ def digest_of(module: nn.Module) -> str:
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()
-
-
-def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Module:
-    """One of the trained backbones, or all of them side by side; raises `UserError` where there is no such network."""
-    kept = [trained.get_submodule("backbone") for trained in networks.kept]
-    if network is None and len(kept) > 1:
-        seen = evaluation_view(run).channels
-        each = [run.views.evaluation(number).channels for number in range(len(kept))]
-        return _Joined(kept, [[seen.index(channel) for channel in channels] for channels in each])
-    if not 0 <= (network or 0) < len(kept):
-        raise UserError(
-            f"network {network} was asked for, but the run trained {len(kept)}: choose 0 to {len(kept) - 1}"
-        )
-    return kept[network or 0]
 
 
 def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, source: Path | None) -> FrozenEncoder:
@@ -167,28 +121,6 @@ def _choice(role: Role, network: int) -> Backbone | None:
             return encoder.backbone
         case _:  # a role of the user's own
             return None
-
-
-class _Joined(nn.Module):
-    """Several backbones side by side, each on its channels of the image; their features one after the other."""
-
-    def __init__(self, backbones: list[nn.Module], channels: list[list[int]]) -> None:
-        super().__init__()
-        self.backbones, self.channels = nn.ModuleList(backbones), channels
-        self.width = sum(width_of(backbone) for backbone in backbones)
-
-    def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        pairs = zip(self.backbones, self.channels, strict=True)
-        return torch.cat([backbone(images[:, some]) for backbone, some in pairs], 1)
-
-    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d _ _"]]:
-        """At each depth the maps of all backbones, channels of the first before those of the next."""
-        pairs = zip(self.backbones, self.channels, strict=True)
-        each = [maps(backbone, images[:, some]) for backbone, some in pairs]
-        return [torch.cat(depth, 1) for depth in zip(*each, strict=True)]
-
-    def extra_repr(self) -> str:
-        return f"channels={self.channels}"
 
 
 class Pixels(nn.Module):

@@ -20,8 +20,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.data.sources.source import Source, cache_key
-from vantage.encoding import Work, batches, embed
+from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.features import batches, embed
 from vantage.storage.cache import hash_of
 
 __all__ = ["features_in_parts", "features_of"]

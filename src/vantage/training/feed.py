@@ -24,8 +24,8 @@ from vantage.data import (
     readable,
     scan,
 )
+from vantage.data.splits import held_out
 from vantage.errors import DataError, UnreadableImage, UserError
-from vantage.evaluate.labeled import held_out
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 

@@ -5,10 +5,10 @@ import torch
 from vantage import processes
 from vantage.data import Source
 from vantage.encoders import EncoderNetwork, PerView
-from vantage.encoding import Work, embed, in_evaluation
-from vantage.frozen.encoder import FrozenEncoder, evaluation_view
+from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.learner import Learner
 from vantage.progress import Progress
+from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
 
 __all__ = ["begin"]
@@ -27,12 +27,11 @@ def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> Non
         which = branch.pool[0] if isinstance(run.encoders, PerView) else 0
         network = learner.networks.kept[which]
         assert isinstance(network, EncoderNetwork)
-        seen = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)
-        untrained = FrozenEncoder(network, seen, "the untrained network", run, None, None)
+        view = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)
         device = next(network.parameters()).device
         rows = torch.zeros(len(source), network.width)
         if processes.rank() == 0:
             with in_evaluation(network):
                 work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
-                rows = embed(untrained, source, work).vector
+                rows = encode_all(network, view, source, work, "the untrained network")
         store.begin(processes.total(rows.to(device)))

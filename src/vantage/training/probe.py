@@ -3,18 +3,18 @@
 import torch
 
 from vantage.data import Source
-from vantage.encoding import Work, embed, in_evaluation
+from vantage.data.splits import held_out, with_labels
+from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
-from vantage.evaluate import KNN, held_out
-from vantage.evaluate.labeled import with_labels
-from vantage.frozen.encoder import FrozenEncoder, backbone_of, evaluation_view
 from vantage.learner import Learner
-from vantage.measures import accuracy
+from vantage.measures import accuracy, vote
+from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 
 __all__ = ["check_labels", "knn_so_far"]
 
 _SHARE = 0.1
+_NEIGHBORS, _TEMPERATURE = 20, 0.07
 
 
 def check_labels(run: Run, source: Source) -> None:
@@ -38,12 +38,11 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     encoders. Raises `UserError` where the images have no labels.
     """
     part, label = with_labels(source)
-    asked = held_out(label, _SHARE, run.seed)
+    held = held_out(label, _SHARE, run.seed)
     backbone = backbone_of(run, learner.networks, None)
-    trained = FrozenEncoder(backbone, evaluation_view(run), run.recipe, run, None, None)
+    work = Work(device=str(device), num_workers=max(1, run.data.num_workers))
     with in_evaluation(backbone):
-        vector = embed(trained, part, Work(device=str(device), num_workers=max(1, run.data.num_workers))).vector
-    known, classes = ~asked, int(label.max()) + 1
-    judge = KNN(k=min(20, int(known.sum())))
-    guess = judge.predict(vector[known], label[known], vector[asked], classes)
-    return accuracy(guess, label[asked], classes).top1
+        vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
+    classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~held).sum()))
+    guess = vote(vector[~held], label[~held], vector[held], classes, k, _TEMPERATURE)
+    return accuracy(guess, label[held], classes).top1

@@ -6,11 +6,11 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from vantage.data.sources.source import Source
+from vantage.data.splits import train_and_test
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.changed import Changed, changed
 from vantage.evaluate.compare.contenders import Contender, contenders
-from vantage.evaluate.judge import parted
 from vantage.evaluate.once import Judge, named
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.task import Task
@@ -124,7 +124,7 @@ def compare(
 
     Raises `UserError` as `vantage.evaluate.evaluate` does, and as `compare_by`.
     """
-    images = parted(train, test)
+    images = train_and_test(train, test)
     return compare_by(folders, [Task(protocol, *images) for protocol in protocols], work, told)
 
 

@@ -19,11 +19,11 @@ from torch import Tensor
 from vantage.data.scan import OnBadImage, readable, scan
 from vantage.data.sources.opening import open_source
 from vantage.data.sources.source import Source, cache_key, marks_in, stamp_of
+from vantage.data.splits import train_and_test, with_labels
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.changed import changed
-from vantage.evaluate.judge import Result, file_name, keep, parted, result_of, with_baselines
-from vantage.evaluate.labeled import with_labels
+from vantage.evaluate.judge import Result, file_name, keep, result_of, with_baselines
 from vantage.evaluate.outcome import EvaluationProtocol, Outcome
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.transfer.sets import TransferSet
@@ -150,7 +150,7 @@ def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Sou
             if len(label.unique()) < 2:
                 raise DataError(f"all labeled images of {one.train} are of one class; name a set with two or more")
         test = _looked_at(one.test, on_bad_image, f"test images of {one.name}", work) if one.test else None
-        return parted(train, test)
+        return train_and_test(train, test)
     except UserError as problem:
         raise DataError(f"{one.name}: {problem}") from problem
 

@@ -11,11 +11,11 @@ import torch
 
 from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
+from vantage.data.splits import Renumbered, check_apart, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
-from vantage.evaluate.labeled import Renumbered, check_apart, with_labels
-from vantage.frozen.encoder import FrozenEncoder, evaluation_view, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
@@ -25,6 +25,7 @@ from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import RANDOM, RAW, Kept, SweepRow, digest, of_run
 from vantage.studies.sweep.sweeps import Point, Sweep
 from vantage.training import loop
+from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
 from vantage.training.trial import trial
 

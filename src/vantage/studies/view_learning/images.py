@@ -12,8 +12,8 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data import Source, SourceSubset, labels_of
+from vantage.data.splits import held_out
 from vantage.errors import UserError
-from vantage.evaluate.labeled import held_out
 from vantage.studies.view_learning.game import LabeledBatch
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.training.feed import Feed, feed_of, training_part

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.evaluate.judge import Result, judged, keep
-from vantage.evaluate.labeled import check_apart
 from vantage.evaluate.protocols.detection.detector import check_backbone
 from vantage.evaluate.protocols.detection.protocols import (
     Detection,

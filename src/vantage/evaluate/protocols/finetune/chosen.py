@@ -11,9 +11,9 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset
+from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labeled import check_classes, held_out, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
 from vantage.evaluate.protocols.finetune.tuning import Diverged

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset, cache_key
+from vantage.data.splits import check_classes, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labeled import check_classes, with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.frozen.encoder import FrozenEncoder

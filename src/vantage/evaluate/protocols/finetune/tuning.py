@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from vantage import draws
 from vantage.data.sources.source import Source, cache_key
 from vantage.encoders.normalization import GroupedStatistics
-from vantage.encoding import Work, batches
+from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.crops import counted, epochs_of
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
 from vantage.storage.kept_state import KeptState, restore, tensors_of
 

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vantage.data.sources.source import Source
+from vantage.data.splits import with_labels
 from vantage.encoders.depths import AtDepth
 from vantage.encoding import Work, in_threads
 from vantage.errors import UserError
-from vantage.evaluate.labeled import with_labels
 from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.linear.plan import LinearPlan, torch_start
 from vantage.evaluate.protocols.linear.pooled import on_features, training_view

@@ -12,10 +12,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.data.sources.source import Source
+from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.labeled import check_classes, held_out, labeled, with_labels
 from vantage.evaluate.outcome import Outcome
+from vantage.evaluate.protocols.features import labeled
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
 

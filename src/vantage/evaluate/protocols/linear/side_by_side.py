@@ -19,10 +19,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from vantage.data.sources.source import Source, SourceSubset, cache_key
+from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoders.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
-from vantage.evaluate.labeled import check_classes, held_out, with_labels
 from vantage.evaluate.protocols.linear.crops import Epochs, counted, epochs_of
 from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import LinearPlan

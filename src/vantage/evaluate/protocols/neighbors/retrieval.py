@@ -12,13 +12,13 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset, labels_of
+from vantage.data.splits import check_classes, split, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.judge import split
-from vantage.evaluate.labeled import check_classes, finite_features, with_labels
 from vantage.evaluate.outcome import Outcome
-from vantage.evaluate.protocols.neighbors.knn import nearest
+from vantage.evaluate.protocols.features import finite_features
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.measures.neighbors import nearest
 
 __all__ = ["NearestRows", "Retrieval", "neighbors", "queries"]
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from vantage.data.sources.masked import MaskedImages, split_masked
+from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.judge import Result, judged, keep, with_baselines
-from vantage.evaluate.labeled import check_apart
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import load

@@ -1,115 +1,30 @@
-"""The labeled images of a source, and which of them are held out to choose settings by.
+"""The labels of a source: which images have one, and which are held out or set apart for testing.
 
-n: images   m: test images   d: width of the features   h, w: size of an image in pixels   c: classes
+n: images   m: test images   h, w: size of an image in pixels   c: classes
 """
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float, Int, Int8, UInt8
+from jaxtyping import Bool, Int, Int8, UInt8
 from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset, labels_of, marks_in, stamp_of
-from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.frozen.encoder import FrozenEncoder
-from vantage.frozen.feature_cache import features_of
 from vantage.progress import Progress
 
 __all__ = [
-    "LabeledFeatures",
     "Renumbered",
     "check_apart",
     "check_classes",
-    "finite_features",
     "held_out",
-    "labeled",
+    "split",
+    "train_and_test",
     "with_labels",
 ]
 
-
-@dataclass(frozen=True)
-class LabeledFeatures:
-    """Features of labeled images, on the device of the work."""
-
-    vector: Float[Tensor, "n d"]
-    """Features as the backbone gives them."""
-
-    label: Int[Tensor, "n"]
-    """Label of each, from 0."""
-
-    classes: int
-    """How many classes the source knows, seen or not."""
-
-    @property
-    def count(self) -> int:
-        """How many images there are."""
-        return len(self.label)
-
-
-class Renumbered:
-    """A test source whose labels count the classes of the training source, by name: a folder may lack a class that
-    the other has.
-
-    Classes that the training source does not know come after its own; their images count as wrong.
-    """
-
-    def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
-        self.source = source
-        self.classes = (*classes, *(name for name in source.classes if name not in set(classes)))
-        place = {name: number for number, name in enumerate(self.classes)}
-        self._number = [place[name] for name in source.classes]
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`."""
-        return self.source.image(number)
-
-    def label(self, number: int) -> int | None:
-        """The number of the image's class among the training source's, or None."""
-        label = self.source.label(number)
-        return None if label is None else self._number[label]
-
-    def name(self, number: int) -> str:
-        """The image's name in its own source."""
-        return self.source.name(number)
-
-    def fingerprint(self) -> str:
-        """The source's own: the images are the same."""
-        return self.source.fingerprint()
-
-    def stamp(self) -> str:
-        """The source's own."""
-        return stamp_of(self.source)
-
-    def marks(self) -> Int8[Tensor, "n c"] | None:
-        """The source's own in the order of the training source's classes; −1 for those it does not know."""
-        own = marks_in(self.source)
-        if own is None:
-            return None
-        found = torch.full((len(own), len(self.classes)), -1, dtype=torch.int8)
-        found[:, self._number] = own
-        return found
-
-
-def labeled(trained: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
-    """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
-    part, label = with_labels(source)
-    device = work.resolved_device()
-    classes = max(len(source.classes), int(label.max()) + 1)
-    return LabeledFeatures(finite_features(trained, part, work).to(device), label.to(device), classes)
-
-
-def finite_features(trained: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
-    """Features of every image, cached. Raises `UserError` where one is no number."""
-    vector = features_of(trained, source, work)
-    if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
-        raise UserError(f"features of {trained.name} are not all finite: the network diverged; take another checkpoint")
-    return vector
+_TEST_SHARE = 0.2
 
 
 def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
@@ -184,3 +99,72 @@ def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "
             "no class has two images, so none can be held out: give more labeled images, or a test set of its own"
         )
     return out
+
+
+def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
+    """Training and test images of one labeled source: `share` of each class is for testing, drawn with `seed`; of a
+    source with several classes an image, `share` of all."""
+    if marks_in(source) is None:
+        source, label = with_labels(source)
+    else:
+        label = torch.zeros(len(source), dtype=torch.int64)
+    held = held_out(label, share, seed)
+    return SourceSubset(source, (~held).nonzero().squeeze(1)), SourceSubset(source, held.nonzero().squeeze(1))
+
+
+def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, str]:
+    """Training and test images, whose labels count the classes of the training images, and where the test images come
+    from. Raises `UserError` for a test set that is the training set."""
+    if test is not None:
+        check_apart(train, test)
+        return train, Renumbered(test, train.classes), "a set of its own"
+    train, test = split(train)
+    of = "the" if marks_in(train) is not None else "each class of the"
+    return train, test, f"a fifth of {of} same {len(train) + len(test)} labeled images, drawn with seed 0"
+
+
+class Renumbered:
+    """A test source whose labels count the classes of the training source, by name: a folder may lack a class that
+    the other has.
+
+    Classes that the training source does not know come after its own; their images count as wrong.
+    """
+
+    def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
+        self.source = source
+        self.classes = (*classes, *(name for name in source.classes if name not in set(classes)))
+        place = {name: number for number, name in enumerate(self.classes)}
+        self._number = [place[name] for name in source.classes]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return self.source.image(number)
+
+    def label(self, number: int) -> int | None:
+        """The number of the image's class among the training source's, or None."""
+        label = self.source.label(number)
+        return None if label is None else self._number[label]
+
+    def name(self, number: int) -> str:
+        """The image's name in its own source."""
+        return self.source.name(number)
+
+    def fingerprint(self) -> str:
+        """The source's own: the images are the same."""
+        return self.source.fingerprint()
+
+    def stamp(self) -> str:
+        """The source's own."""
+        return stamp_of(self.source)
+
+    def marks(self) -> Int8[Tensor, "n c"] | None:
+        """The source's own in the order of the training source's classes; −1 for those it does not know."""
+        own = marks_in(self.source)
+        if own is None:
+            return None
+        found = torch.full((len(own), len(self.classes)), -1, dtype=torch.int8)
+        found[:, self._number] = own
+        return found

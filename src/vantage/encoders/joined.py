@@ -1,0 +1,35 @@
+"""Several backbones as one, each on channels of its own.
+
+b: images   c: channels   h, w: size of an image in pixels   d: width of the features
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vantage.encoders.backbones import width_of
+from vantage.encoders.depths import maps
+
+__all__ = ["Joined"]
+
+
+class Joined(nn.Module):
+    """Several backbones side by side, each on its channels of the image; their features one after the other."""
+
+    def __init__(self, backbones: list[nn.Module], channels: list[list[int]]) -> None:
+        super().__init__()
+        self.backbones, self.channels = nn.ModuleList(backbones), channels
+        self.width = sum(width_of(backbone) for backbone in backbones)
+
+    def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+        pairs = zip(self.backbones, self.channels, strict=True)
+        return torch.cat([backbone(images[:, some]) for backbone, some in pairs], 1)
+
+    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d _ _"]]:
+        """At each depth the maps of all backbones, channels of the first before those of the next."""
+        pairs = zip(self.backbones, self.channels, strict=True)
+        each = [maps(backbone, images[:, some]) for backbone, some in pairs]
+        return [torch.cat(depth, 1) for depth in zip(*each, strict=True)]
+
+    def extra_repr(self) -> str:
+        return f"channels={self.channels}"

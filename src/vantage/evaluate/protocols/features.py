@@ -1,0 +1,53 @@
+"""Features of the labeled images of a source, as protocols read them.
+
+n: images   d: width of the features
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.data.sources.source import Source
+from vantage.data.splits import with_labels
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.feature_cache import features_of
+
+__all__ = ["LabeledFeatures", "finite_features", "labeled"]
+
+
+@dataclass(frozen=True)
+class LabeledFeatures:
+    """Features of labeled images, on the device of the work."""
+
+    vector: Float[Tensor, "n d"]
+    """Features as the backbone gives them."""
+
+    label: Int[Tensor, "n"]
+    """Label of each, from 0."""
+
+    classes: int
+    """How many classes the source knows, seen or not."""
+
+    @property
+    def count(self) -> int:
+        """How many images there are."""
+        return len(self.label)
+
+
+def labeled(trained: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
+    """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
+    part, label = with_labels(source)
+    device = work.resolved_device()
+    classes = max(len(source.classes), int(label.max()) + 1)
+    return LabeledFeatures(finite_features(trained, part, work).to(device), label.to(device), classes)
+
+
+def finite_features(trained: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
+    """Features of every image, cached. Raises `UserError` where one is no number."""
+    vector = features_of(trained, source, work)
+    if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
+        raise UserError(f"features of {trained.name} are not all finite: the network diverged; take another checkpoint")
+    return vector

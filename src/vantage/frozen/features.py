@@ -1,0 +1,47 @@
+"""The features that a frozen encoder gives the images of a source.
+
+n: images   b: images of a batch   d: width of the features
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.data.sources.source import Source, labels_of
+from vantage.encoding import Work, encode_all, encode_batches
+from vantage.frozen.encoder import FrozenEncoder
+
+__all__ = ["Features", "embed"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an encoder makes of a source, image by image."""
+
+    vector: Float[Tensor, "n d"]
+    """Features, on the CPU in float32, as the backbone gives them (not of unit length)."""
+
+    label: Int[Tensor, "n"]
+    """Label of each image; −1 where it has none."""
+
+    name: Sequence[str]
+    """Name of each image in its source."""
+
+
+def embed(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Features:
+    """Features of every image of a source, through the encoder's deterministic view. All of them are held in memory.
+
+    Raises `UnreadableImage`, which names it, for an image that cannot be decoded: leave such images out first with
+    `vantage.data.scan` and `vantage.data.readable`.
+    """
+    vector = encode_all(encoder.backbone, encoder.view, source, work or Work(), encoder.name)
+    return Features(vector, labels_of(source), [source.name(number) for number in range(len(source))])
+
+
+def batches(
+    encoder: FrozenEncoder, source: Source, work: Work, start: int = 0
+) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
+    """First number and features of each batch from image `start` on, in order; see `encode_batches`."""
+    return encode_batches(encoder.backbone, encoder.view, source, work, encoder.name, start)

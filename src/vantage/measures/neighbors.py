@@ -1,0 +1,85 @@
+"""The nearest rows of a bank of features, and the class that their labels vote for.
+
+n: rows of the bank   q: queries   b: queries at once   d: width of the features   c: classes   t: guesses a query
+k: neighbors
+
+Similarities are computed for a bounded table of queries by rows at a time, whatever the sizes.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.measures.accuracy import best_classes
+
+__all__ = ["nearest", "vote"]
+
+_QUERIES, _BANK = 192, 50_000
+"""Rows and columns of the table of similarities that is held at a time: 37 MiB."""
+
+
+def vote(
+    bank: Float[Tensor, "n d"],
+    label: Int[Tensor, "n"],
+    query: Float[Tensor, "q d"],
+    classes: int,
+    k: int,
+    temperature: float,
+) -> Int[Tensor, "q t"]:
+    """The five classes with most votes (fewer where there are fewer), best first, where each of the k nearest rows of
+    the bank votes for its label with weight exp(cosine / temperature); −1 for a class without a vote. Features may have
+    any length."""
+    guesses = []
+    for cosine, near in nearest(bank, query, k):
+        # Less the largest, so that a low temperature cannot overflow; never 0, so that a class with votes shows.
+        weight = ((cosine - cosine[:, :1]) / temperature).exp_().clamp_min_(1e-30)
+        votes = weight.new_zeros(len(near), classes).scatter_add_(1, label[near], weight)
+        guess = best_classes(votes)
+        guesses.append(guess.masked_fill(votes.gather(1, guess) == 0, -1))
+    return torch.cat(guesses) if guesses else label.new_empty(0, min(5, classes))
+
+
+def nearest(
+    bank: Float[Tensor, "n d"], query: Float[Tensor, "q d"], k: int
+) -> Iterator[tuple[Float[Tensor, "b k"], Int[Tensor, "b k"]]]:
+    """Cosines and numbers of the k nearest rows of the bank, nearest first, for some queries after the others.
+
+    Neither argument is copied: the table of similarities is scaled instead.
+    """
+    columns = max(_BANK, k)
+    table = bank.new_empty(min(_QUERIES, len(query)) * min(columns, len(bank)))
+    scale = _inverse_length(bank)
+    for start in range(0, len(query), _QUERIES):
+        rows = torch.nn.functional.normalize(query[start : start + _QUERIES], dim=1)
+        best: tuple[Tensor, Tensor] | None = None
+        for first in range(0, len(bank), columns):
+            part = bank[first : first + columns]
+            cosine = table[: len(rows) * len(part)].view(len(rows), len(part))
+            torch.mm(rows, part.T, out=cosine)
+            if scale is not None:
+                cosine.mul_(scale[first : first + columns])
+            value, number = cosine.topk(min(k, len(part)), dim=1)
+            best = _joined(best, value, number.add_(first), k)
+        assert best is not None
+        yield best
+
+
+def _joined(
+    best: tuple[Tensor, Tensor] | None, value: Float[Tensor, "b j"], number: Int[Tensor, "b j"], k: int
+) -> tuple[Tensor, Tensor]:
+    """The k best of what was found before and now."""
+    if best is None:
+        return value, number
+    value, number = torch.cat([best[0], value], 1), torch.cat([best[1], number], 1)
+    value, order = value.topk(min(k, value.shape[1]), dim=1)
+    return value, number.gather(1, order)
+
+
+def _inverse_length(bank: Float[Tensor, "n d"]) -> Float[Tensor, "n"] | None:
+    """One over each row's length, or none where all rows have unit length and scaling would only cost time."""
+    length = torch.cat([torch.linalg.vector_norm(part, dim=1) for part in bank.split(4096)])
+    if bool(((length - 1).abs() < 1e-6).all()):
+        return None
+    return length.clamp_min(1e-12).reciprocal()

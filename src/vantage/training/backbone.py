@@ -1,0 +1,51 @@
+"""The backbone that a run trains, and the view its images are seen in when it is evaluated."""
+
+from dataclasses import replace
+
+from torch import nn
+
+from vantage.encoders.joined import Joined
+from vantage.encoders.roles import PerView, RoleNetworks
+from vantage.errors import UserError
+from vantage.training.run import Run
+from vantage.views.evaluation import EvaluationView
+
+__all__ = ["backbone_of", "evaluation_view"]
+
+
+def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Module:
+    """One of the trained backbones, or all of them side by side; raises `UserError` where there is no such network."""
+    kept = [network.get_submodule("backbone") for network in networks.kept]
+    if network is None and len(kept) > 1:
+        seen = evaluation_view(run).channels
+        each = [run.views.evaluation(number).channels for number in range(len(kept))]
+        return Joined(kept, [[seen.index(channel) for channel in channels] for channels in each])
+    if not 0 <= (network or 0) < len(kept):
+        raise UserError(
+            f"network {network} was asked for, but the run trained {len(kept)}: choose 0 to {len(kept) - 1}"
+        )
+    return kept[network or 0]
+
+
+def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
+    """The view in which a run's images are evaluated: by one of its networks, or by all of them.
+
+    Raises `UserError` where the views do not say it, or where networks that are evaluated together see images
+    differently.
+    """
+    if not hasattr(run.views, "evaluation"):
+        raise UserError(
+            f"{type(run.views).__name__} does not say how its images are seen in evaluation: give it a method"
+            " evaluation(view=None) that returns an EvaluationView"
+        )
+    if not isinstance(run.encoders, PerView):
+        return run.views.evaluation()
+    if network is not None:
+        return run.views.evaluation(network)
+    each = {run.views.evaluation(number) for number in range(len(run.encoders.encoders))}
+    if len(each) == 1:
+        return each.pop()
+    whole = {replace(view, channels=(0, 1, 2)) for view in each}
+    if len(whole) > 1:
+        raise UserError("the networks of this run see images differently: choose one (--network 0)")
+    return whole.pop()
