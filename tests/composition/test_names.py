@@ -1,0 +1,87 @@
+"""Public names: each means one thing, and what was ever written under a name can still be read.
+
+`fixtures/parts.json` lists every public part with its fields. Parts and fields that are new are added by
+`python tests/composition/test_names.py`, which never removes any: whatever is renamed needs an entry in
+`vantage.composition.names`.
+"""
+
+import importlib
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import vantage
+from vantage.composition.codec import decode, encode
+from vantage.composition.names import RENAMED_FIELDS, STUDIES, is_part, name_of, part_named, public_name
+from vantage.errors import UserError
+
+FILE = Path(__file__).resolve().parent.parent / "fixtures" / "parts.json"
+RECORDED: dict[str, list[str]] = json.loads(FILE.read_text()) if FILE.exists() else {}
+ROOMS = (*(f"vantage.{room}" for room in vantage.ROOMS), *STUDIES)
+
+
+def public_parts() -> dict[str, list[str]]:
+    """Every public part with the fields that settings hold."""
+    modules = map(importlib.import_module, ROOMS)
+    kinds = {kind for module in modules for name in module.__all__ if is_part(kind := getattr(module, name))}
+    return {kind.__name__: [f.name for f in fields(kind) if f.init] for kind in kinds}
+
+
+def test_a_public_name_means_one_thing() -> None:
+    meanings: dict[str, set[int]] = {}
+    for module in map(importlib.import_module, ROOMS):
+        for name in module.__all__:
+            meanings.setdefault(name, set()).add(id(getattr(module, name)))
+    assert [name for name, objects in meanings.items() if len(objects) > 1] == []
+
+
+def test_every_public_part_is_found_by_its_name() -> None:
+    for name in public_parts():
+        kind = part_named(name)
+        assert kind is not None and name_of(kind) == name
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_was_written_under_a_name_is_read(name: str) -> None:
+    kind = part_named(public_name(name))
+    assert kind is not None, f"{name} was renamed: add it to RENAMED_PARTS"
+    known = {f.name for f in fields(kind)}
+    renamed = RENAMED_FIELDS.get(kind.__name__, {})
+    lost = [field for field in RECORDED[name] if renamed.get(field, field) not in known]
+    assert not lost, f"{name} had {lost}: add them to RENAMED_FIELDS"
+
+
+def test_every_public_part_is_recorded() -> None:
+    missing = {
+        name: [field for field in held if field not in RECORDED.get(name, ())]
+        for name, held in public_parts().items()
+        if name not in RECORDED or not set(held) <= set(RECORDED[name])
+    }
+    assert missing == {}, "new parts or fields: run python tests/composition/test_names.py"
+
+
+def test_a_field_is_read_under_the_name_it_had() -> None:
+    data = encode(vantage.Data("photos", num_workers=3))
+    data["workers"], data["place"] = data.pop("num_workers"), data.pop("path")
+    assert decode(data, vantage.Data) == vantage.Data("photos", num_workers=3)
+
+
+def test_a_field_under_both_names_keeps_the_name_of_today() -> None:
+    data = {**encode(vantage.Data("new")), "place": "old"}
+    assert decode(data, vantage.Data) == vantage.Data("new")
+
+
+def test_a_class_that_is_not_public_is_not_written() -> None:
+    from vantage.training.feed import Feed
+
+    with pytest.raises(UserError, match="Feed cannot be saved: it is not a public part"):
+        name_of(Feed)
+
+
+if __name__ == "__main__":
+    recorded = {name: list(held) for name, held in RECORDED.items()}
+    for part, held in public_parts().items():
+        recorded[part] = list(dict.fromkeys([*recorded.get(part, []), *held]))
+    FILE.write_text(json.dumps(dict(sorted(recorded.items())), indent=1) + "\n")
