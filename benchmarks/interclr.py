@@ -39,7 +39,7 @@ from torch import Tensor
 from vantage.draws import query_seeds
 from vantage.memory.clustering import Clustering
 from vantage.negatives import Distinct, Hardest, OtherClusters, Rule, Share, Subset
-from vantage.partition import log_partition, table
+from vantage.partition import log_partition, sum_negatives, table
 from vantage.positives import ClusterMate
 from vantage.records import Keys
 from vantage.records.members import Members
@@ -245,8 +245,8 @@ def error(size: Size, rules: tuple[Rule, ...]) -> float:
     query, pool = problem(size)
     some = query.rows(slice(0, 4))
     found, truth = (
-        torch.autograd.grad(way(some, pool, rules, TEMPERATURE, 0).sum(), query.vector)[0]
-        for way in (log_partition, table)
+        torch.autograd.grad(way(some, pool, rules, TEMPERATURE, 0).log_sum.sum(), query.vector)[0]
+        for way in (sum_negatives, table)
     )
     return ((found - truth).norm() / truth.norm()).item()
 

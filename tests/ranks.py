@@ -138,7 +138,7 @@ def uneven(part: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     image, pool = part(torch.arange(6)), synthetic.keys(9, 4, 2)
     estimator = InfoNCE(0.2)
     branch = Branch(Queue(9), SomePositives(), (), estimator)
-    loss = branch.contrast(Keys(vector, image), (Keys(key, image),), pool, 0, estimator).loss
+    loss = branch.contrast(Keys(vector, image), (Keys(key, image),), pool, 0).loss
     loss.backward()
     assert vector.grad is not None
     return loss.detach(), vector.grad

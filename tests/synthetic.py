@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.draws import query_seeds
-from vantage.records import Keys, Scores
+from vantage.records import Keys, Negatives, Scores
 
 
 def vectors(rows: int, width: int, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -25,3 +25,8 @@ def table(cosine: Tensor, keep: Tensor | None = None) -> Scores:
     """Scores of given cosines, columns numbered in order."""
     column = torch.arange(cosine.shape[1], device=cosine.device).expand(cosine.shape)
     return Scores(cosine, column, torch.ones_like(cosine, dtype=torch.bool) if keep is None else keep)
+
+
+def negatives(log_sum: Tensor, count: int = 1) -> Negatives:
+    """Negatives of a given sum, `count` of them for each query."""
+    return Negatives(log_sum, torch.full((len(log_sum),), count, device=log_sum.device))

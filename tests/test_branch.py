@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from vantage.branch import Branch
 from vantage.errors import UserError
-from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
+from vantage.estimators import NCE, Estimator, EstimatorChoice, InfoNCE
 from vantage.memory import Bank, InBatch, Queue
 from vantage.memory.remember import EachKey
 from vantage.negatives import OtherClusters, OtherImages, Sample
@@ -26,8 +26,8 @@ IR = Branch(Bank(), Remembered(), (Sample(6),), InfoNCE(0.1), keys=(), pool=(0,)
 
 def contrast(branch: Branch, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int = 0):
     choice = branch.estimator
-    built = choice.build(len(pool)) if isinstance(choice, TableChoice) else choice
-    return branch.contrast(query, keys, pool, step, built)
+    state = choice.build(len(pool)) if isinstance(choice, EstimatorChoice) else None
+    return branch.contrast(query, keys, pool, step, state)
 
 
 def test_moco():
@@ -86,7 +86,7 @@ def test_16_nt_xent_does_not_care_which_view_is_first(images: int, seed: int):
 def test_instance_discrimination(objective: str):
     query, pool = synthetic.keys(4, 5, 0), synthetic.keys(12, 5, 1)
     query.vector.requires_grad_()
-    drawn = Sample(6).columns(query, 12).tolist()
+    drawn = Sample(6).blindly(query, 12).tolist()
     if objective == "full":
         branch = replace(IR, negatives=(OtherImages(),))
         drawn = [[j for j in range(12) if j != i] for i in range(4)]
@@ -149,7 +149,7 @@ def test_rotating_everything_changes_nothing():
 def test_7_a_draw_equals_the_loss_on_the_same_indices():
     query, pool = synthetic.keys(4, 5, 0), synthetic.keys(400, 5, 1)
     found = contrast(IR, query, (), pool, step=3)
-    drawn = Sample(6).columns(query, 400)
+    drawn = Sample(6).blindly(query, 400)
     assert (IR.negatives[0], 6 * 32 <= 400) == (Sample(6), True)  # this pool is long enough for the short cut
     positive = found.positive.cosine
     both = torch.cat([positive, (query.vector @ pool.vector.T).gather(1, drawn)], 1) / 0.1
@@ -167,7 +167,7 @@ def test_views_are_counted_and_checked():
 
 
 def test_estimators_are_of_one_kind_or_the_other():
-    assert isinstance(MOCO.estimator, Estimator) and not isinstance(MOCO.estimator, TableChoice)
+    assert isinstance(MOCO.estimator, Estimator) and not isinstance(MOCO.estimator, EstimatorChoice)
 
 
 def test_queries_take_the_clusters_that_the_bank_has_of_their_images():

@@ -42,7 +42,7 @@ def test_cmc_is_its_loop():
     lightness, color = (network(view) for network, view in zip(networks, views, strict=True))
     of_color, of_lightness = (learner.store(number) for number in range(2))
     asked = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
-    drawn = Sample(7).columns(asked, shrunken.IMAGES).tolist()
+    drawn = Sample(7).blindly(asked, shrunken.IMAGES).tolist()
     pairs: Any = ((lightness, of_color), (color, of_lightness))
     expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), drawn, 0.1) for q, bank in pairs)
     assert_close(step.loss, expected, rtol=0, atol=1e-10)

@@ -20,6 +20,7 @@ from vantage.estimators import (
     ArcNCE,
     Decoupled,
     Estimator,
+    EstimatorChoice,
     InfoNCE,
     LocalAggregation,
     MeanAggregation,
@@ -27,13 +28,12 @@ from vantage.estimators import (
     NCEState,
     PooledNCE,
     SoftNeighbors,
-    TableChoice,
     TableEstimator,
 )
-from vantage.records import Scores
+from vantage.records import Negatives, Scores
 from vantage.schedules import Constant, Linear
 
-CONTRACT: tuple[Estimator | TableChoice, ...] = (
+CONTRACT: tuple[Estimator | EstimatorChoice, ...] = (
     InfoNCE(),
     InfoNCE(0.07),
     InfoNCE(0.1, margin=0.3),
@@ -51,7 +51,7 @@ CONTRACT: tuple[Estimator | TableChoice, ...] = (
     LocalAggregation(),
     LocalAggregation(0.2),
     MeanAggregation(),
-    MeanAggregation(0.2, near=9),
+    MeanAggregation(0.2),
     PooledNCE(),
     PooledNCE(0.2),
     SoftNeighbors(),
@@ -64,16 +64,17 @@ CONTRACT: tuple[Estimator | TableChoice, ...] = (
 every_estimator = pytest.mark.parametrize("part", CONTRACT, ids=str)
 
 
-def losses(part: Estimator | TableChoice, positive: Scores, negative: Scores, images: int = 50) -> Tensor:
-    """What a branch does: negatives as one number, or as a table."""
-    if isinstance(part, TableChoice):
+def losses(part: Estimator | EstimatorChoice, positive: Scores, negative: Scores, images: int = 50) -> Tensor:
+    """What a branch does: negatives summed, or as a table."""
+    if isinstance(part, EstimatorChoice):
         state = part.build(images)
         assert isinstance(state, NCEState)
         state.log_normalizer.fill_(4.0)
         return state(positive, negative, 0)
     rows = negative.keep.any(1)
     logits = torch.where(rows[:, None], negative.logits(part.temperature), 0.0)
-    return part(positive, torch.where(rows, torch.logsumexp(logits, 1), -torch.inf), 0)
+    log_sum = torch.where(rows, torch.logsumexp(logits, 1), -torch.inf)
+    return part(positive, Negatives(log_sum, negative.count), 0)
 
 
 def cosines(rows: int, columns: int, seed: int) -> Tensor:
@@ -91,7 +92,7 @@ def test_every_estimator_is_in_the_contract():
 
 @every_estimator
 def test_a_part_is_its_own_configuration(part):
-    assert isinstance(part, Estimator) != isinstance(part, TableChoice)
+    assert isinstance(part, Estimator) != isinstance(part, EstimatorChoice)
     assert replace(part) == part and eval(repr(part), vars(estimators) | vars(schedules)) == part
     with pytest.raises(UserError, match="above 0"):
         replace(part, temperature=0.0)
@@ -214,7 +215,7 @@ def test_parts_of_both_kinds_are_told_apart():
 def test_16_constant_logits_give_log_of_the_choices(count: int):
     positive = synthetic.table(torch.full((2, 1), 0.3, dtype=torch.float64))
     partition = torch.full((2,), 0.3 / 0.07 + math.log(count), dtype=torch.float64)
-    found = InfoNCE(0.07)(positive, partition, 0)
+    found = InfoNCE(0.07)(positive, synthetic.negatives(partition), 0)
     assert_close(found, torch.full_like(found, math.log(count + 1)), rtol=0, atol=1e-12)
     if count == 65_536:
         assert abs(float(found[0]) - 11.0904) < 5e-5
@@ -223,11 +224,13 @@ def test_16_constant_logits_give_log_of_the_choices(count: int):
 @given(seed=st.integers(0, 99), margin=st.floats(0.01, 1.0), temperature=st.sampled_from([0.05, 0.1, 1.0]))
 def test_20_margin_raises_the_loss_by_at_most_m_over_tau(seed: int, margin: float, temperature: float):
     positive, partition = synthetic.table(cosines(4, 1, seed)), cosines(4, 1, seed + 1)[:, 0] / temperature + 3.0
-    plain = InfoNCE(temperature)(positive, partition, 0)
+    plain = InfoNCE(temperature)(positive, synthetic.negatives(partition), 0)
     logits = torch.stack([positive.cosine[:, 0] / temperature, partition], 1)
     crossed = torch.nn.functional.cross_entropy(logits, torch.zeros(4, dtype=torch.int64), reduction="none")
     assert_close(plain, crossed, rtol=0, atol=1e-12)
-    raised, higher = (InfoNCE(temperature, m)(positive, partition, 0) for m in (margin, margin + 0.1))
+    raised, higher = (
+        InfoNCE(temperature, m)(positive, synthetic.negatives(partition), 0) for m in (margin, margin + 0.1)
+    )
     assert ((raised - plain) >= 0).all() and ((raised - plain) <= margin / temperature + 1e-12).all()
     assert (higher >= raised).all()
     closed = torch.nn.functional.softplus(partition - (positive.cosine[:, 0] - margin) / temperature, threshold=100.0)
@@ -253,7 +256,7 @@ def test_arc_nce_equals_its_loop(margin: float, temperature: float):
 def test_20_no_arc_is_info_nce_exactly():
     a, rest = cosines(50, 3, 0), cosines(50, 1, 1)[:, 0] * 9
     a[0] = torch.tensor([1.0, -1.0, 0.0])
-    plain, arc = (part(synthetic.table(a), rest, 0) for part in (InfoNCE(0.1), ArcNCE(0.1, 0.0)))
+    plain, arc = (part(synthetic.table(a), synthetic.negatives(rest), 0) for part in (InfoNCE(0.1), ArcNCE(0.1, 0.0)))
     assert torch.equal(plain, arc)
 
 
@@ -264,7 +267,9 @@ def test_the_arc_has_a_finite_slope_and_falls_with_the_angle(margin: float, dtyp
     line = torch.linspace(-1.0, 1.0, 20_001, dtype=torch.float64).to(dtype)
     edges = torch.tensor([-1.000001, 1.000001], dtype=dtype)
     cosine = torch.cat([line, edges]).requires_grad_()
-    found = ArcNCE(1.0, margin)(synthetic.table(cosine[:, None]), torch.zeros(len(cosine), dtype=dtype), 0)
+    found = ArcNCE(1.0, margin)(
+        synthetic.table(cosine[:, None]), synthetic.negatives(torch.zeros(len(cosine), dtype=dtype)), 0
+    )
     (slope,) = torch.autograd.grad(found.sum(), cosine)
     assert torch.isfinite(found).all() and torch.isfinite(slope).all() and (slope <= 0).all()
     assert (found[: len(line)].diff() <= 1e-6).all()
@@ -286,7 +291,7 @@ def test_21_a_margin_repeats_every_negative(seed: int, times: int):
 def test_21_a_negative_margin_weakens_negatives():
     positive, far = synthetic.table(cosines(3, 1, 0)), cosines(3, 5, 1)
     margin = losses(InfoNCE(0.1, -0.5), positive, synthetic.table(far))
-    weakened = InfoNCE(0.1)(positive, torch.logsumexp(far / 0.1, 1) - 5.0, 0)
+    weakened = InfoNCE(0.1)(positive, synthetic.negatives(torch.logsumexp(far / 0.1, 1) - 5.0), 0)
     assert_close(margin, weakened, rtol=0, atol=1e-12)
 
 
@@ -294,14 +299,18 @@ def test_21_a_negative_margin_weakens_negatives():
 def test_9_info_nce_bounds_information_by_log_of_the_choices(count: int):
     """The estimate is log(k+1) − loss: 0 for a constant critic, never above log(k+1)."""
     flat = InfoNCE(1.0)(
-        synthetic.table(torch.zeros(1, 1, dtype=torch.float64)), torch.tensor([math.log(count)], dtype=torch.float64), 0
+        synthetic.table(torch.zeros(1, 1, dtype=torch.float64)),
+        synthetic.negatives(torch.tensor([math.log(count)], dtype=torch.float64), count),
+        0,
     )
     assert abs(math.log(count + 1) - float(flat)) < 1e-12
-    best = InfoNCE(1e-3)(synthetic.table(torch.ones(1, 1, dtype=torch.float64)), torch.tensor([-1e3]).double(), 0)
+    best = InfoNCE(1e-3)(
+        synthetic.table(torch.ones(1, 1, dtype=torch.float64)), synthetic.negatives(torch.tensor([-1e3]).double()), 0
+    )
     assert 0 <= float(best) and math.log(count + 1) - float(best) <= math.log(count + 1)
 
 
 def test_float32_keeps_small_and_large_losses():
     positive = synthetic.table(torch.tensor([[1.0], [-1.0]]))
-    found = InfoNCE(0.01)(positive, torch.tensor([60.0, 100.0]), 0)
+    found = InfoNCE(0.01)(positive, synthetic.negatives(torch.tensor([60.0, 100.0])), 0)
     assert 0 < float(found[0]) < 1e-16 and float(found[1]) == 200.0

@@ -72,7 +72,7 @@ def test_interclr_is_its_loop(recipe):
     inter = torch.stack(reference.info_nce(near, far, temperature, -0.5)).mean()
     if recipe is interclr:
         own_bank = learner.store(0).vector  # pyright: ignore
-        drawn = Sample(7).columns(query, shrunken.IMAGES).tolist()
+        drawn = Sample(7).blindly(query, shrunken.IMAGES).tolist()
         drawn = [[j for j in row if j != own] for row, own in zip(drawn, image.tolist(), strict=True)]
         intra = reference.instance_discrimination(query.vector, own_bank, image.tolist(), drawn, temperature)
     else:

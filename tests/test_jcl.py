@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.estimators import JCL, Decoupled, InfoNCE
+from vantage.estimators.jcl import bound
 from vantage.positives import FixedViews, OtherViews
 from vantage.records import Keys, Scores
 from vantage.schedules import ByEpoch, Constant, Linear
@@ -38,7 +39,8 @@ def positives(query: Tensor, near: list[Tensor]) -> Scores:
 
 
 def loss(part: JCL | InfoNCE, query: Tensor, near: list[Tensor], far: Tensor, step: int = 0) -> Tensor:
-    return part(positives(query, near), torch.logsumexp(query @ far.T / part.temperature, 1), step)
+    rest = torch.logsumexp(query @ far.T / part.temperature, 1)
+    return part(positives(query, near), synthetic.negatives(rest), step)
 
 
 @given(**SIZES, strength=st.floats(0.0, 10.0), temperature=st.sampled_from([0.07, 0.2, 1.0]))
@@ -55,6 +57,19 @@ def test_jcl_is_eq_8_with_its_covariance_and_so_is_its_gradient(many, pool, seed
     assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
+@given(**SIZES, strength=st.floats(0.0, 10.0), temperature=st.sampled_from([0.07, 0.2, 1.0]))
+def test_the_readable_formula_and_the_fast_gradient_are_one(many, pool, seed, strength, temperature):
+    query, near, far = problem(many, pool, seed)
+    cosine = positives(query, near).cosine.detach().requires_grad_()
+    rest = torch.logsumexp(query.detach() @ far.T / temperature, 1).requires_grad_()
+    fast = JCL(temperature, Constant(strength))(synthetic.table(cosine), synthetic.negatives(rest), 0)
+    plain = bound(cosine, rest, temperature, strength)
+    assert_close(fast, plain, rtol=1e-12, atol=1e-11)
+    ours, theirs = (torch.autograd.grad(value.sum(), (cosine, rest)) for value in (fast, plain))
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, other, rtol=1e-10, atol=1e-11)
+
+
 @pytest.mark.parametrize("kept", [[0, 1, 3, 4, 5], [2, 4, 5], [1], []])
 def test_dropped_positives_are_as_if_they_were_not_there(kept: list[int]):
     query, near, far = problem(6, 7, 3)
@@ -62,7 +77,7 @@ def test_dropped_positives_are_as_if_they_were_not_there(kept: list[int]):
     keep[1:, kept] = True
     keep[0] = True  # another row keeps all
     rest = torch.logsumexp(query @ far.T / 0.2, 1)
-    found = JCL(0.2, Constant(3.0))(Scores(scores.cosine, scores.key, keep), rest, 0)
+    found = JCL(0.2, Constant(3.0))(Scores(scores.cosine, scores.key, keep), synthetic.negatives(rest), 0)
     chosen = [list(range(6)), kept, kept]
     rows = [
         reference.jcl(query[i], torch.stack([near[m][i] for m in chosen[i]]), list(far), 0.2, 3.0)

@@ -31,13 +31,13 @@ from vantage.estimators import (
     ArcNCE,
     Decoupled,
     Estimator,
+    EstimatorChoice,
     InfoNCE,
     LocalAggregation,
     MeanAggregation,
     MeanNeighbors,
     PooledNCE,
     SoftNeighbors,
-    TableChoice,
 )
 from vantage.learner import Learner
 from vantage.memory import (
@@ -72,7 +72,7 @@ from vantage.negatives import (
     Share,
     Subset,
 )
-from vantage.partition import log_partition
+from vantage.partition import sum_negatives
 from vantage.positives import (
     ClusterMate,
     ClusterMates,
@@ -126,13 +126,13 @@ ALONE: tuple[Rule, ...] = (
     Hardest(Share()),
     Easiest(Count(2)),
 )
-ESTIMATORS: tuple[Estimator | TableChoice, ...] = (
+ESTIMATORS: tuple[Estimator | EstimatorChoice, ...] = (
     InfoNCE(TAU, margin=-0.5),
     ArcNCE(TAU, margin=0.5),
     Decoupled(TAU),
     JCL(TAU),
     LocalAggregation(TAU),
-    MeanAggregation(TAU, near=6),
+    MeanAggregation(TAU),
     PooledNCE(TAU),
     MeanNeighbors(TAU),
     SoftNeighbors(TAU),
@@ -208,8 +208,8 @@ def batch() -> tuple[Keys, tuple[Keys, ...]]:
 
 def loss_of(branch: Branch, query: Keys, keys: tuple[Keys, ...], pool: Keys) -> Tensor:
     choice = branch.estimator
-    built = choice.build(IMAGES) if isinstance(choice, TableChoice) else choice
-    return branch.contrast(query, keys, pool, 0, built).loss
+    state = choice.build(IMAGES) if isinstance(choice, EstimatorChoice) else None
+    return branch.contrast(query, keys, pool, 0, state).loss
 
 
 def finite(losses: list[Tensor], vectors: list[Tensor]) -> bool:
@@ -270,7 +270,7 @@ def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: 
     query, keys = batch()
     vectors, pool = [query.vector, *(key.vector for key in keys)], filled(first, passes).read(EachKey()(keys))
     for positive, several in itertools.product(POSITIVES, rules()):
-        monkeypatch.setattr("vantage.branch.log_partition", Once(log_partition))
+        monkeypatch.setattr("vantage.branch.sum_negatives", Once(sum_negatives))
         once, where, losses = cast(Positives, Once(positive)), f"{positive} with {several}", []
         for estimator in ESTIMATORS:
             branch = Branch(first, once, several, estimator, keys=(1, 2), pool=(1, 2))

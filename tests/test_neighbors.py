@@ -51,7 +51,7 @@ def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int,
 def test_the_loss_is_its_loop(estimator: Estimator, bank: bool, ring: Ring | AbsoluteRing):
     query, key, pool = synthetic.keys(5, 4, 0), synthetic.keys(5, 4, 1), synthetic.keys(20, 4, 2)
     query.vector.requires_grad_()
-    found = branch(estimator, ring, bank).contrast(query, (key,) if not bank else (), pool, 3, estimator).loss
+    found = branch(estimator, ring, bank).contrast(query, (key,) if not bank else (), pool, 3).loss
     inner, outer = (int(edge) for edge in ring.ranks(torch.tensor([20]), 3))
     own = pool.vector[:5] if bank else key.vector
     expected = by_looping(query.vector, own, pool.vector, inner, outer, estimator)
@@ -79,14 +79,14 @@ def test_neighbors_and_negatives_are_the_ball_and_share_no_row(rows: int, keep: 
 def test_without_an_inner_cut_it_is_info_nce(estimator: Estimator):
     ring = Ring(Constant(0.5), Constant(0.0))
     query, pool = synthetic.keys(5, 4, 0), synthetic.keys(20, 4, 2)
-    found = branch(estimator, ring).contrast(query, (), pool, 0, estimator).loss
+    found = branch(estimator, ring).contrast(query, (), pool, 0).loss
     plain = replace(branch(InfoNCE(0.2), ring), positives=Remembered())
-    assert torch.equal(found, plain.contrast(query, (), pool, 0, InfoNCE(0.2)).loss)
+    assert torch.equal(found, plain.contrast(query, (), pool, 0).loss)
 
 
 def test_neighbors_above_the_line_only_may_make_a_loss_negative():
     near = synthetic.table(torch.tensor([[0.2, 0.9, 0.9]], dtype=torch.float64))
-    rest = torch.tensor([-1.0], dtype=torch.float64)
+    rest = synthetic.negatives(torch.tensor([-1.0], dtype=torch.float64))
     assert SoftNeighbors(0.1)(near, rest, 0) < 0 and MeanNeighbors(0.1)(near, rest, 0) < 0
     assert InfoNCE(0.1)(near, rest, 0) > 0
 

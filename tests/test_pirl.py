@@ -68,7 +68,7 @@ def test_pirl_is_its_loop():
     each = torch.cat([network.jigsaw.patch(features[:, place]) for place in range(9)], 1)
     queries = (network(views[0]), normalize(network.jigsaw.joined(each), dim=1))
     asked = Keys(queries[0], image, seed=synthetic.query_seeds(run.seed, 0, image))
-    drawn = Sample(7).columns(asked, shrunken.IMAGES).tolist()
+    drawn = Sample(7).blindly(asked, shrunken.IMAGES).tolist()
     banks: list[Any] = [learner.store(number) for number in range(2)]
     losses = [
         reference.instance_discrimination(query, bank.vector, image.tolist(), drawn, 0.07)

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from vantage.errors import UserError
 from vantage.negatives import Count, Distinct, Hardest, OtherClusters, OtherImages, Rule, Sample, Share, Subset
-from vantage.partition import log_partition, negatives_of, table
+from vantage.partition import log_partition, negatives_of, sum_negatives, table
 from vantage.records import Keys
 from vantage.schedules import Constant
 
@@ -27,9 +27,9 @@ def pair(queries: int, pool: int, seed: int) -> tuple[Keys, Keys]:
 @given(count=st.integers(1, 60), keys=st.integers(1, 50), seed=st.integers(0, 10**6))
 def test_so_many_different_columns_in_order(count: int, keys: int, seed: int):
     query = replace(synthetic.keys(3, 2, 0), step_seed=seed)
-    column = Subset(count).columns(query, keys).tolist()
+    column = Subset(count).narrowed(query, keys).tolist()
     assert len(column) == min(count, keys) and column == sorted(set(column)) and set(column) <= set(range(keys))
-    assert column == Subset(count).columns(query.rows(torch.tensor([1])), keys).tolist(), "not a matter of the queries"
+    assert column == Subset(count).narrowed(query.rows(torch.tensor([1])), keys).tolist(), "not a matter of the queries"
 
 
 @pytest.mark.slow
@@ -38,7 +38,7 @@ def test_every_subset_is_as_likely():
     query = synthetic.keys(1, 2, 0)
     times: dict[tuple[int, ...], int] = {}
     for seed in range(8000):
-        found = tuple(Subset(3).columns(replace(query, step_seed=seed), 6).tolist())
+        found = tuple(Subset(3).narrowed(replace(query, step_seed=seed), 6).tolist())
         times[found] = times.get(found, 0) + 1
     assert len(times) == 20 and chisquare(list(times.values())).pvalue > 1e-3
 
@@ -46,7 +46,7 @@ def test_every_subset_is_as_likely():
 def test_steps_and_salts_draw_others():
     query = synthetic.keys(1, 2, 0)
     one, two, three = (
-        Subset(20, salt).columns(replace(query, step_seed=step), 200).tolist()
+        Subset(20, salt).narrowed(replace(query, step_seed=step), 200).tolist()
         for step, salt in ((0, 0), (1, 0), (0, 1))
     )
     assert one != two and one != three and two != three
@@ -68,7 +68,7 @@ RULES: tuple[tuple[Rule, ...], ...] = (
 def test_the_narrowed_pool_equals_the_table(rest: tuple[Rule, ...], pool: int, count: int, seed: int):
     query, keys = pair(5, pool, seed)
     rules = (Subset(count), *rest)
-    found, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0, budget=3000)
+    found, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0, budget=3000).log_sum
     assert_close(found, expected, rtol=0, atol=1e-12)
     weight = torch.where(torch.isfinite(expected), torch.linspace(0.5, 2.0, 5).double(), 0.0)
     ours, theirs = (
@@ -84,8 +84,8 @@ def test_keys_that_learn_get_their_gradient_through_the_narrowed_pool(rest: tupl
     keys = replace(keys, vector=keys.vector.requires_grad_())
     rules = (Subset(17), *rest)
     ours, theirs = (
-        torch.autograd.grad(way(query, keys, rules, 0.2, 0).sum(), (query.vector, keys.vector))
-        for way in (log_partition, table)
+        torch.autograd.grad(way(query, keys, rules, 0.2, 0).log_sum.sum(), (query.vector, keys.vector))
+        for way in (sum_negatives, table)
     )
     for mine, other in zip(ours, theirs, strict=True):
         assert_close(mine, other, rtol=0, atol=1e-11)
@@ -105,7 +105,7 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
         drawn.append(log_partition(asked, keys, (Subset(size), Hardest(Count(kept))), 0.2, 0))
         rules = (Hardest(Share(Constant(0.1))), Distinct(kept))
         exact.append(torch.logsumexp(negatives_of(asked, keys, rules, 0).logits(0.2), 1))
-        rank = torch.isin(order, Subset(size).columns(asked, 2000)).nonzero()[:, 0]
+        rank = torch.isin(order, Subset(size).narrowed(asked, 2000)).nonzero()[:, 0]
         pools.append(int(rank[kept]))
         times[order[rank[:kept]]] += 1
     ours, theirs = torch.stack(drawn), torch.stack(exact)
@@ -132,4 +132,4 @@ def test_a_fitted_subset_never_grows_and_nothing_is_refused():
     with pytest.raises(UserError, match="no share"):
         Subset(5, share=0.0)
     with pytest.raises(UserError, match="step_seed"):
-        Subset(3).columns(Keys(torch.eye(2), torch.arange(2)), 9)
+        Subset(3).narrowed(Keys(torch.eye(2), torch.arange(2)), 9)

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.errors import UserError
-from vantage.estimators import Estimator, TableChoice, TableEstimator
+from vantage.estimators import Estimator, EstimatorChoice, TableEstimator
 from vantage.memory import Memory, StoreOf
 from vantage.memory.remember import EachKey, Remember
 from vantage.negatives import Rule
-from vantage.partition import log_partition, negatives_of
+from vantage.partition import negatives_of, sum_negatives
 from vantage.positives import Positives
 from vantage.records import Keys, Scores
 from vantage.schedules import Constant, Schedule
@@ -47,7 +47,7 @@ class Branch:
     negatives: tuple[Rule, ...]
     """Rules that leave the negatives of the pool, applied left to right; empty: all of it."""
 
-    estimator: Estimator | TableChoice
+    estimator: Estimator | TableEstimator | EstimatorChoice
     """What compares positives with negatives."""
 
     weight: Schedule = Constant(1.0)
@@ -77,19 +77,23 @@ class Branch:
         return 1 + max(self.query, *self.keys, *self.pool)
 
     def contrast(
-        self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, estimator: Estimator | TableEstimator
+        self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, state: TableEstimator | None = None
     ) -> BranchLoss:
-        """The loss of these queries against the pool. `estimator` is the branch's own, or what its choice built.
+        """The loss of these queries against the pool. `state` is what the estimator's choice built, where it is one.
 
         Queries take the clusters that the pool keeps of their images, if it keeps any.
         """
         query = _with_clusters(query, pool)
         positive = self.positives(query, keys, pool, step)
-        if isinstance(estimator, TableEstimator):
-            losses = estimator(positive, negatives_of(query, pool, self.negatives, step), step)
-        else:
-            rest = log_partition(query, pool, self.negatives, estimator.temperature, step)
-            losses = estimator(positive, rest, step)
+        estimator = self.estimator if state is None else state
+        match estimator:
+            case TableEstimator():
+                losses = estimator(positive, negatives_of(query, pool, self.negatives, step), step)
+            case EstimatorChoice():
+                raise UserError(f"{type(estimator).__name__} keeps state: hand Branch.contrast what its build() made")
+            case Estimator():
+                negatives = sum_negatives(query, pool, self.negatives, estimator.temperature, step)
+                losses = estimator(positive, negatives, step)
         return BranchLoss(_mean(losses, positive), positive)
 
 

@@ -14,7 +14,7 @@ from vantage.branch import Branch, BranchLoss, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
-from vantage.estimators import Estimator, TableChoice, TableEstimator
+from vantage.estimators import EstimatorChoice, TableEstimator
 from vantage.memory import Store, StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adapted, Adaptive, Constant
@@ -86,10 +86,12 @@ class Learner(nn.Module):
         for number, branch in enumerate(branches):
             if not isinstance(branch.memory, StoreOf):
                 self.stores[str(number)] = branch.memory.build(images, self.networks.width)
-        built = {
-            str(n): b.estimator.build(images) for n, b in enumerate(branches) if isinstance(b.estimator, TableChoice)
-        }
-        self.estimators = nn.ModuleDict(built)
+        self.estimators = nn.ModuleDict()
+        for number, branch in enumerate(branches):
+            if isinstance(branch.estimator, EstimatorChoice):
+                state = branch.estimator.build(images)
+                assert isinstance(state, nn.Module)
+                self.estimators[str(number)] = state
         self.adaptive = list(dict.fromkeys(part for part in parts_of(branches) if isinstance(part, Adaptive)))
         self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
@@ -148,7 +150,7 @@ class Learner(nn.Module):
         query = Keys(queries[branch.query], image, seed=seed, step_seed=draws.mix(self.seed, step))
         keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
         pool = self.store(number).read(fresh.keys(branch))
-        return branch.contrast(query, keys, pool, step, self.estimator(number, branch))
+        return branch.contrast(query, keys, pool, step, self._state(number))
 
     def store(self, branch: int) -> Store:
         """The store that a branch reads, by its number."""
@@ -156,13 +158,13 @@ class Learner(nn.Module):
         assert isinstance(store, Store)
         return store
 
-    def estimator(self, number: int, branch: Branch) -> Estimator | TableEstimator:
-        """The estimator of a branch: its own value, or what its choice built."""
-        if not isinstance(branch.estimator, TableChoice):
-            return branch.estimator
-        built = self.estimators[str(number)]
-        assert isinstance(built, TableEstimator)
-        return built
+    def _state(self, branch: int) -> TableEstimator | None:
+        """What the choice of a branch's estimator built; nothing where the estimator is a value."""
+        if str(branch) not in self.estimators:
+            return None
+        state = self.estimators[str(branch)]
+        assert isinstance(state, TableEstimator)
+        return state
 
     def before_step(self, step: int) -> None:
         """Once before the forward passes of an optimizer step: a slow encoder may follow."""

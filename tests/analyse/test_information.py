@@ -20,7 +20,7 @@ from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import AbsoluteRing, OtherImages, Ring, Sample
-from vantage.partition import log_partition
+from vantage.partition import sum_negatives
 from vantage.records import Keys, Scores
 from vantage.studies.analyse import (
     EstimateCurve,
@@ -101,11 +101,12 @@ def test_cnce_draws_as_training_does(lower: float) -> None:
 @pytest.mark.parametrize("rules", [(), (Ring(),), (AbsoluteRing(),), (Ring(), Sample(7)), (OtherImages(), Ring())])
 def test_cnce_is_i_nce_of_the_loss_that_trains(rules: tuple) -> None:
     positive, query, keys = random_critic(5, 200)
-    partition = log_partition(query, keys, rules, 0.5, 0)
+    negatives = sum_negatives(query, keys, rules, 0.5, 0)
     column = torch.zeros(5, 1, dtype=torch.long)
     scores = Scores(positive[:, None] * 0.5, column, torch.ones_like(column, dtype=torch.bool))
-    losses = InfoNCE(0.5)(scores, partition, 0)
+    losses = InfoNCE(0.5)(scores, negatives, 0)
     count = 7 if Sample(7) in rules else {(): 200, (Ring(),): 18, (AbsoluteRing(),): 18}.get(rules, 18)
+    assert negatives.count.tolist() == [count] * 5
     assert_close(cnce(positive, query, keys, rules, 0.5), i_nce(losses, count))
 
 

@@ -1,7 +1,7 @@
 """What compares positives with negatives."""
 
 from vantage.estimators.decoupled import Decoupled
-from vantage.estimators.estimator import Estimator, TableChoice, TableEstimator
+from vantage.estimators.estimator import Estimator, EstimatorChoice, TableEstimator
 from vantage.estimators.info_nce import ArcNCE, InfoNCE
 from vantage.estimators.jcl import JCL
 from vantage.estimators.local_aggregation import LocalAggregation, MeanAggregation, PooledNCE
@@ -13,6 +13,7 @@ __all__ = [
     "ArcNCE",
     "Decoupled",
     "Estimator",
+    "EstimatorChoice",
     "InfoNCE",
     "LocalAggregation",
     "MeanAggregation",
@@ -21,6 +22,5 @@ __all__ = [
     "NCEState",
     "PooledNCE",
     "SoftNeighbors",
-    "TableChoice",
     "TableEstimator",
 ]

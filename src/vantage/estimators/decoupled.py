@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vantage.estimators.estimator import check_temperature, mean_of_kept
-from vantage.records import Scores
+from vantage.records import Negatives, Scores
 
 __all__ = ["Decoupled"]
 
@@ -30,9 +30,9 @@ class Decoupled:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        alone = torch.isneginf(log_partition)
-        rest = log_partition.masked_fill(alone, 0.0)
+        alone = torch.isneginf(negatives.log_sum)
+        rest = negatives.log_sum.masked_fill(alone, 0.0)
         losses = rest[:, None] - positive.cosine.to(rest.dtype) / self.temperature
         return mean_of_kept(losses, positive).masked_fill(alone, 0.0)

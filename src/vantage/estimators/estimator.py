@@ -1,4 +1,8 @@
-"""What every estimator offers, and what they share.
+"""What the three kinds of estimator offer, and what they share.
+
+* `Estimator`: a value that needs the negatives' sum and their number;
+* `TableEstimator`: one that looks at every negative;
+* `EstimatorChoice`: the frozen choice of a `TableEstimator` that keeps state.
 
 b: queries   p: positives of each query
 """
@@ -7,17 +11,18 @@ from abc import ABC, abstractmethod
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import softplus
 
 from vantage.errors import UserError
-from vantage.records import Scores
+from vantage.records import Negatives, Scores
 
-__all__ = ["Estimator", "TableChoice", "TableEstimator", "check_temperature", "mean_of_kept"]
+__all__ = ["Estimator", "EstimatorChoice", "TableEstimator", "check_temperature", "cross_entropy", "mean_of_kept"]
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Compares positives with the negatives' log-sum-exp. Dropped pairs do not count; a query without positives gives
+    """Compares positives with the sum over the negatives. Dropped pairs do not count; a query without positives gives
     0."""
 
     @property
@@ -25,25 +30,25 @@ class Estimator(Protocol):
         """τ: what cosines are divided by."""
         ...
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query; `step` counts optimizer steps from 0, for settings that follow it."""
         ...
 
 
-class TableEstimator(nn.Module, ABC):
-    """Compares positives with every negative by itself, and may keep state in buffers."""
+class TableEstimator(ABC):
+    """Compares positives with every negative by itself: a frozen value, or an `nn.Module` where there is state."""
 
     @abstractmethod
-    def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query; `step` counts optimizer steps from 0, for settings that follow it."""
 
 
 @runtime_checkable
-class TableChoice(Protocol):
-    """The frozen choice of a `TableEstimator`."""
+class EstimatorChoice(Protocol):
+    """The frozen choice of a `TableEstimator` that keeps state."""
 
     def build(self, images: int) -> TableEstimator:
-        """The estimator for a data set of `images` images."""
+        """The estimator for a data set of `images` images: an `nn.Module` whose state is saved buffers."""
         ...
 
 
@@ -51,6 +56,12 @@ def check_temperature(temperature: float) -> None:
     """Raises `UserError` unless τ is above 0."""
     if not temperature > 0:
         raise UserError(f"temperature {temperature} must be above 0: papers use .07 to .5")
+
+
+def cross_entropy(pull: Float[Tensor, "b *p"], log_sum: Float[Tensor, "b *#p"]) -> Float[Tensor, "b *p"]:
+    """log(exp(pull) + exp(log_sum)) − pull."""
+    # The threshold is where float64 no longer sees the curve; torch's own of 20 is off by 2e-9.
+    return softplus(log_sum - pull, threshold=40.0)
 
 
 def mean_of_kept(value: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from vantage.errors import UserError
-from vantage.estimators.estimator import check_temperature, mean_of_kept
-from vantage.records import Scores
+from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_kept
+from vantage.records import Negatives, Scores
 
 __all__ = ["ArcNCE", "InfoNCE"]
 
@@ -38,10 +37,10 @@ class InfoNCE:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        pull = (positive.cosine.to(log_partition.dtype) - self.margin) / self.temperature
-        return _cross_entropy(pull, positive, log_partition)
+        pull = (positive.cosine.to(negatives.log_sum.dtype) - self.margin) / self.temperature
+        return mean_of_kept(cross_entropy(pull, negatives.log_sum[:, None]), positive)
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,10 @@ class ArcNCE:
         if not abs(self.margin) <= math.pi / 2:
             raise UserError(f"ArcNCE(margin={self.margin}) turns too far: give radians from -1.57 to 1.57")
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        pull = _turned(positive.cosine.to(log_partition.dtype), self.margin) / self.temperature
-        return _cross_entropy(pull, positive, log_partition)
-
-
-def _cross_entropy(
-    pull: Float[Tensor, "b p"], positive: Scores, log_partition: Float[Tensor, "b"]
-) -> Float[Tensor, "b"]:
-    # The threshold is where float64 stops to see the curve; torch's own of 20 is off by 2e-9.
-    return mean_of_kept(softplus(log_partition[:, None] - pull, threshold=40.0), positive)
+        pull = _turned(positive.cosine.to(negatives.log_sum.dtype), self.margin) / self.temperature
+        return mean_of_kept(cross_entropy(pull, negatives.log_sum[:, None]), positive)
 
 
 def _turned(cosine: Float[Tensor, "b p"], margin: float) -> Float[Tensor, "b p"]:

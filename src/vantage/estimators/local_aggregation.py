@@ -4,16 +4,15 @@ b: queries   p: positives of each query
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from vantage.errors import UserError
-from vantage.estimators.estimator import check_temperature
-from vantage.records import Scores
+from vantage.estimators.estimator import check_temperature, cross_entropy
+from vantage.records import Negatives, Scores
 
 __all__ = ["LocalAggregation", "MeanAggregation", "PooledNCE"]
 
@@ -39,12 +38,12 @@ class LocalAggregation:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
         some = positive.keep.any(1)
-        logits = positive.logits(self.temperature).to(log_partition.dtype)
+        logits = positive.logits(self.temperature).to(negatives.log_sum.dtype)
         together = torch.logsumexp(torch.where(some[:, None], logits, 0.0), 1)
-        probability = -softplus(log_partition - together, threshold=40.0)  # its logarithm
+        probability = -softplus(negatives.log_sum - together, threshold=40.0)  # its logarithm
         least = torch.full_like(probability, math.log(_LEAST))
         return torch.where(some, -torch.logaddexp(probability, least), 0.0)
 
@@ -62,22 +61,15 @@ class MeanAggregation:
     temperature: float = 0.07
     """τ: what cosines are divided by."""
 
-    near: int = 4_096
-    """|B|: how many rows are near. It shifts the value and no gradient."""
-
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
-        if self.near < 1:
-            raise UserError(f"MeanAggregation(near={self.near}) has no row to compare with: give at least 1")
 
-    def fit(self, images: int, batch: int) -> "MeanAggregation":
-        """At most a quarter of the images, as `Count`."""
-        return replace(self, near=min(self.near, max(1, images // 4)))
-
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        alone = torch.isneginf(log_partition)
-        rest = log_partition.masked_fill(alone, 0.0) - math.log(self.near)
+        alone = torch.isneginf(negatives.log_sum)
+        rest = (
+            negatives.log_sum.masked_fill(alone, 0.0) - negatives.count.clamp(min=1).to(negatives.log_sum.dtype).log()
+        )
         losses = rest - _pooled(positive, self.temperature, rest.dtype)
         return torch.where(positive.keep.any(1) & ~alone, losses, 0.0)
 
@@ -97,10 +89,10 @@ class PooledNCE:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
-        pull = _pooled(positive, self.temperature, log_partition.dtype)
-        return torch.where(positive.keep.any(1), softplus(log_partition - pull, threshold=40.0), 0.0)
+        pull = _pooled(positive, self.temperature, negatives.log_sum.dtype)
+        return torch.where(positive.keep.any(1), cross_entropy(pull, negatives.log_sum), 0.0)
 
 
 def _pooled(positive: Scores, temperature: float, dtype: torch.dtype) -> Float[Tensor, "b"]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from vantage import processes
 from vantage.estimators.estimator import TableEstimator, check_temperature
@@ -36,7 +36,7 @@ class NCE:
         return NCEState(self.temperature, images)
 
 
-class NCEState(TableEstimator):
+class NCEState(nn.Module, TableEstimator):
     """`NCE` with its normalizer, log Z, as a saved buffer; nan until the first training batch."""
 
     log_normalizer: Tensor

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import softplus
 
-from vantage.estimators.estimator import check_temperature, mean_of_kept
-from vantage.records import Scores
+from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_kept
+from vantage.records import Negatives, Scores
 
 __all__ = ["MeanNeighbors", "SoftNeighbors"]
 
@@ -30,13 +29,13 @@ class SoftNeighbors:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
         some = positive.keep.any(1)
-        logits = torch.where(some[:, None], positive.logits(self.temperature).to(log_partition.dtype), 0.0)
+        logits = torch.where(some[:, None], positive.logits(self.temperature).to(negatives.log_sum.dtype), 0.0)
         first = _first(logits, positive)
         # The difference first: what is added to it is exactly 0 for a query without neighbors.
-        loss = softplus(log_partition - first, threshold=40.0) + (first - torch.logsumexp(logits, 1))
+        loss = cross_entropy(first, negatives.log_sum) + (first - torch.logsumexp(logits, 1))
         return torch.where(some, loss, 0.0)
 
 
@@ -54,12 +53,12 @@ class MeanNeighbors:
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
 
-    def __call__(self, positive: Scores, log_partition: Float[Tensor, "b"], step: int) -> Float[Tensor, "b"]:
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
         """One loss per query."""
         some = positive.keep.any(1)
-        logits = positive.cosine.to(log_partition.dtype) / self.temperature
+        logits = positive.cosine.to(negatives.log_sum.dtype) / self.temperature
         first = _first(logits, positive)
-        loss = softplus(log_partition - first, threshold=40.0) + (first - mean_of_kept(logits, positive))
+        loss = cross_entropy(first, negatives.log_sum) + (first - mean_of_kept(logits, positive))
         return torch.where(some, loss, 0.0)
 
 

@@ -6,7 +6,7 @@ To add a sampler, write one frozen dataclass here and add one instance to the co
 
 from vantage.negatives.band import AbsoluteRing, Amount, Ball, BandRule, Count, Easiest, Hardest, Ring, Share
 from vantage.negatives.pairs import OtherClusters, OtherImages, OwnCluster
-from vantage.negatives.rule import PairRule, Rule
+from vantage.negatives.rule import BlindRule, PairRule, PoolRule, Rule
 from vantage.negatives.sample import Distinct, Draw, Sample
 from vantage.negatives.subset import Subset
 
@@ -15,6 +15,7 @@ __all__ = [
     "Amount",
     "Ball",
     "BandRule",
+    "BlindRule",
     "Count",
     "Distinct",
     "Draw",
@@ -24,6 +25,7 @@ __all__ = [
     "OtherImages",
     "OwnCluster",
     "PairRule",
+    "PoolRule",
     "Ring",
     "Rule",
     "Sample",

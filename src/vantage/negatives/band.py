@@ -64,8 +64,8 @@ class Ring(BandRule):
 
     def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
-        outer = _some(_share(self, "keep", step, kept), kept)
-        inner = _share(self, "drop", step, outer)
+        outer = _some(_share(self, "keep", self.keep, step, kept), kept)
+        inner = _share(self, "drop", self.drop, step, outer)
         _check_room(self, self.drop(step), 1.0, step)
         return _below(inner, outer), outer
 
@@ -86,8 +86,8 @@ class AbsoluteRing(BandRule):
 
     def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · n⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
-        outer = _some(_share(self, "keep", step, kept), kept)
-        inner = _share(self, "drop", step, kept)
+        outer = _some(_share(self, "keep", self.keep, step, kept), kept)
+        inner = _share(self, "drop", self.drop, step, kept)
         _check_room(self, self.drop(step), self.keep(step), step)
         return _below(inner, outer), outer
 
@@ -104,7 +104,7 @@ class Ball(BandRule):
 
     def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """0 and ⌊keep · n⌋."""
-        return torch.zeros_like(kept), _some(_share(self, "keep", step, kept), kept)
+        return torch.zeros_like(kept), _some(_share(self, "keep", self.keep, step, kept), kept)
 
 
 @runtime_checkable
@@ -145,7 +145,7 @@ class Share:
 
     def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
         """The number, for queries with `kept` pairs."""
-        return _some(_share(self, "share", step, kept), kept)
+        return _some(_share(self, "share", self.share, step, kept), kept)
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class Easiest(BandRule):
         return kept - self.amount.of(kept, step), kept
 
 
-def _share(part: object, field: str, step: int, of: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """⌊share · of⌋. Raises `UserError` for a share that is none."""
-    share = getattr(part, field)(step)
+def _share(part: object, field: str, schedule: Schedule, step: int, of: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+    """⌊share · of⌋. Raises `UserError`, naming the part's field, for a share outside [0, 1]."""
+    share = schedule(step)
     if not 0 <= share <= 1:
         raise UserError(f"{type(part).__name__}.{field} is {share} at step {step}: a share must lie in [0, 1]")
     return (of.double() * share + 1e-6).floor().long()  # .29 · 100 is 28.999999999999996 in binary

@@ -16,6 +16,7 @@ from torch import Tensor
 from vantage import draws
 from vantage.errors import UserError
 from vantage.negatives.rows import over_rows
+from vantage.negatives.rule import BlindRule
 from vantage.records import Keys, Scores
 
 __all__ = ["Distinct", "Draw", "Drawn", "Sample"]
@@ -97,7 +98,7 @@ class Draw(ABC):
 
 
 @dataclass(frozen=True)
-class Sample(Draw):
+class Sample(Draw, BlindRule):
     """Draw negatives uniformly from those that are left, with replacement: a key may be drawn twice.
 
     Banks draw so and do not exclude the own row (Wu et al., arXiv 1805.01978: an alias table over equal weights);
@@ -107,10 +108,10 @@ class Sample(Draw):
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The drawn pairs, as columns of their own."""
         if scores.all_kept:
-            return scores.narrow(self.columns(query, scores.keep.shape[1]))
+            return scores.narrow(self.blindly(query, scores.keep.shape[1]))
         return super().__call__(scores, query, pool, step)
 
-    def columns(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
+    def blindly(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
         """Draws from `keys` columns of which none is dropped; needs no cosines."""
         return draws.integers(query.seeds, self.count, keys, self.salt)
 

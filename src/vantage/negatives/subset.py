@@ -12,13 +12,14 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
+from vantage.negatives.rule import PoolRule
 from vantage.records import Keys, Scores
 
 __all__ = ["Subset"]
 
 
 @dataclass(frozen=True)
-class Subset:
+class Subset(PoolRule):
     """A simple random subset of the keys, drawn without replacement, the same for all queries of a step.
 
     Before a band of the most similar keys it is InterCLR's semi-hard sampling at a tenth of the cost (arXiv 2008.11702,
@@ -50,12 +51,12 @@ class Subset:
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """Those columns of the table, for every query the same."""
-        column = self.columns(query, scores.cosine.shape[1])
+        column = self.narrowed(query, scores.cosine.shape[1])
         key = scores.key[0][column].expand(len(scores.key), -1) if scores.key.stride(0) == 0 else scores.key[:, column]
         keep = scores.keep[:1, :1].expand(key.shape) if scores.all_kept else scores.keep[:, column]
         return Scores(scores.cosine[:, column], key, keep)
 
-    def columns(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
+    def narrowed(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
         """Numbers of the chosen among `keys` columns, in order; a function of the step's seed alone.
 
         Each column gets a random number, no two of one seed the same, and the smallest stay.

@@ -1,8 +1,8 @@
-"""The negatives' log-sum-exp, one number per query, with its gradient from the same pass.
+"""The negatives' log-sum-exp, one number for each query, with its gradient from the same pass.
 
 The gradient of log Σ exp(q·k/τ) to q is softmax(q·k/τ) k / τ: attention with values = keys. So a pass over the keys can
 accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. Ways to the same
-number, chosen by the kinds of the rules and tested equal:
+number, chosen by what the rules declare (`vantage.negatives.rule`) and tested equal:
 
 * *table*: any rules; tiles of query rows, as many as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
@@ -20,27 +20,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.negatives import BandRule, Draw, PairRule, Rule, Subset
+from vantage.negatives import BandRule, Draw, PairRule, PoolRule, Rule
 from vantage.partition.band import band
 from vantage.partition.pooled import pooled
 from vantage.partition.precision import BUDGET
 from vantage.partition.streaming import streaming
 from vantage.partition.table import negatives_of, table
-from vantage.records import Keys
+from vantage.records import Keys, Negatives
 
-__all__ = ["BUDGET", "band", "log_partition", "negatives_of", "pooled", "streaming", "table"]
+__all__ = ["BUDGET", "band", "log_partition", "negatives_of", "pooled", "streaming", "sum_negatives", "table"]
 
 
-def log_partition(
-    query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int
-) -> Float[Tensor, "b"]:
-    """log Σ_j exp(q·k_j/τ) over the negatives that the rules leave; −inf for a query with none.
+def sum_negatives(query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
+    """log Σ_j exp(q·k_j/τ) over the negatives that the rules leave, −inf for a query with none; and their number.
 
     Computed in float32 (float64 for float64 input), also under autocast, since these similarities select.
     Differentiable once, to the queries and, where they ask for it, to the keys.
     """
-    if rules and isinstance(rules[0], Subset):
-        return log_partition(query, pool.rows(rules[0].columns(query, len(pool))), rules[1:], temperature, step)
+    if rules and isinstance(rules[0], PoolRule):
+        narrowed = pool.rows(rules[0].narrowed(query, len(pool)))
+        return sum_negatives(query, narrowed, rules[1:], temperature, step)
     with torch.autocast(query.vector.device.type, enabled=False):
         if all(isinstance(rule, PairRule) for rule in rules):
             return streaming(query, pool, rules, temperature, step)
@@ -52,6 +51,13 @@ def log_partition(
                 case (BandRule() as ranks, Draw() as draw):
                     return pooled(query, pool, before, ranks, draw, temperature, step)
         return table(query, pool, rules, temperature, step)
+
+
+def log_partition(
+    query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int
+) -> Float[Tensor, "b"]:
+    """The sum of `sum_negatives` alone: log Σ_j exp(q·k_j/τ), −inf for a query without negatives."""
+    return sum_negatives(query, pool, rules, temperature, step).log_sum
 
 
 def _split(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:

@@ -14,7 +14,7 @@ from vantage.negatives import BandRule, Rule
 from vantage.negatives.ranks import Selected, within
 from vantage.negatives.rows import counts
 from vantage.partition.precision import BUDGET, full, in_full
-from vantage.records import Keys, Scores
+from vantage.records import Keys, Negatives, Scores
 
 __all__ = ["band", "cosines", "kept_pairs", "tile_rows"]
 
@@ -31,18 +31,22 @@ def band(
     temperature: float,
     step: int,
     rows: int | None = None,
-) -> Float[Tensor, "b"]:
-    """`log_partition` for pair rules and then a band of ranks, `rows` queries at a time (by default what suits the
+) -> Negatives:
+    """`sum_negatives` for pair rules and then a band of ranks, `rows` queries at a time (by default what suits the
     device). The keys get no gradient."""
-    rows = rows or tile_rows(query, pool)
+    rows, sizes = rows or tile_rows(query, pool), [torch.zeros(0, dtype=torch.int64)]
 
     def select(cosine: Tensor, part: slice) -> Selected:
         keep = kept_pairs(cosine, query.rows(part), pool, before, step)
         if before:
             cosine.masked_fill_(~keep, -torch.inf)
-        return within(cosine, *last.ranks(counts(keep), step))
+        inner, outer = last.ranks(counts(keep), step)
+        sizes.append((outer - inner).clamp(min=0))
+        return within(cosine, inner, outer)
 
-    return _Band.apply(full(query.vector), full(pool.vector.detach()), select, temperature, rows)  # pyright: ignore
+    vectors = full(query.vector), full(pool.vector.detach())
+    log_sum: Tensor = _Band.apply(*vectors, select, temperature, rows)  # pyright: ignore
+    return Negatives(log_sum, lambda: torch.cat(sizes).to(log_sum.device))
 
 
 def tile_rows(query: Keys, pool: Keys) -> int:

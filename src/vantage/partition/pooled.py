@@ -9,7 +9,6 @@ b: queries   m: keys in the pool   r: rows of a tile   k: keys drawn   d: width
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from vantage.negatives import BandRule, Draw, Rule
@@ -19,7 +18,7 @@ from vantage.negatives.sample import Drawn
 from vantage.partition.band import cosines, kept_pairs, tile_rows
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.partition.table import softmax
-from vantage.records import Keys
+from vantage.records import Keys, Negatives
 
 __all__ = ["pooled"]
 
@@ -35,11 +34,18 @@ def pooled(
     temperature: float,
     step: int,
     rows: int | None = None,
-) -> Float[Tensor, "b"]:
-    """`log_partition` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default what
+) -> Negatives:
+    """`sum_negatives` for pair rules, a band of ranks and a draw from it, `rows` queries at a time (by default what
     suits the device). The keys get no gradient."""
 
+    keeps = list[Tensor]()
+
     def drawn(cosine: Tensor, part: slice) -> Drawn:
+        result = draws_of(cosine, part)
+        keeps.append(result.keep)
+        return result
+
+    def draws_of(cosine: Tensor, part: slice) -> Drawn:
         asked = query.rows(part)
         keep = kept_pairs(cosine, asked, pool, before, step)
         ranks = band.ranks(counts(keep), step)
@@ -51,7 +57,9 @@ def pooled(
     rows = rows or tile_rows(query, pool)
     if query.vector.device.type != "cpu":
         rows = max(1, min(rows, BUDGET // (_DRAWN_BYTES * max(1, len(pool)))))
-    return _Pooled.apply(full(query.vector), full(pool.vector.detach()), drawn, temperature, rows)  # pyright: ignore
+    vectors = full(query.vector), full(pool.vector.detach())
+    log_sum: Tensor = _Pooled.apply(*vectors, drawn, temperature, rows)  # pyright: ignore
+    return Negatives(log_sum, lambda: torch.cat([log_sum.new_zeros(0, dtype=torch.int64), *(k.sum(1) for k in keeps)]))
 
 
 class _Pooled(torch.autograd.Function):

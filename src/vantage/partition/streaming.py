@@ -6,12 +6,11 @@ b: queries   m: keys in the pool   d: width
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from vantage.negatives import Rule
 from vantage.partition.precision import BUDGET, full, in_full
-from vantage.records import Keys, Scores
+from vantage.records import Keys, Negatives, Scores
 
 __all__ = ["streaming"]
 
@@ -20,23 +19,34 @@ _CHUNK = 2048  # keys at a time on CPU, measured best: the chunk of logits stays
 
 def streaming(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, chunk: int | None = None
-) -> Float[Tensor, "b"]:
-    """`log_partition` for pair rules only, `chunk` keys at a time (by default what suits the device)."""
+) -> Negatives:
+    """`sum_negatives` for pair rules only, `chunk` keys at a time (by default what suits the device)."""
     if chunk is None:
         chunk = _CHUNK if query.vector.device.type == "cpu" else max(_CHUNK, BUDGET // (8 * max(1, len(query))))
 
-    def drop(logits: Tensor, part: slice) -> Tensor:
+    def keep(logits: Tensor, part: slice) -> Tensor:
         keys = pool.rows(part)
         column = torch.arange(len(keys), device=logits.device).expand_as(logits)
-        keep = torch.ones((), dtype=torch.bool, device=logits.device).expand_as(logits)
-        scores = Scores(logits, column, keep)
+        scores = Scores(logits, column, torch.ones((), dtype=torch.bool, device=logits.device).expand_as(logits))
         for rule in rules:
             scores = rule(scores, query, keys, step)
-        return logits.masked_fill_(~scores.keep, -torch.inf)
+        return scores.keep
 
-    return _Streaming.apply(  # pyright: ignore
+    def drop(logits: Tensor, part: slice) -> Tensor:
+        return logits.masked_fill_(~keep(logits, part), -torch.inf)
+
+    def count() -> Tensor:
+        """Sums flags in a pass of its own, since most estimators never ask; pair rules do not look at cosines."""
+        total, nothing = query.image.new_zeros(len(query)), query.vector.new_zeros(())
+        for start in range(0, len(pool) if rules else 0, chunk):
+            width = min(chunk, len(pool) - start)
+            total += keep(nothing.expand(len(query), width), slice(start, start + width)).sum(1)
+        return total if rules else total + len(pool)
+
+    log_sum: Tensor = _Streaming.apply(  # pyright: ignore
         full(query.vector), full(pool.vector), drop if rules else None, temperature, chunk
     )
+    return Negatives(log_sum, count)
 
 
 class _Streaming(torch.autograd.Function):

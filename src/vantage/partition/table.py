@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.negatives import Rule, Sample
+from vantage.negatives import BlindRule, Rule
 from vantage.partition.drawn import drawn_cosines
 from vantage.partition.precision import BUDGET, full, in_full
-from vantage.records import Keys, Scores, score
+from vantage.records import Keys, Negatives, Scores, score
 
 __all__ = ["negatives_of", "softmax", "table"]
 
@@ -22,23 +22,28 @@ _GATHER_COST = 32  # fetching one key at random costs about as much as scoring t
 
 def table(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, budget: int = BUDGET
-) -> Float[Tensor, "b"]:
-    """`log_partition` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
+) -> Negatives:
+    """`sum_negatives` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
     # Per pair: cosine, logit, weight and their temporaries, and the 64-bit numbers of a rule that draws.
     pair = 4 * full(query.vector[:0]).element_size() + 4 * 8
     rows = max(1, budget // (max(1, len(pool)) * pair))
 
-    def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
-        return negatives_of(replace(query.rows(part), vector=vector), replace(pool, vector=keys), rules, step)
+    sizes = dict[int, Tensor]()  # by the first row of a tile, since a backward pass may make the tile again
 
-    return _Table.apply(full(query.vector), full(pool.vector), tile, temperature, rows)  # pyright: ignore
+    def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
+        scores = negatives_of(replace(query.rows(part), vector=vector), replace(pool, vector=keys), rules, step)
+        sizes[part.start] = scores.count
+        return scores
+
+    log_sum: Tensor = _Table.apply(full(query.vector), full(pool.vector), tile, temperature, rows)  # pyright: ignore
+    return Negatives(log_sum, lambda: torch.cat([query.image.new_zeros(0), *sizes.values()]))
 
 
 def negatives_of(query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Scores:
     """The scores that the rules leave, as one differentiable table."""
     first = rules[0] if rules else None
-    if isinstance(first, Sample) and first.count * _GATHER_COST <= len(pool):
-        column = first.columns(query, len(pool))
+    if isinstance(first, BlindRule) and first.most(len(pool)) * _GATHER_COST <= len(pool):
+        column = first.blindly(query, len(pool))
         cosine = drawn_cosines(query.vector, pool.vector, column)
         scores, rules = Scores(cosine, column, torch.ones_like(column, dtype=torch.bool)), rules[1:]
     else:

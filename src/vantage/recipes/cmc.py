@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from vantage.branch import Branch
 from vantage.encoders import Encoder, LinearHead, PerView
-from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
+from vantage.estimators import NCE, Estimator, EstimatorChoice, InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import Sample
 from vantage.positives import Remembered
@@ -38,7 +38,7 @@ def cmc_softmax(size: int = 224) -> Run:
     return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
 
 
-def _run(name: str, size: int, estimator: Estimator | TableChoice) -> Run:
+def _run(name: str, size: int, estimator: Estimator | EstimatorChoice) -> Run:
     small = size <= SMALL
     ask = Branch(Bank(0.5), Remembered(), (Sample(4_096 if small else 16_384),), estimator, keys=(), pool=(1,))
     one, two = (replace(resnet(size), in_channels=channels) for channels in (1, 2))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from vantage.branch import Branch
 from vantage.encoders import Encoder, LinearHead, Shared
-from vantage.estimators import NCE, Estimator, InfoNCE, TableChoice
+from vantage.estimators import NCE, Estimator, EstimatorChoice, InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import OtherImages, Rule, Sample
 from vantage.positives import Remembered
@@ -43,7 +43,7 @@ def _temperature(size: int) -> float:
     return 0.1 if size <= SMALL else 0.07
 
 
-def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator | TableChoice) -> Run:
+def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator | EstimatorChoice) -> Run:
     small = size <= SMALL
     branch = Branch(Bank(0.5), Remembered(), negatives, estimator, keys=(), pool=(0,))
     run = Run(

@@ -1,6 +1,7 @@
-"""What parts hand to each other: keys, scores, and the index of rows by cluster."""
+"""What parts hand to each other: keys, scores, negatives, and the index of rows by cluster."""
 
 from vantage.records.keys import Keys, Scores, score
 from vantage.records.members import Members
+from vantage.records.negatives import Negatives
 
-__all__ = ["Keys", "Members", "Scores", "score"]
+__all__ = ["Keys", "Members", "Negatives", "Scores", "score"]

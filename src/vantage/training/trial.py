@@ -11,7 +11,7 @@ from vantage.branch import Branch, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.encoders import SplitBatchNorm
 from vantage.errors import UserError
-from vantage.estimators import TableChoice
+from vantage.estimators import EstimatorChoice
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
@@ -61,14 +61,14 @@ def _try(branch: Branch, batch: int, step: int) -> None:
     store = memory.build(_IMAGES, _WIDTH)
     if store.waits:
         store.begin(normalize(torch.randn(_IMAGES, _WIDTH), dim=1))
-    estimator = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, TableChoice) else branch.estimator
+    state = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, EstimatorChoice) else None
     image = torch.arange(batch).flip(0) + _IMAGES // 2  # none is the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
     remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
     keys = tuple(fresh[view] for view in branch.keys)
-    made = branch.contrast(query, keys, store.read(remembered), step, estimator)
+    made = branch.contrast(query, keys, store.read(remembered), step, state)
     made.loss.backward()
     if not torch.isfinite(made.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {made.loss.item()}: check the temperature and the rules")

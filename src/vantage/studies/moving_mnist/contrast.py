@@ -68,7 +68,7 @@ class ClipContrast:
             branch = Branch(
                 InBatch(), OtherViews(), (OtherImages(),), estimator, query=asks, keys=(answers,), pool=(answers,)
             )
-            total = total + branch.contrast(views[asks], (views[answers],), views[answers], 0, estimator).loss / 2
+            total = total + branch.contrast(views[asks], (views[answers],), views[answers], 0).loss / 2
         return total
 
     @torch.no_grad()

@@ -1,0 +1,34 @@
+"""What an estimator sees of a query's negatives once they are summed.
+
+b: queries
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+__all__ = ["Negatives"]
+
+
+@dataclass(frozen=True)
+class Negatives:
+    """The negatives of each query as two numbers: log Σ exp(b/τ), and how many there are.
+
+    >>> import torch
+    >>> Negatives(torch.zeros(2), torch.tensor([5, 7])).count.tolist()
+    [5, 7]
+    """
+
+    log_sum: Float[Tensor, "b"]
+    """log Σ exp(b/τ) over the negatives; −inf for a query with none."""
+
+    tally: Int[Tensor, "b"] | Callable[[], Int[Tensor, "b"]]
+    """How many negatives, or a function that counts them on the first use of `count`: most estimators never ask."""
+
+    @cached_property
+    def count(self) -> Int[Tensor, "b"]:
+        """How many negatives the rules left to each query; a key that was drawn twice counts twice."""
+        return self.tally if isinstance(self.tally, Tensor) else self.tally()

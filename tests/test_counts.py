@@ -1,0 +1,88 @@
+"""How many negatives each query has: right in every way to the sum, and counted only when somebody asks.
+
+m: keys of the pool
+"""
+
+from dataclasses import dataclass, replace
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vantage.negatives import (
+    AbsoluteRing,
+    Ball,
+    Count,
+    Distinct,
+    Easiest,
+    Hardest,
+    OtherClusters,
+    OtherImages,
+    OwnCluster,
+    PairRule,
+    Ring,
+    Rule,
+    Sample,
+    Subset,
+)
+from vantage.partition import negatives_of, sum_negatives, table
+from vantage.records import Keys, Negatives, Scores
+from vantage.schedules import Constant
+
+RULES: tuple[tuple[Rule, ...], ...] = (
+    (),
+    (OtherImages(),),
+    (OtherImages(), OtherClusters()),
+    (OwnCluster(), OtherImages()),
+    (Ring(Constant(0.5), Constant(0.5)),),
+    (OtherClusters(), AbsoluteRing(Constant(0.6), Constant(0.1))),
+    (OwnCluster(), Easiest(Count(4))),
+    (OtherImages(), Hardest(Count(9)), Sample(5)),
+    (OwnCluster(), Ball(Constant(0.5)), Distinct(5)),
+    (Subset(7),),
+    (Subset(7), OtherImages(), Hardest(Count(3))),
+    (Sample(1),),
+    (Sample(4), OtherImages()),
+    (Hardest(Count(9)), OtherImages()),
+)
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@given(pool=st.integers(1, 50), images=st.integers(1, 9), seed=st.integers(0, 9), learn=st.booleans())
+def test_the_count_is_that_of_a_loop_over_the_table(rules, pool: int, images: int, seed: int, learn: bool):
+    query, keys = synthetic.keys(5, 4, seed, images), synthetic.keys(pool, 4, seed + 1, images)
+    query = replace(query, vector=query.vector.requires_grad_(), cluster=(query.image % 3)[:, None])
+    keys = replace(keys, vector=keys.vector.requires_grad_(learn), cluster=(keys.image % 3)[:, None])
+    scores = negatives_of(query, keys, rules, 0)
+    expected = [sum(1 for column in range(scores.keep.shape[1]) if scores.keep[row, column]) for row in range(5)]
+    for found in (sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0, budget=3000)):
+        assert found.count.dtype == torch.int64 and found.count.tolist() == expected
+        assert torch.isneginf(found.log_sum.detach()).tolist() == [many == 0 for many in expected]
+        found.log_sum[torch.isfinite(found.log_sum)].sum().backward()
+        assert found.count.tolist() == expected, "a backward pass that makes the tiles again counts nothing twice"
+    assert scores.count.tolist() == expected
+
+
+def test_pair_rules_are_asked_once_more_only_by_who_counts():
+    calls: list[int] = []
+
+    @dataclass(frozen=True)
+    class Watched(PairRule):
+        """Notes each call."""
+
+        def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+            """The pairs of other images."""
+            calls.append(scores.cosine.shape[1])
+            return OtherImages()(scores, query, pool, step)
+
+    query, keys = synthetic.keys(3, 4, 0), synthetic.keys(5000, 4, 1)
+    found = sum_negatives(query, keys, (Watched(),), 0.1, 0)
+    assert calls == [2048, 2048, 904]
+    assert found.count.tolist() == found.count.tolist() == [4999] * 3
+    assert calls == [2048, 2048, 904] * 2, "counted once"
+
+
+def test_a_count_that_is_known_is_taken():
+    assert Negatives(torch.zeros(2), torch.tensor([3, 4])).count.tolist() == [3, 4]

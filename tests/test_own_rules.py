@@ -1,0 +1,158 @@
+"""Rules of a user's own, which no file of the package names: what they declare takes them the fast way.
+
+b: queries   k: keys drawn   n: keys scored   s: keys of the narrowed pool
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import synthetic
+import torch
+from jaxtyping import Bool, Int, Int64
+from torch import Tensor
+from torch.testing import assert_close
+
+from vantage import partition
+from vantage.branch import Branch
+from vantage.estimators import InfoNCE
+from vantage.memory import Bank
+from vantage.negatives import BandRule, BlindRule, Draw, OtherImages, PairRule, PoolRule, Rule
+from vantage.negatives.sample import Drawn
+from vantage.partition import negatives_of, sum_negatives, table
+from vantage.positives import Remembered
+from vantage.records import Keys, Scores
+
+
+@dataclass(frozen=True)
+class EvenImages(PairRule):
+    """Drop keys of images with an odd number."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """The pairs with an even image."""
+        return scores.only(scores.of(pool.image) % 2 == 0)
+
+
+@dataclass(frozen=True)
+class Middle(BandRule):
+    """Keep the middle third of the ranks."""
+
+    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """A third and two thirds."""
+        return kept // 3, kept - kept // 3
+
+
+@dataclass(frozen=True)
+class EveryOther(PoolRule):
+    """Keep every other key of the pool."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """Those columns."""
+        column = self.narrowed(query, scores.cosine.shape[1])
+        return Scores(scores.cosine[:, column], scores.key[:, column], scores.keep[:, column])
+
+    def narrowed(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
+        """The even columns."""
+        return torch.arange(0, keys, 2)
+
+
+@dataclass(frozen=True)
+class NextOnes(BlindRule):
+    """Draw the keys that follow the query's own row."""
+
+    count: int = 3
+    """Keys for each query."""
+
+    def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+        """Those columns."""
+        return scores.narrow(self.blindly(query, scores.cosine.shape[1]))
+
+    def most(self, keys: int) -> int:
+        """`count`."""
+        return self.count
+
+    def blindly(self, query: Keys, keys: int) -> Int[Tensor, "b k"]:
+        """The next columns, around the end."""
+        return (query.image[:, None] + torch.arange(1, self.count + 1)) % keys
+
+
+@dataclass(frozen=True)
+class FirstOnes(Draw):
+    """Take the first columns that are left."""
+
+    def most(self, keys: int) -> int:
+        """`count`, or all."""
+        return min(self.count, keys)
+
+    def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:
+        """The first ones."""
+        return column[: self.count]
+
+    def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
+        """Not asked for on a CPU."""
+        raise AssertionError
+
+
+CASES: tuple[tuple[tuple[Rule, ...], str], ...] = (
+    ((EvenImages(),), "streaming"),
+    ((EvenImages(), Middle()), "band"),
+    ((EvenImages(), Middle(), FirstOnes(4)), "pooled"),
+    ((EveryOther(), EvenImages()), "streaming"),
+    ((EveryOther(), OtherImages(), Middle()), "band"),
+    ((NextOnes(), OtherImages()), "table"),
+)
+
+
+@pytest.mark.parametrize(("rules", "name"), CASES, ids=str)
+def test_a_rule_of_ones_own_goes_the_fast_way_to_the_same_number(rules, name: str, monkeypatch: pytest.MonkeyPatch):
+    ways: list[str] = []
+
+    def noted(way: str, original: Callable[..., object]) -> Callable[..., object]:
+        return lambda *given: ways.append(way) or original(*given)
+
+    for way in ("streaming", "band", "pooled", "table"):
+        monkeypatch.setattr(partition, way, noted(way, getattr(partition, way)))
+    query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
+    query = replace(query, vector=query.vector.requires_grad_())
+    found, expected = sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0)
+    assert ways[0] == name
+    assert_close(found.log_sum, expected.log_sum, rtol=0, atol=1e-12)
+    assert torch.equal(found.count, expected.count)
+    ours, theirs = (torch.autograd.grad(one.log_sum.sum(), query.vector)[0] for one in (found, expected))
+    assert_close(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_a_rule_that_draws_blindly_lets_only_the_drawn_keys_be_scored(monkeypatch: pytest.MonkeyPatch):
+    query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
+    whole = table(query, keys, (NextOnes(),), 0.1, 0).log_sum
+
+    def refused(query: Keys, pool: Keys) -> Scores:
+        raise AssertionError("the whole pool is scored")
+
+    monkeypatch.setitem(negatives_of.__globals__, "score", refused)
+    assert torch.equal(sum_negatives(query, keys, (NextOnes(),), 0.1, 0).log_sum, whole)
+    cosine = torch.stack([(query.vector[row] * keys.vector[row + 1 : row + 4]).sum(1) for row in range(4)])
+    assert_close(whole, torch.logsumexp(cosine / 0.1, 1), rtol=0, atol=1e-12)
+
+
+def test_a_rule_that_narrows_the_pool_shows_the_others_no_more():
+    seen: list[int] = []
+
+    @dataclass(frozen=True)
+    class Watched(PairRule):
+        """Notes how many keys it is shown."""
+
+        def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
+            """The same pairs."""
+            seen.append(len(pool))
+            return scores
+
+    sum_negatives(synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1), (EveryOther(), Watched()), 0.1, 0)
+    assert seen == [100]
+
+
+def test_they_serve_in_a_branch():
+    branch = Branch(Bank(), Remembered(), (EveryOther(), NextOnes(2)), InfoNCE(0.1), keys=(), pool=(0,))
+    query, pool = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
+    assert torch.isfinite(branch.contrast(query, (), pool, 0).loss)
