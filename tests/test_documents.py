@@ -7,10 +7,15 @@ import ast
 import doctest
 import importlib
 import importlib.util
+import os
 import re
+import runpy
 import subprocess
 import sys
+import tarfile
+import tomllib
 import types
+import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +25,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 SOURCE = REPOSITORY / "src"
 FILES = sorted((SOURCE / "vantage").rglob("*.py"))
-PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").glob("*.md"))
+PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((REPOSITORY / "docs").rglob("*.md"))
+OTHER_PAGES = [REPOSITORY / name for name in ("CHANGELOG.md", "SECURITY.md", "benchmarks/README.md")]
 MOST_LINES_OF_A_FILE = 300
 MOST_LINES_OF_A_FUNCTION = 60
 RUNS_CODE_ON_LOADING = {"pickle", "dill", "cloudpickle", "shelve", "marshal"}
@@ -133,11 +139,41 @@ def test_the_check_of_docstrings_finds_what_is_missing(
 
 @pytest.mark.slow
 def test_every_public_module_and_name_is_on_a_page(build: types.ModuleType, tmp_path: Path) -> None:
-    assert build.render(tmp_path) == []
-    (tmp_path / "vantage" / "records.html").unlink()
-    assert list(build.absent_from_pages(tmp_path)) == ["vantage.records"]
-    for page in ("README", "architecture"):
-        assert (tmp_path / f"{page}.html").is_file()
+    site, warnings = build.render(tmp_path)
+    assert warnings == []
+    entries = build.entries(site)
+    assert list(build.absent(entries)) == []
+    assert list(build.absent(entries - {"vantage.negatives.band.Ring", "vantage.records"})) == [
+        "vantage.negatives.band.Ring",
+        "vantage.records",
+    ]
+    assert (tmp_path / "searchindex.js").is_file()
+    for page in ("index", "docs/architecture", "CONTRIBUTING", "CHANGELOG", "benchmarks/README", "api/vantage.records"):
+        text = (tmp_path / f"{page}.html").read_text(encoding="utf-8")
+        assert re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?://[^"]+"', text) == [], "needs a network"
+
+
+def test_docstrings_in_markdown_become_what_sphinx_reads() -> None:
+    from docutils.core import publish_parts
+
+    settings = runpy.run_path(str(REPOSITORY / "docs" / "conf.py"))
+    text = """Sums `a * b` of `Ring`s; a*b*c, |x| and x_ are no markup, *this* is.
+
+    loss = a ** b
+
+* one `item`
+  of two lines
+- another
+
+>>> 1 + 1
+2
+"""
+    lines = settings["restructured"](text.splitlines())
+    written = "\n".join(lines).replace(":py:obj:", "")
+    html = publish_parts(written, writer="html5", settings_overrides={"report_level": 1, "halt_level": 1})["body"]
+    assert "a*b*c, |x| and x_ are no markup, <em>this</em> is" in html
+    assert "loss = a ** b" in html and html.count("<li>") == 2 and "&gt;&gt;&gt;" in html
+    assert ":py:obj:`Ring`\\ s" in "\n".join(lines) and "``a * b``" in "\n".join(lines)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=short)
@@ -151,7 +187,7 @@ def test_the_readme_has_a_recipe_that_runs() -> None:
     assert python_blocks(REPOSITORY / "README.md")
 
 
-@pytest.mark.parametrize("page", [*PAGES, REPOSITORY / "CHANGELOG.md"], ids=short)
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES], ids=short)
 def test_links_between_files_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
@@ -212,24 +248,70 @@ def test_no_file_name_is_a_drawer_for_everything() -> None:
     assert [short(file) for file in FILES if drawers & set(file.relative_to(SOURCE).with_suffix("").parts)] == []
 
 
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist and the wheel, built by the environment that is here; nothing is downloaded."""
+    folder = tmp_path_factory.mktemp("packed")
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True)
+    return folder
+
+
 @pytest.mark.slow
-def test_the_wheel_holds_the_whole_package(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--wheel-dir",
-        str(tmp_path),
-        str(REPOSITORY),
-    ]
-    subprocess.run(command, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    packed = set(zipfile.ZipFile(wheel).namelist())
-    assert {str(file.relative_to(SOURCE)) for file in FILES} | {"vantage/py.typed"} <= packed
-    assert any(name.endswith("licenses/LICENSE") for name in packed)
+def test_the_wheel_holds_the_whole_package(packed: Path) -> None:
+    (wheel,) = packed.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {str(file.relative_to(SOURCE)) for file in FILES} | {"vantage/py.typed"} <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_what_builds_tests_and_documents_it(packed: Path) -> None:
+    (archive,) = packed.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    wanted = {"pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "docs/build.py", "docs/conf.py"}
+    assert wanted | {short(file) for file in [*FILES, *PAGES, *OTHER_PAGES]} <= names
+    assert not any("_build" in name or "__pycache__" in name for name in names)
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_and_imports_in_a_new_environment(packed: Path, tmp_path: Path) -> None:
+    (wheel,) = packed.glob("*.whl")
+    venv.create(tmp_path / "new", with_pip=False, symlinks=True)
+    python = tmp_path / "new" / "bin" / "python"
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(command, check=True, capture_output=True)
+    (site,) = (tmp_path / "new").glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    program = "import vantage; print(vantage.__file__); print(vantage.moco_v2(size=32).recipe)"
+    alone = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}  # no PYTHONPATH that leads to the checkout
+    shown = subprocess.run([python, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path, env=alone)
+    assert shown.stdout.splitlines() == [str(site / "vantage" / "__init__.py"), "moco_v2"]
+    console = subprocess.run([tmp_path / "new/bin/vantage", "--version"], capture_output=True, text=True, env=alone)
+    assert console.returncode == 0 and vantage_version() in console.stdout
+
+
+def vantage_version() -> str:
+    return importlib.import_module("vantage").__version__
+
+
+def test_the_citation_names_this_version_and_the_four_papers() -> None:
+    text = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert f"version: {settings['project']['version']}\n" in text
+    assert settings["project"]["version"] == vantage_version()
+    papers = {"2009.14776", "2010.02037", "2008.11702", "2005.10243"}
+    assert set(re.findall(r"arXiv:(\d{4}\.\d{5})", text)) == papers
+
+
+def test_hooks_and_the_workflow_run_what_ci_runs() -> None:
+    script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
+    hooks = re.findall(r"entry: (.+)", (REPOSITORY / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert sorted(hooks) == ["pyright", "ruff check", "ruff format --check"]
+    assert all(f"bin/{hook}" in script.replace('"', "") for hook in hooks)
+    workflow = (REPOSITORY / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert "run: bash .ci/run" in workflow
 
 
 def test_the_tests_named_in_documents_exist():
