@@ -69,8 +69,8 @@ class MoCo(nn.Module):
     @torch.no_grad()
     def remember(self, keys: Tensor) -> None:
         """Replace the oldest keys; after the step, so that no key is a negative of its own query."""
-        place = (self.oldest + torch.arange(len(keys), device=keys.device)) % len(self.queue)
-        self.queue[place] = keys
+        rows = (self.oldest + torch.arange(len(keys), device=keys.device)) % len(self.queue)
+        self.queue[rows] = keys
         self.oldest = (self.oldest + len(keys)) % len(self.queue)
 
 
@@ -91,28 +91,31 @@ def views(images: Tensor, size: int) -> Tensor:
     return torch.stack([make(image) for image in images])
 
 
-def rate(epoch: int, epochs: int, peak: float) -> float:
-    """Half a cosine, from `peak` down to 0, by epoch."""
-    return peak * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
+def learning_rate(epoch: int, epochs: int, base: float) -> float:
+    """Half a cosine, from `base` down to 0, by epoch."""
+    return base * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
 
 
-def train(images: Tensor, epochs: int, batch: int, device: str) -> nn.Module:
+def train(images: Tensor, epochs: int, batch_size: int, device: str) -> nn.Module:
     """Train on uint8 images (n, 3, h, w); gives the query network."""
-    size, steps = images.shape[-1], len(images) // batch
+    size, steps = images.shape[-1], len(images) // batch_size
     if steps == 0:
-        raise SystemExit(f"{len(images)} images make no batch of {batch}: give more images or a smaller --batch")
-    moco = MoCo(encoder(), keys=max(batch, len(images) // 10), width=128, momentum=0.99, temperature=0.1).to(device)
+        raise SystemExit(
+            f"{len(images)} images do not fill a batch of {batch_size}: lower --batch-size"
+        )
+    keys = max(batch_size, len(images) // 10)
+    moco = MoCo(encoder(), keys, width=128, momentum=0.99, temperature=0.1).to(device)
     optimizer = torch.optim.SGD(moco.query.parameters(), lr=0.0, momentum=0.9, weight_decay=5e-4)
     for epoch in range(epochs):
-        optimizer.param_groups[0]["lr"] = rate(epoch, epochs, peak=0.03 * batch / 256)
+        optimizer.param_groups[0]["lr"] = learning_rate(epoch, epochs, base=0.03 * batch_size / 256)
         total = 0.0
-        for some in torch.randperm(len(images))[: steps * batch].view(steps, batch):
-            first, second = views(images[some], size).to(device), views(images[some], size).to(device)
-            loss, keys = moco(first, second, torch.randperm(batch, device=device))
+        for rows in torch.randperm(len(images))[: steps * batch_size].view(steps, batch_size):
+            first, second = views(images[rows], size).to(device), views(images[rows], size).to(device)
+            loss, fresh = moco(first, second, torch.randperm(batch_size, device=device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            moco.remember(keys)
+            moco.remember(fresh)
             total += float(loss.detach())
         print(f"epoch {epoch + 1}: loss {total / steps:.4f}", flush=True)
     return moco.query
@@ -124,17 +127,18 @@ def main() -> None:
     parser.add_argument("--npz", help='file with a uint8 array "images" of (n, h, w, 3); random images without it')
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument(
-        "--batch", type=int, default=32, help="a multiple of 8 that leaves each part two images or more"
+        "--batch-size", type=int, default=32, help="a multiple of 8 that leaves each part two images or more"
     )
     parser.add_argument("--out", help="where to write the weights")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    given = parser.parse_args()
+    options = parser.parse_args()
     torch.manual_seed(0)
-    pixels = np.load(given.npz)["images"] if given.npz else np.random.default_rng(0).integers(0, 256, (64, 16, 16, 3))
+    noise = np.random.default_rng(0).integers(0, 256, (64, 16, 16, 3))
+    pixels = np.load(options.npz)["images"] if options.npz else noise
     images = torch.from_numpy(pixels.astype(np.uint8)).permute(0, 3, 1, 2).contiguous()
-    network = train(images, given.epochs, given.batch, given.device)
-    if given.out:
-        torch.save(network.state_dict(), given.out)
+    network = train(images, options.epochs, options.batch_size, options.device)
+    if options.out:
+        torch.save(network.state_dict(), options.out)
 
 
 if __name__ == "__main__":

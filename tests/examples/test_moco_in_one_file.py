@@ -61,7 +61,7 @@ def example_losses(example: ModuleType, learner: Learner, run: vantage.Run, step
     optimizer = torch.optim.SGD(moco.query.parameters(), lr=0.0, momentum=0.9, weight_decay=5e-4)
     losses = []
     for step in range(steps):
-        optimizer.param_groups[0]["lr"] = example.rate(step // STEPS_PER_EPOCH, EPOCHS, peak=0.03)
+        optimizer.param_groups[0]["lr"] = example.learning_rate(step // STEPS_PER_EPOCH, EPOCHS, base=0.03)
         order = torch.Generator().manual_seed(draws.mix(run.seed, step, 1))
         loss, keys = moco(*views(step), torch.randperm(BATCH, generator=order))
         optimizer.zero_grad()
@@ -97,12 +97,12 @@ def test_it_runs_by_itself(repository: Path, tmp_path: Path):
     images = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), dtype=np.uint8)
     np.savez(tmp_path / "images.npz", images=images)
     command = [sys.executable, repository / "examples" / "moco_in_one_file.py", "--npz", tmp_path / "images.npz"]
-    found = subprocess.run(
-        [*command, "--epochs", "1", "--batch", "16", "--out", tmp_path / "weights.pt", "--device", "cpu"],
+    finished = subprocess.run(
+        [*command, "--epochs", "1", "--batch-size", "16", "--out", tmp_path / "weights.pt", "--device", "cpu"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert found.stdout.startswith("epoch 1: loss ")
+    assert finished.stdout.startswith("epoch 1: loss ")
     weights = torch.load(tmp_path / "weights.pt", weights_only=True)
     assert "conv1.weight" in weights and all(torch.isfinite(value).all() for value in weights.values())
