@@ -40,7 +40,7 @@ COPIED = (
 START = ("docs/own_photos", "docs/comparing", "docs/inventing", "docs/many_machines", "docs/weights_from_elsewhere")
 EXTEND = ("CONTRIBUTING", "docs/extend/*")
 UNDERSTAND = ("docs/architecture", "docs/decisions", "docs/glossary", "docs/identities", "docs/traps")
-RECORD = ("benchmarks/README", "CHANGELOG")
+RECORD = ("benchmarks/README", "CHANGELOG", "SECURITY")
 
 
 def public_modules(source: Path = SOURCE) -> list[str]:

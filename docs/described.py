@@ -33,11 +33,11 @@ def undocumented(name: str) -> list[str]:
     ]
     strings = _strings(name)
     for public in defined_names(name):
-        thing = getattr(module, public)
+        thing = inspect.unwrap(getattr(module, public))
         if inspect.isclass(thing) and thing.__module__ == name:
             missing += [f"{name}.{lacking}" for lacking in _undocumented_in_class(thing, strings)]
         elif inspect.isfunction(thing) and thing.__module__ == name:
-            missing += [] if (inspect.unwrap(thing).__doc__ or "").strip() else [f"{name}.{public}"]
+            missing += [] if (thing.__doc__ or "").strip() else [f"{name}.{public}"]
         elif not strings.get(("", public), "").strip():
             missing.append(f"{name}.{public}")
     return missing
