@@ -49,7 +49,7 @@ from vantage.studies.view_learning import LEARNINGS, Jointly, Rates, learn
 from vantage.training.loop import train
 from vantage.training.optimizers import AdamW
 from vantage.training.run import Data, Hardware
-from vantage.views import RGB, ColorSpace, Flow, RealNVP, VolumePreserving, YDbDr, cmc
+from vantage.views import RGB, ColorSpace, Flow, RealNVP, VolumePreserving, YDbDr, cmc_views
 
 IMAGES, TEST_IMAGES, LABELS, BATCH, STEPS, EPOCHS = 2_000, 2_000, 500, 64, 112, 5
 SMALL = (16, 32, 64, 128)
@@ -144,7 +144,7 @@ def contrast(space: ColorSpace, seed: int, place: str) -> vantage.Run:
     encoders = tuple(Encoder(Convolutions(SMALL, channels), LinearHead(128)) for channels in (1, 2))
     return vantage.Run(
         recipe="cmc in the batch",
-        views=cmc(32, space),
+        views=cmc_views(32, space),
         encoders=PerView(encoders),
         branches=(ask, replace(ask, query=1, keys=(0,), pool=(0,))),
         optimizer=AdamW(weight_decay=1e-4),

@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from vantage.data import Crops, Folder, SourceSubset, StreamedImages, open_source
-from vantage.views import moco_v2
+from vantage.views import moco_v2_views
 
 BATCH = 64
 
@@ -98,7 +98,7 @@ def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[st
     files = open_source(folder, cache=folder / "cache")
     assert isinstance(files, Folder)
     many = SourceSubset(files, list(range(len(files))) * repeat)
-    crops: dict[str, Crops] = {"vantage": moco_v2(), "vantage, torchvision's crops": TorchvisionCrops()}
+    crops: dict[str, Crops] = {"vantage": moco_v2_views(), "vantage, torchvision's crops": TorchvisionCrops()}
     cases: dict[str, Callable[[], int]] = {}
     for name, views in crops.items():
         stream = StreamedImages(many, views, BATCH, seed=0, workers=workers)

@@ -39,8 +39,7 @@ from vantage.progress import PlainProgress
 from vantage.schedules import Constant, CosineByStep
 from vantage.training.loop import train
 from vantage.training.optimizers import SGD
-from vantage.views import WithJigsaw
-from vantage.views import moco_v2 as moco_v2_views
+from vantage.views import WithJigsaw, moco_v2_views
 
 IMAGES, TEST_IMAGES, EPOCHS, BATCH = 3_000, 2_500, 5, 64
 

@@ -40,9 +40,7 @@ from vantage.studies.analyse import HeldOutInformation
 from vantage.studies.sweep import ColorSpaces, CropBound, Study, Sweep, study, write_sweep
 from vantage.training.feed import open_images
 from vantage.training.optimizers import AdamW
-from vantage.views import ViewMaker
-from vantage.views import cmc as cmc_views
-from vantage.views import simclr as simclr_views
+from vantage.views import ViewMaker, cmc_views, simclr_views
 
 SIZE, BATCH, WIDTH = 32, 64, 128
 LINEAR = {"crop": LinearCached(), "color": LinearCached((1e-4, 1e-3, 1e-2, 1e-1), iterations=50)}

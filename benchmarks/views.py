@@ -26,7 +26,7 @@ from PIL import Image
 from timing import interleave, measured_peak, speedup, write_results
 from torch.utils.data import DataLoader, Dataset
 
-from vantage.views import Augmentation, Views, infomin, moco_v2, simclr
+from vantage.views import Augmentation, Views, infomin_views, moco_v2_views, simclr_views
 
 SHAPES = {32: (32, 32), 64: (64, 64), 224: (300, 400)}
 BATCH = {32: 512, 64: 128, 224: 32}
@@ -48,7 +48,11 @@ class Case(NamedTuple):
 def recipes(size: int) -> dict[str, Views]:
     """The engine's views; strength .5 and no blur at 32 pixels, as SimCLR's paper has it."""
     half = 0.5 if size == 32 else 1.0
-    return {"A-SimCLR": simclr(size, 1, strength=half), "A-MoCo2": moco_v2(size, 1), "A-InfoMin": infomin(size, 1)}
+    return {
+        "A-SimCLR": simclr_views(size, 1, strength=half),
+        "A-MoCo2": moco_v2_views(size, 1),
+        "A-InfoMin": infomin_views(size, 1),
+    }
 
 
 def pieces(count: int, height: int, width: int) -> list[numpy.ndarray]:

@@ -16,7 +16,7 @@ from vantage.data.splits import split
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.feed import Feed, open_feed, open_images, training_part, usual_size
 from vantage.training.run import Data, Run
-from vantage.views import IMAGENET, EvaluationView, pirl
+from vantage.views import IMAGENET, EvaluationView, pirl_views
 
 CPU, COUNT, SIDE = torch.device("cpu"), 21, 12
 
@@ -201,7 +201,7 @@ def test_images_are_opened_by_their_place(tmp_path: Path):
 
 
 def test_views_lie_as_convolutions_like_them_whatever_their_axes():
-    source, base = squares(), replace(run(), views=pirl(SIDE))
+    source, base = squares(), replace(run(), views=pirl_views(SIDE))
     feed = open_feed(base, source, 0, 1, CPU)
     batch = next(iter(feed.batches(0, 0)))
     whole, patches = feed.views_of(batch, torch.Generator().manual_seed(0))

@@ -18,7 +18,7 @@ from vantage.evaluate.protocols.linear import crops, side_by_side
 from vantage.evaluate.protocols.linear.heads import Descent, Heads
 from vantage.evaluate.protocols.linear.plan import normal_start, torch_start
 from vantage.frozen.encoder import random_encoder
-from vantage.views.recipes import linear_training
+from vantage.views import Augmentation, HorizontalFlip, RandomResizedCrop
 
 PROTOCOLS = [LinearMoCo, LinearPyContrast]
 
@@ -75,7 +75,8 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
         layer.weight.copy_(torch.randn(3, 12) * 0.01)
         layer.bias.zero_()
     optimizer = torch.optim.SGD(layer.parameters(), rate, momentum=0.9)
-    view = linear_training(32, (0.08, 1.0), trained.view.statistics)
+    normalize = trained.view.statistics.normalize()
+    view = Augmentation(RandomResizedCrop(32, (0.08, 1.0)), (HorizontalFlip(0.5), normalize))
     for epoch in range(4):
         optimizer.param_groups[0]["lr"] = rate * (1, 1, 0.1, 0.01)[epoch]
         rows = epoch_order(45, draws.mix(0, crops._ORDER), epoch).split(10)

@@ -18,11 +18,11 @@ from vantage.views import (
     RandomResizedCrop,
     ViewMaker,
     Views,
-    interclr,
-    moco_v2,
-    npid,
-    pycontrast_a,
-    simclr,
+    interclr_views,
+    moco_v2_views,
+    npid_views,
+    pycontrast_a_views,
+    simclr_views,
 )
 from vantage.views.operations import perform
 from vantage.views.operations.operation import rows
@@ -36,7 +36,7 @@ OPERATIONS = [
     Lighting(),
     IMAGENET.normalize(),
 ]
-RECIPES = [npid, pycontrast_a, moco_v2, interclr, simclr]
+RECIPES = [npid_views, pycontrast_a_views, moco_v2_views, interclr_views, simclr_views]
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -111,20 +111,20 @@ def test_any_image_makes_a_view(height: int, width: int, size: int, count: int) 
 
 
 def test_equal_generators_make_equal_views_and_others_do_not() -> None:
-    images, views = pictures(40, 32, 32), simclr(32)
+    images, views = pictures(40, 32, 32), simclr_views(32)
     first, again, other = (torch.stack(views.batch(images, generator(seed))) for seed in (1, 1, 2))
     assert torch.equal(first, again) and not torch.equal(first, other)
 
 
 def test_the_size_of_a_piece_changes_nothing(monkeypatch) -> None:
-    images, views = pictures(40, 32, 32), moco_v2(48)
+    images, views = pictures(40, 32, 32), moco_v2_views(48)
     whole = torch.stack(views.batch(images, generator(1)))
     monkeypatch.setattr(perform, "PIECE", 4 * 3 * 32 * 32 * 7)
     torch.testing.assert_close(torch.stack(views.batch(images, generator(1))), whole, atol=1e-5, rtol=0)
 
 
 def test_views_made_under_autocast_keep_their_precision() -> None:
-    images, views = pictures(8, 32, 32), simclr(32)
+    images, views = pictures(8, 32, 32), simclr_views(32)
     expected = torch.stack(views.batch(images, generator(1)))
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(torch.stack(views.batch(images, generator(1))), expected)
@@ -145,7 +145,7 @@ def test_crop_then_finish_is_the_batch_route_to_a_gray_level() -> None:
 
 
 def test_crops_of_views_are_drawn_one_after_the_other() -> None:
-    views = moco_v2(48, count=3)
+    views = moco_v2_views(48, count=3)
     crops = views.crop(pictures(1, 100, 80)[0], generator(1))
     assert len(crops) == 3 and not torch.equal(crops[0], crops[1])
     finished = views.finish(tuple(crop[None] for crop in crops), generator(2))
@@ -156,7 +156,7 @@ def test_wrong_numbers_of_views_are_refused() -> None:
     with pytest.raises(UserError, match="at least one"):
         Views(())
     with pytest.raises(UserError, match="2 views"):
-        moco_v2(32).finish((pictures(2, 32, 32),), generator())
+        moco_v2_views(32).finish((pictures(2, 32, 32),), generator())
 
 
 @pytest.mark.gpu

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from vantage.errors import UserError
-from vantage.views import Channels, Lab, YDbDr, cmc, pycontrast_c
+from vantage.views import Channels, Lab, YDbDr, cmc_views, pycontrast_c_views
 
 
 def images(count: int = 4, side: int = 40) -> torch.Tensor:
@@ -16,7 +16,9 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("views", [cmc(32), pycontrast_c(32), cmc(64, YDbDr())], ids=["cmc", "C", "YDbDr"])
+@pytest.mark.parametrize(
+    "views", [cmc_views(32), pycontrast_c_views(32), cmc_views(64, YDbDr())], ids=["cmc", "C", "YDbDr"]
+)
 def test_lightness_and_color_of_one_crop(views: Channels):
     """Both views are channels of the very same image: together they are its view."""
     made = views.batch(images(), seeded(1))
@@ -27,7 +29,7 @@ def test_lightness_and_color_of_one_crop(views: Channels):
 
 def test_crops_of_workers_become_the_same_views():
     """`crop` on a worker and `finish` on the device: one crop serves both views."""
-    views = cmc(32)
+    views = cmc_views(32)
     crops = [views.crop(image, seeded(number)) for number, image in enumerate(images())]
     assert all(len(crop) == 1 for crop in crops)
     joint = torch.stack([crop[0] for crop in crops])
@@ -38,7 +40,7 @@ def test_crops_of_workers_become_the_same_views():
 
 
 def test_other_channels_may_be_dealt():
-    views = Channels(cmc(32).view, ((0, 1), (2,), (0,)))
+    views = Channels(cmc_views(32).view, ((0, 1), (2,), (0,)))
     assert [view.shape[1] for view in views.batch(images(), seeded(0))] == [2, 1, 1]
     for wrong in ((), ((0,), ()), ((0,), (3,))):
         with pytest.raises(UserError, match="some of the channels"):
@@ -46,5 +48,5 @@ def test_other_channels_may_be_dealt():
 
 
 def test_small_images_are_not_cut_to_a_few_pixels():
-    assert cmc(32).view.crop.scale == (0.2, 1.0) and cmc(224).view.crop.scale == (0.08, 1.0)
-    assert cmc(224).view.operations[1].space == Lab()  # pyright: ignore
+    assert cmc_views(32).view.crop.scale == (0.2, 1.0) and cmc_views(224).view.crop.scale == (0.08, 1.0)
+    assert cmc_views(224).view.operations[1].space == Lab()  # pyright: ignore

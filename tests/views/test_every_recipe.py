@@ -21,27 +21,38 @@ from vantage.views import (
     Normalize,
     Patches,
     WithJigsaw,
-    cmc,
-    frequencies,
-    infomin,
-    interclr,
-    moco_v2,
-    multi_crop,
-    npid,
-    pirl,
-    pycontrast_a,
-    pycontrast_c,
-    simclr,
+    cmc_views,
+    frequency_views,
+    infomin_views,
+    interclr_views,
+    moco_v2_views,
+    multi_crop_views,
+    npid_views,
+    pirl_views,
+    pycontrast_a_views,
+    pycontrast_c_views,
+    simclr_views,
 )
 from vantage.views.colors import spaces
 
 SPACES = [getattr(spaces, name)() for name in ("RGB", "Lab", "YCbCr", "YDbDr", "YIQ", "YUV", "XYZ", "HSV")]
 MAKERS: dict[str, Any] = {
-    **{recipe.__name__: recipe for recipe in (npid, pycontrast_a, moco_v2, simclr, interclr, infomin, pirl)},
-    **{f"cmc {type(space).__name__}": lambda size, space=space: cmc(size, space) for space in SPACES},
-    "pycontrast_c": pycontrast_c,
-    "frequencies": frequencies,
-    "multi_crop": lambda size: multi_crop(simclr(size), 2, 7, (0.1, 0.3)),
+    **{
+        recipe.__name__: recipe
+        for recipe in (
+            npid_views,
+            pycontrast_a_views,
+            moco_v2_views,
+            simclr_views,
+            interclr_views,
+            infomin_views,
+            pirl_views,
+        )
+    },
+    **{f"cmc {type(space).__name__}": lambda size, space=space: cmc_views(size, space) for space in SPACES},
+    "pycontrast_c": pycontrast_c_views,
+    "frequencies": frequency_views,
+    "multi_crop": lambda size: multi_crop_views(simclr_views(size), 2, 7, (0.1, 0.3)),
     "patches": lambda size: Patches(size, 3),
 }
 """What makes views of a size."""

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from torchvision.transforms.v2 import functional
 
 from vantage.errors import UserError
-from vantage.views import Frequencies, frequencies
+from vantage.views import Frequencies, frequency_views
 
 
 def images(count: int = 4, side: int = 40) -> torch.Tensor:
@@ -21,30 +21,30 @@ def seeded(seed: int) -> torch.Generator:
 
 @given(sigma=st.floats(0.05, 3.0))
 def test_27_both_views_add_up_to_the_image(sigma: float):
-    views = frequencies(24, sigma)
+    views = frequency_views(24, sigma)
     low, high = views.batch(images(), seeded(1))
     assert views.count == 2
     assert_close(low + high, views.view.batch(images(), seeded(1)), rtol=0, atol=1e-5)
 
 
 def test_27_without_blur_nothing_is_left_for_the_second():
-    _, high = frequencies(24, 0.05).batch(images(), seeded(1))
+    _, high = frequency_views(24, 0.05).batch(images(), seeded(1))
     assert high.abs().max() < 1e-5
 
 
 def test_27_an_even_image_has_no_high_frequencies():
-    _, high = frequencies(24, 1.0).batch(torch.full((2, 3, 30, 30), 77, dtype=torch.uint8), seeded(1))
+    _, high = frequency_views(24, 1.0).batch(torch.full((2, 3, 30, 30), 77, dtype=torch.uint8), seeded(1))
     assert high.abs().max() < 1e-5
 
 
 def test_the_blur_is_torchvisions():
-    made = frequencies(32, 1.0).split(torch.rand(2, 3, 32, 32, generator=seeded(3)))
+    made = frequency_views(32, 1.0).split(torch.rand(2, 3, 32, 32, generator=seeded(3)))
     whole = made[0] + made[1]
     assert_close(made[0], functional.gaussian_blur(whole, [9, 9], [1.0, 1.0]), rtol=0, atol=3e-6)
 
 
 def test_crops_of_workers_become_the_same_views():
-    views = frequencies(24)
+    views = frequency_views(24)
     joint = torch.stack([views.crop(image, seeded(n))[0] for n, image in enumerate(images())])
     low, high = views.finish((joint,), seeded(9))
     assert_close(low + high, views.view.finish(joint, seeded(9)), rtol=0, atol=1e-5)

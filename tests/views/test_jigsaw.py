@@ -22,7 +22,7 @@ from vantage.views import (
     RandomResizedCrop,
     ViewMaker,
     WithJigsaw,
-    pirl,
+    pirl_views,
     pycontrast_jigsaw,
     vissl_jigsaw,
 )
@@ -127,7 +127,7 @@ def test_lengths_follow_the_size(size: int, cell: int, patch: int):
 
 @pytest.mark.parametrize("size", [32, 64])
 def test_views_have_the_right_shape_type_and_range(size: int):
-    views = pirl(size)
+    views = pirl_views(size)
     assert isinstance(views, ViewMaker) and views.count == 2
     whole, patches = views.batch(pictures(5, size + 8, size), generator())
     side = views.jigsaw.patch
@@ -140,7 +140,7 @@ def test_views_have_the_right_shape_type_and_range(size: int):
 
 
 def test_equal_generators_make_equal_views_and_others_do_not():
-    images, views = pictures(6, 40, 32), pirl(32)
+    images, views = pictures(6, 40, 32), pirl_views(32)
     first, again, other = (views.batch(images, generator(seed))[1] for seed in (1, 1, 2))
     assert torch.equal(first, again) and not torch.equal(first, other)
 
@@ -166,7 +166,7 @@ def test_crop_then_finish_is_the_batch_route_to_a_gray_level():
 
 
 def test_workers_crop_every_view_and_the_device_finishes():
-    views = pirl(64)
+    views = pirl_views(64)
     crops = views.crop(pictures(1, 100, 80)[0], generator(1))
     assert [crop.shape for crop in crops] == [(3, 64, 64), (3, 72, 72)]
     finished = views.finish(tuple(crop[None] for crop in crops), generator(2))
@@ -194,8 +194,8 @@ def test_patches_larger_than_their_cells_are_refused():
 
 
 def test_jigsaws_are_values():
-    assert pirl(32) == pirl(32) != pirl(64) and hash(pirl(32)) == hash(pirl(32))
-    assert isinstance(pirl(32), WithJigsaw) and pirl(224).views == pirl(224, IMAGENET).views
+    assert pirl_views(32) == pirl_views(32) != pirl_views(64) and hash(pirl_views(32)) == hash(pirl_views(32))
+    assert isinstance(pirl_views(32), WithJigsaw) and pirl_views(224).views == pirl_views(224, IMAGENET).views
 
 
 @pytest.mark.gpu

@@ -18,7 +18,7 @@ from vantage.recipes import cmc, moco_v2
 from vantage.training import settings
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run, refuse_conflicts
-from vantage.views import Flow, InSpace, LearnedSpace, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_views
+from vantage.views import Flow, InSpace, LearnedSpace, Normalize, RealNVP, Statistics, YDbDr, in_space, learned_space
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, write_learned
 
@@ -66,11 +66,11 @@ def test_its_channels_are_those_of_the_flow_on_the_normalized_space(learned: Lea
 
 def test_a_folder_means_its_last_state_and_a_file_itself(learned: LearnedSpace, tmp_path: Path) -> None:
     other = write_learned(tmp_path / BEST, Flow(couplings=2), Flow(couplings=2).build(), YDbDr(), STATISTICS)
-    assert learned_views(tmp_path) == learned_views(tmp_path / LAST) == learned
-    assert learned_views(tmp_path / BEST) == other != learned
+    assert learned_space(tmp_path) == learned_space(tmp_path / LAST) == learned
+    assert learned_space(tmp_path / BEST) == other != learned
     for place in (tmp_path / "nowhere", tmp_path.parent):
         with pytest.raises(UserError, match="vantage views learn"):
-            learned_views(place)
+            learned_space(place)
 
 
 def test_an_altered_or_missing_file_is_refused(learned: LearnedSpace) -> None:
@@ -88,7 +88,7 @@ def test_what_holds_no_learned_views_is_refused(tmp_path: Path) -> None:
     for content in (b"", b"no tensors at all"):
         (tmp_path / "x.safetensors").write_bytes(content)
         with pytest.raises(UserError, match="holds no learned views"):
-            learned_views(tmp_path / "x.safetensors")
+            learned_space(tmp_path / "x.safetensors")
 
 
 def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: LearnedSpace) -> None:
@@ -179,7 +179,7 @@ def test_learning_showing_and_training_on_the_command_line(
 
     monkeypatch.setattr("vantage.training.loop.train", train)
     assert main(f"pretrain cmc --learned {out / BEST} --data {place} --out {tmp_path / 'run'}".split()) == 2
-    assert InSpace(learned_views(out / BEST)) in operations(begun[0])
+    assert InSpace(learned_space(out / BEST)) in operations(begun[0])
 
 
 @pytest.mark.parametrize(

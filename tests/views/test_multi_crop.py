@@ -10,7 +10,7 @@ import vantage
 from vantage.errors import UserError
 from vantage.memory import InBatch, Queue, StoreOf
 from vantage.schedules import Constant, Linear
-from vantage.views import RandomResizedCrop, ViewMaker, Views, moco_v2, multi_crop, simclr
+from vantage.views import RandomResizedCrop, ViewMaker, Views, moco_v2_views, multi_crop_views, simclr_views
 from vantage.views.show import picture
 
 
@@ -23,14 +23,14 @@ def pictures(count: int, height: int, width: int) -> torch.Tensor:
 
 
 def test_small_views_follow_the_whole_ones_and_are_made_alike() -> None:
-    views = multi_crop(simclr(224))
-    assert isinstance(views, ViewMaker) and views.count == 8 and views.views[:2] == simclr(224).views
+    views = multi_crop_views(simclr_views(224))
+    assert isinstance(views, ViewMaker) and views.count == 8 and views.views[:2] == simclr_views(224).views
     for small in views.views[2:]:
         assert small.crop == RandomResizedCrop(96, (0.05, 0.14)) and small.operations == views.views[0].operations
 
 
 def test_both_routes_make_views_of_both_sizes() -> None:
-    views = multi_crop(moco_v2(32), 3, 14, (0.1, 0.3))
+    views = multi_crop_views(moco_v2_views(32), 3, 14, (0.1, 0.3))
     sizes = [(5, 3, 32, 32)] * 2 + [(5, 3, 14, 14)] * 3
     images = pictures(5, 40, 33)
     made = views.batch(images, generator())
@@ -42,21 +42,21 @@ def test_both_routes_make_views_of_both_sizes() -> None:
 
 
 def test_a_small_view_shows_the_share_asked_for() -> None:
-    small = multi_crop(moco_v2(224), 1).views[2].crop
+    small = multi_crop_views(moco_v2_views(224), 1).views[2].crop
     boxes = small.boxes(small.draw(500, generator()), 600, 800)
     share = (boxes.height * boxes.width).double() / (600 * 800)
     assert 0.049 < share.min() < 0.06 and 0.13 < share.max() < 0.141
 
 
 def test_they_can_be_looked_at() -> None:
-    views = multi_crop(moco_v2(32), 2, 14, (0.1, 0.3))
+    views = multi_crop_views(moco_v2_views(32), 2, 14, (0.1, 0.3))
     shown = picture(views, list(pictures(2, 40, 40)), times=1, side=32)
     assert shown.width == 5 * (32 + 4) + 4
 
 
 def test_no_small_views_are_refused() -> None:
     with pytest.raises(UserError, match="at least 1"):
-        multi_crop(moco_v2(32), 0)
+        multi_crop_views(moco_v2_views(32), 0)
 
 
 def test_small_views_of_moco_ask_the_queue_for_the_keys_of_the_whole_one() -> None:
@@ -97,6 +97,6 @@ def test_other_views_and_moving_weights_are_refused() -> None:
 
 @pytest.mark.gpu
 def test_gpu_and_cpu_make_the_same_small_views() -> None:
-    images, views = pictures(16, 64, 64), multi_crop(simclr(64), 2, 28)
+    images, views = pictures(16, 64, 64), multi_crop_views(simclr_views(64), 2, 28)
     for cpu, gpu in zip(views.batch(images, generator(1)), views.batch(images.cuda(), generator(1)), strict=True):
         torch.testing.assert_close(gpu.cpu(), cpu, atol=2e-4, rtol=0)

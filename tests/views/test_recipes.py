@@ -20,14 +20,12 @@ from vantage.views import (
     RandAugment,
     RandomResizedCrop,
     Views,
-    evaluation,
-    infomin,
-    interclr,
-    linear_training,
-    moco_v2,
-    npid,
-    pycontrast_a,
-    simclr,
+    infomin_views,
+    interclr_views,
+    moco_v2_views,
+    npid_views,
+    pycontrast_a_views,
+    simclr_views,
 )
 
 LAST = IMAGENET.normalize()
@@ -40,20 +38,20 @@ def generator(seed: int = 0) -> torch.Generator:
 @pytest.mark.parametrize(
     ("views", "least", "operations"),
     [
-        (npid(), 0.2, (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), HorizontalFlip(), LAST)),
-        (pycontrast_a(), 0.2, (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
-        (pycontrast_a(smallest_area=0.08), 0.08,
+        (npid_views(), 0.2, (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), HorizontalFlip(), LAST)),
+        (pycontrast_a_views(), 0.2, (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
+        (pycontrast_a_views(smallest_area=0.08), 0.08,
          (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2), LAST)),
-        (moco_v2(), 0.2,
+        (moco_v2_views(), 0.2,
          (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), HorizontalFlip(), LAST)),
-        (interclr(count=2), 0.2,
+        (interclr_views(count=2), 0.2,
          (HorizontalFlip(), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
-        (simclr(), 0.08,
+        (simclr_views(), 0.08,
          (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
-        (infomin(), 0.2,
+        (infomin_views(), 0.2,
          (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(),
           Grayscale(0.2), LAST)),
-        (simclr(strength=0.5), 0.08,
+        (simclr_views(strength=0.5), 0.08,
          (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
     ],
 )  # fmt: skip
@@ -64,39 +62,36 @@ def test_recipes_at_224_are_the_papers(views: Views, least: float, operations: t
 
 
 def test_small_images_have_no_blur_then_a_narrow_one_and_larger_crops() -> None:
-    for recipe in (moco_v2, simclr):
+    for recipe in (moco_v2_views, simclr_views):
         tiny, small = recipe(32, 1, CIFAR10).views[0], recipe(64, 1).views[0]
         assert not any(isinstance(operation, GaussianBlur) for operation in tiny.operations)
         assert tiny.operations[-1] == CIFAR10.normalize()
         (blur,) = [operation for operation in small.operations if isinstance(operation, GaussianBlur)]
         assert blur.sigma == pytest.approx((0.1 * 64 / 224, 2 * 64 / 224)) and blur.radius == 2
         assert tiny.crop.scale == small.crop.scale == (0.2, 1.0)
-    assert simclr(96).views[0].crop.scale == (0.08, 1.0)
+    assert simclr_views(96).views[0].crop.scale == (0.08, 1.0)
 
 
 def test_recipes_are_values() -> None:
-    assert moco_v2(32) == moco_v2(32) and hash(moco_v2(32)) == hash(moco_v2(32)) and moco_v2(32) != moco_v2(64)
-    for recipe in (npid, pycontrast_a, moco_v2, interclr, simclr, infomin):
+    assert (
+        moco_v2_views(32) == moco_v2_views(32)
+        and hash(moco_v2_views(32)) == hash(moco_v2_views(32))
+        and moco_v2_views(32) != moco_v2_views(64)
+    )
+    for recipe in (npid_views, pycontrast_a_views, moco_v2_views, interclr_views, simclr_views, infomin_views):
         assert recipe.__doc__ and "arXiv" in recipe.__doc__
         assert list(inspect.signature(recipe).parameters)[:3] == ["size", "count", "statistics"]
 
 
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(UserError, match="views"):
-        moco_v2(count=0)
+        moco_v2_views(count=0)
     with pytest.raises(UserError, match="strength"):
-        simclr(strength=3.0)
+        simclr_views(strength=3.0)
     with pytest.raises(UserError, match="infomin's strength"):
-        infomin(strength=-1.0)
+        infomin_views(strength=-1.0)
     with pytest.raises(UserError, match="central crop of 224"):
-        evaluation(224, 200)
-
-
-def test_linear_training_crops_and_flips_only() -> None:
-    view = linear_training(64, (0.2, 1.0), CIFAR10)
-    assert view.crop == RandomResizedCrop(64, (0.2, 1.0)) and view.operations == (HorizontalFlip(), CIFAR10.normalize())
-    images = torch.randint(0, 256, (3, 3, 80, 70), dtype=torch.uint8)
-    assert view.batch(images, generator()).shape == (3, 3, 64, 64)
+        EvaluationView(224, 200, IMAGENET)
 
 
 @given(height=st.integers(1, 90), width=st.integers(1, 90), size=st.integers(1, 40), more=st.integers(0, 20))
@@ -114,6 +109,6 @@ def test_evaluation_is_torchvisions_resize_and_center(height: int, width: int, s
 
 def test_evaluation_of_images_of_the_right_size_is_exact_by_both_routes() -> None:
     images = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
-    view = evaluation(32, 32, CIFAR10)
+    view = EvaluationView(32, 32, CIFAR10)
     crops = torch.stack([view.crop(image) for image in images])
     assert torch.equal(crops, images) and torch.equal(view.finish(crops), view.batch(images))

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import vantage
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.views import IMAGENET, EvaluationView, Patches, cmc, frequencies, pirl
+from vantage.views import IMAGENET, EvaluationView, Patches, cmc_views, frequency_views, pirl_views
 from vantage.views.show import columns, picture
 
 
@@ -53,14 +53,14 @@ def test_normalization_is_undone():
 
 
 def test_frequencies_jigsaws_and_channels_have_pictures_of_their_own():
-    low, high = columns(frequencies(32), made(frequencies(32)))
+    low, high = columns(frequency_views(32), made(frequency_views(32)))
     assert (low.words, high.words) == ("low", "high") and abs(float(high.images.mean()) - 0.5) < 0.02
-    *_, jigsaw = columns(pirl(32), made(pirl(32)))
+    *_, jigsaw = columns(pirl_views(32), made(pirl_views(32)))
     assert jigsaw.words == "jigsaw" and jigsaw.images.shape[-1] == 3 * 10  # nine patches of nine pixels, and lines
-    patches = made(pirl(32))[-1]
+    patches = made(pirl_views(32))[-1]
     mean, std = (torch.tensor(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     assert_close(jigsaw.images[:, :, 10:19, 20:29], (patches[:, 5] * std + mean).clamp(0, 1), rtol=0, atol=1e-6)
-    gray = columns(cmc(32), made(cmc(32)))
+    gray = columns(cmc_views(32), made(cmc_views(32)))
     assert [column.words for column in gray] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
     assert all(torch.equal(column.images[:, 0], column.images[:, 2]) for column in gray)
 

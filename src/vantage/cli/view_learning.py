@@ -184,9 +184,9 @@ def in_learned_views(recipe: "Callable[[int], Run]", words: Sequence[str]) -> "C
     if not place:
         return recipe
     from vantage.views.channels import in_space
-    from vantage.views.colors.learned import learned_views
+    from vantage.views.colors.learned import learned_space
 
-    space = learned_views(place)
+    space = learned_space(place)
 
     @wraps(recipe)
     def changed(size: int) -> "Run":

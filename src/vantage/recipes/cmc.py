@@ -12,7 +12,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
-from vantage.views import cmc as cmc_views
+from vantage.views import cmc_views
 
 __all__ = ["cmc", "cmc_softmax"]
 

@@ -11,8 +11,7 @@ from vantage.recipes.jcl import jcl, jcl_ring
 from vantage.recipes.ring import annealed
 from vantage.schedules import Constant
 from vantage.training.run import Run
-from vantage.views import WithJigsaw, pycontrast_jigsaw
-from vantage.views import infomin as infomin_views
+from vantage.views import WithJigsaw, infomin_views, pycontrast_jigsaw
 
 __all__ = ["everything", "interclr_ring", "jcl_interclr"]
 

@@ -9,8 +9,7 @@ from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
 from vantage.schedules import Constant, CosineByEpoch
 from vantage.training.run import Run
-from vantage.views import WithJigsaw, pycontrast_jigsaw
-from vantage.views import infomin as infomin_views
+from vantage.views import WithJigsaw, infomin_views, pycontrast_jigsaw
 
 __all__ = ["infomin", "infomin_linear", "with_jigsaw_head"]
 

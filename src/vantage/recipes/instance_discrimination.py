@@ -12,7 +12,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
-from vantage.views import npid
+from vantage.views import npid_views
 
 __all__ = ["instance_discrimination", "instance_discrimination_full", "instance_discrimination_nce"]
 
@@ -48,7 +48,7 @@ def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator
     branch = Branch(Bank(0.5), Remembered(), negatives, estimator, keys=(), pool=(0,))
     run = Run(
         recipe=name,
-        views=npid(size, count=1),
+        views=npid_views(size, count=1),
         encoders=Shared(Encoder(resnet(size), LinearHead(128))),
         branches=(branch,),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),

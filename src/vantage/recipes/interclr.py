@@ -10,8 +10,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import Constant, CosineByEpoch
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
-from vantage.views import interclr as interclr_views
-from vantage.views import moco_v2 as moco_v2_views
+from vantage.views import interclr_views, moco_v2_views
 
 __all__ = ["interclr", "interclr_moco"]
 

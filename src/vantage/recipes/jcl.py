@@ -10,7 +10,7 @@ from vantage.positives import FixedViews
 from vantage.recipes.moco import moco_v2
 from vantage.recipes.ring import annealed
 from vantage.training.run import Run
-from vantage.views import moco_v2 as moco_v2_views
+from vantage.views import moco_v2_views
 
 __all__ = ["jcl", "jcl_ring", "jcl_vanilla"]
 

@@ -10,7 +10,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
-from vantage.views import npid
+from vantage.views import npid_views
 
 __all__ = ["local_aggregation"]
 
@@ -41,7 +41,7 @@ def local_aggregation(size: int = 224) -> Run:
     )
     return Run(
         recipe="local_aggregation",
-        views=npid(size, count=1),
+        views=npid_views(size, count=1),
         encoders=Shared(Encoder(resnet(size), LinearHead(128))),
         branches=(branch,),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),

@@ -9,8 +9,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import Constant, CosineByEpoch, StepDecay
 from vantage.training.optimizers import SGD
 from vantage.training.run import Run
-from vantage.views import moco_v2 as moco_v2_views
-from vantage.views import npid
+from vantage.views import moco_v2_views, npid_views
 
 __all__ = ["moco_v1", "moco_v2"]
 
@@ -26,7 +25,7 @@ def moco_v1(size: int = 224) -> Run:
     encoder = Encoder(resnet(size), LinearHead(128), SplitBatchNorm(8))
     return Run(
         recipe="moco_v1",
-        views=npid(size, count=2),
+        views=npid_views(size, count=2),
         encoders=Momentum(encoder, Constant(0.99 if small else 0.999)),
         branches=(Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(0.07)),),
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),

@@ -9,7 +9,7 @@ from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
 from vantage.schedules import Constant
 from vantage.training.run import Run
-from vantage.views import Views, multi_crop
+from vantage.views import Views, multi_crop_views
 
 __all__ = ["moco_v2_multi_crop", "with_small_crops"]
 
@@ -52,7 +52,7 @@ def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[floa
         for number, branch in enumerate(shared)
         for small in range(count)
     )
-    return replace(run, views=multi_crop(run.views, count, size, scale), branches=(*shared, *asking))
+    return replace(run, views=multi_crop_views(run.views, count, size, scale), branches=(*shared, *asking))
 
 
 def _share(branch: Branch, parts: int) -> Constant:

@@ -12,7 +12,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.recipes.instance_discrimination import instance_discrimination
 from vantage.schedules import Constant
 from vantage.training.run import Run
-from vantage.views import pirl as pirl_views
+from vantage.views import pirl_views
 
 __all__ = ["pirl"]
 

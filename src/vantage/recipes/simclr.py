@@ -10,7 +10,7 @@ from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import Constant, CosineByStep
 from vantage.training.optimizers import LARS
 from vantage.training.run import Run
-from vantage.views import simclr as simclr_views
+from vantage.views import simclr_views
 
 __all__ = ["simclr"]
 

@@ -1,16 +1,16 @@
 """How views are made: batched operations on the device, with parameters per image, and the recipes of the papers."""
 
 from vantage.views.augmentation import Augmentation, ViewMaker, Views
-from vantage.views.channels import Channels, cmc, in_space, pycontrast_c
+from vantage.views.channels import Channels, cmc_views, in_space, pycontrast_c_views
 from vantage.views.colors.flows import Flow, RealNVP, TwoSided, VolumePreserving
-from vantage.views.colors.learned import LearnedSpace, learned_views
+from vantage.views.colors.learned import LearnedSpace, learned_space
 from vantage.views.colors.measured import measured_statistics
 from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColorSpace, InSpace, Lab, Pick, YCbCr, YDbDr
 from vantage.views.colors.statistics import CIFAR10, IMAGENET, STL10, Statistics
 from vantage.views.evaluation import EvaluationView, Straight
-from vantage.views.frequencies import Frequencies, frequencies
-from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl, pycontrast_jigsaw, vissl_jigsaw
-from vantage.views.multi_crop import multi_crop
+from vantage.views.frequencies import Frequencies, frequency_views
+from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl_views, pycontrast_jigsaw, vissl_jigsaw
+from vantage.views.multi_crop import multi_crop_views
 from vantage.views.operations.changes import (
     AutoContrast,
     Brightness,
@@ -34,7 +34,14 @@ from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
 from vantage.views.operations.warps import Rotate, Shear, Translate
 from vantage.views.patches import Patches
-from vantage.views.recipes import evaluation, infomin, interclr, linear_training, moco_v2, npid, pycontrast_a, simclr
+from vantage.views.recipes import (
+    infomin_views,
+    interclr_views,
+    moco_v2_views,
+    npid_views,
+    pycontrast_a_views,
+    simclr_views,
+)
 
 __all__ = [
     "CHANGES",
@@ -93,22 +100,20 @@ __all__ = [
     "WithJigsaw",
     "YCbCr",
     "YDbDr",
-    "cmc",
-    "evaluation",
-    "frequencies",
+    "cmc_views",
+    "frequency_views",
     "in_space",
-    "infomin",
-    "interclr",
-    "learned_views",
-    "linear_training",
+    "infomin_views",
+    "interclr_views",
+    "learned_space",
     "measured_statistics",
-    "moco_v2",
-    "multi_crop",
-    "npid",
-    "pirl",
-    "pycontrast_a",
-    "pycontrast_c",
+    "moco_v2_views",
+    "multi_crop_views",
+    "npid_views",
+    "pirl_views",
+    "pycontrast_a_views",
+    "pycontrast_c_views",
     "pycontrast_jigsaw",
-    "simclr",
+    "simclr_views",
     "vissl_jigsaw",
 ]

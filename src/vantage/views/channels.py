@@ -20,7 +20,7 @@ from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 
-__all__ = ["Channels", "cmc", "in_space", "pycontrast_c"]
+__all__ = ["Channels", "cmc_views", "in_space", "pycontrast_c_views"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Channels:
         return [images[:, list(part)] for part in self.channels]
 
 
-def cmc(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
+def cmc_views(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
     """Views of CMC (arXiv 1906.05849): crop, flip, lightness against color.
 
     `smallest_area` is the least share of the image a crop takes: .08 with a ResNet, .2 with AlexNet, and .2 always up
@@ -76,8 +76,8 @@ def cmc(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08)
     return _dealt(size, space, smallest_area, (HorizontalFlip(0.5),))
 
 
-def pycontrast_c(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
-    """Views "C" of the PyContrast code: `cmc` with color jitter before the colors are converted."""
+def pycontrast_c_views(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
+    """Views "C" of the PyContrast code: `cmc_views` with color jitter before the colors are converted."""
     return _dealt(size, space, smallest_area, (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.1)))
 
 

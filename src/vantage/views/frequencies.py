@@ -18,7 +18,7 @@ from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.filters import blur, gaussian
 from vantage.views.operations.flip import HorizontalFlip
 
-__all__ = ["Frequencies", "frequencies"]
+__all__ = ["Frequencies", "frequency_views"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Frequencies:
             return [low, images - low]
 
 
-def frequencies(size: int = 224, sigma: float = 0.7, statistics: Statistics = IMAGENET) -> Frequencies:
+def frequency_views(size: int = 224, sigma: float = 0.7, statistics: Statistics = IMAGENET) -> Frequencies:
     """Views of InfoMin's frequency separation (arXiv 2005.10243, section 4.2): crop from .2 of the image, flip,
     split."""
     crop = RandomResizedCrop(size, (0.2, 1.0))

@@ -19,9 +19,9 @@ from vantage.views.operations.crops import Crop, RandomResizedCrop
 from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
-from vantage.views.recipes import PAPER_SIZE, pycontrast_a
+from vantage.views.recipes import PAPER_SIZE, pycontrast_a_views
 
-__all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl", "pycontrast_jigsaw", "vissl_jigsaw"]
+__all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl_views", "pycontrast_jigsaw", "vissl_jigsaw"]
 
 _CELL, _PATCH = 85, 64  # pixels, where a whole view has 224
 
@@ -154,9 +154,9 @@ def vissl_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
     return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (), operations, 3, patch)
 
 
-def pirl(size: int = 224, statistics: Statistics = IMAGENET) -> WithJigsaw:
-    """Views of PIRL in the PyContrast code: `pycontrast_a` with crops from .08 of the image, and its jigsaw."""
-    return WithJigsaw(pycontrast_a(size, 1, statistics, smallest_area=0.08), pycontrast_jigsaw(size, statistics))
+def pirl_views(size: int = 224, statistics: Statistics = IMAGENET) -> WithJigsaw:
+    """Views of PIRL in the PyContrast code: `pycontrast_a_views` with crops from .08 of the image, and its jigsaw."""
+    return WithJigsaw(pycontrast_a_views(size, 1, statistics, smallest_area=0.08), pycontrast_jigsaw(size, statistics))
 
 
 def _lengths(size: int) -> tuple[int, int]:

@@ -6,10 +6,10 @@ from vantage.errors import UserError
 from vantage.views.augmentation import Views
 from vantage.views.operations.crops import RandomResizedCrop
 
-__all__ = ["multi_crop"]
+__all__ = ["multi_crop_views"]
 
 
-def multi_crop(views: Views, count: int = 6, size: int = 96, scale: tuple[float, float] = (0.05, 0.14)) -> Views:
+def multi_crop_views(views: Views, count: int = 6, size: int = 96, scale: tuple[float, float] = (0.05, 0.14)) -> Views:
     """The views given, and after them `count` views of `size` pixels, made like the first but of smaller parts of the
     image: multi-crop (SwAV, Caron et al., arXiv 2006.09882, section 3.2 and appendix).
 

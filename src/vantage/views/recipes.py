@@ -15,7 +15,6 @@ Statistics do not follow the size: give `CIFAR10` or `STL10` for those sets; Tin
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, Views
 from vantage.views.colors.statistics import IMAGENET, Statistics
-from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Grayscale
 from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.filters import GaussianBlur
@@ -27,7 +26,7 @@ PAPER_SIZE = 224
 """Side, in pixels, of the views the papers' numbers are for."""
 
 
-def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
+def npid_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
     """Views of instance discrimination (arXiv 1805.01978), MoCo v1 and local aggregation: grayscale comes *before*
     jitter.
 
@@ -38,10 +37,10 @@ def npid(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> 
     return _repeat(size, 0.2, operations, count, statistics)
 
 
-def pycontrast_a(
+def pycontrast_a_views(
     size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, smallest_area: float = 0.2
 ) -> Views:
-    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: as `npid`, jitter before
+    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: as `npid_views`, jitter before
     grayscale.
 
     `smallest_area` is the least share of the image a crop takes: the code has 0.2 with a queue and 0.08 with a bank.
@@ -50,30 +49,30 @@ def pycontrast_a(
     return _repeat(size, smallest_area, operations, count, statistics)
 
 
-def moco_v2(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
+def moco_v2_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
     """Views of MoCo v2 (arXiv 2003.04297); JCL uses them too."""
     operations = (ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), *_blur(size), HorizontalFlip(0.5))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
-def interclr(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET) -> Views:
-    """Views of InterCLR with a bank (arXiv 2008.11702): `npid` with blur, and of the jitter only saturation and hue, at
+def interclr_views(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET) -> Views:
+    """Views of InterCLR with a bank (arXiv 2008.11702): `npid_views` with blur, and of the jitter only saturation and hue, at
     full strength.
 
-    The paper gives neither order nor probabilities; jitter is always made, as in `npid`, the others follow MoCo v2.
+    The paper gives neither order nor probabilities; jitter is always made, as in `npid_views`, the others follow MoCo v2.
     """
     operations = (HorizontalFlip(0.5), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
-def simclr(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
+def simclr_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
     """Views of SimCLR (arXiv 2002.05709); `strength` scales the color jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     _check_strength("simclr", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     return _repeat(size, 0.08, (HorizontalFlip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
 
 
-def infomin(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
+def infomin_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
     """Views of InfoMin (arXiv 2005.10243, section 5 and appendix C), "D" of its code: SimCLR's jitter and blur, then
     RandAugment, then grayscale, on crops from 0.2 of the image. Its jigsaw is a view of its own: `WithJigsaw`.
 
@@ -83,21 +82,6 @@ def infomin(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, 
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     operations = (HorizontalFlip(0.5), jitter, *_blur(size), RandAugment(), Grayscale(0.2))
     return _repeat(size, 0.2, operations, count, statistics)
-
-
-def linear_training(
-    size: int = 224, scale: tuple[float, float] = (0.08, 1.0), statistics: Statistics = IMAGENET
-) -> Augmentation:
-    """The view of linear probes: crop and flip. MoCo's protocol has the scale (0.08, 1), PyContrast's (0.2, 1)."""
-    return Augmentation(RandomResizedCrop(size, scale), (HorizontalFlip(0.5), statistics.normalize()))
-
-
-def evaluation(size: int = 224, resize: int = 256, statistics: Statistics = IMAGENET) -> EvaluationView:
-    """The view features are taken from: the shorter side becomes `resize` pixels, then the center of `size` is cut out.
-
-    For small images give both the same number, so that nothing is cut away.
-    """
-    return EvaluationView(size, resize, statistics)
 
 
 def _check_strength(name: str, strength: float) -> None:

@@ -15,7 +15,7 @@ from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColorSpace, InS
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.operations.color import Normalize
 from vantage.views.operations.operation import Operation
-from vantage.views.recipes import infomin
+from vantage.views.recipes import infomin_views
 
 __all__ = ["SPACES", "ColorSpaces", "Ladder", "Operations"]
 
@@ -88,7 +88,7 @@ class Ladder:
             )
         last = base.views.views[-1].operations[-1]
         statistics = Statistics(last.mean, last.std) if isinstance(last, Normalize) else IMAGENET
-        views = infomin(base.views.views[0].crop.size, base.views.count, statistics)
+        views = infomin_views(base.views.views[0].crop.size, base.views.count, statistics)
         return _steps(self.name, replace(base, views=views), self.values)
 
 

@@ -32,7 +32,7 @@ from vantage.training.feed import open_images
 from vantage.training.run import differences
 from vantage.training.signals import Signals
 from vantage.views.colors.flows import FlowNetwork
-from vantage.views.colors.learned import BEST, LAST, LearnedSpace, learned_views, write_learned
+from vantage.views.colors.learned import BEST, LAST, LearnedSpace, learned_space, write_learned
 
 __all__ = ["FILE", "LearnedViews", "learn", "read_learning"]
 
@@ -92,7 +92,7 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     with Signals() as stopping:
         course.run(stopping)
     progress.stop()
-    kept = [learned_views(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
+    kept = [learned_space(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
     return LearnedViews(folder, course.step, course.step == course.total, *kept)
 
 

@@ -27,7 +27,7 @@ from vantage.views.colors.flows import Flow, FlowNetwork
 from vantage.views.colors.spaces import ColorSpace
 from vantage.views.colors.statistics import Statistics
 
-__all__ = ["BEST", "LAST", "LearnedSpace", "learned_views", "write_learned"]
+__all__ = ["BEST", "LAST", "LearnedSpace", "learned_space", "write_learned"]
 
 BEST = "best.safetensors"
 """Name of the file with the best state, in the folder that `vantage views learn` wrote."""
@@ -83,7 +83,7 @@ class LearnedSpace:
         return folder / f"views-{self.digest[:16]}.safetensors"
 
 
-def learned_views(place: Path | str) -> LearnedSpace:
+def learned_space(place: Path | str) -> LearnedSpace:
     """The color space that `vantage views learn` wrote: a file, or a folder, whose last state is then meant.
 
     Raises `UserError` where there is none.
