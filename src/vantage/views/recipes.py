@@ -56,10 +56,11 @@ def moco_v2_views(size: int = 224, count: int = 2, statistics: Statistics = IMAG
 
 
 def interclr_views(size: int = 224, count: int = 1, statistics: Statistics = IMAGENET) -> Views:
-    """Views of InterCLR with a bank (arXiv 2008.11702): `npid_views` with blur, and of the jitter only saturation and hue, at
-    full strength.
+    """Views of InterCLR with a bank (arXiv 2008.11702): `npid_views` with blur, and of the jitter only saturation and
+    hue, at full strength.
 
-    The paper gives neither order nor probabilities; jitter is always made, as in `npid_views`, the others follow MoCo v2.
+    The paper gives neither order nor probabilities. Here jitter is applied to every image, as in `npid_views`, and the
+    rest follows MoCo v2.
     """
     operations = (HorizontalFlip(0.5), ColorJitter(0.0, 0.0, 1.0, 0.5), Grayscale(0.2), *_blur(size))
     return _repeat(size, 0.2, operations, count, statistics)
