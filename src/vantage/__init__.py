@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from vantage.encoding import *  # noqa: F403
     from vantage.errors import *  # noqa: F403
     from vantage.estimators import *  # noqa: F403
-    from vantage.frozen.encoder import *  # noqa: F403
-    from vantage.frozen.features import *  # noqa: F403
+    from vantage.frozen import *  # noqa: F403
     from vantage.learner import *  # noqa: F403
     from vantage.memory import *  # noqa: F403
     from vantage.negatives import *  # noqa: F403
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
     from vantage.recipes import *  # noqa: F403
     from vantage.records import *  # noqa: F403
     from vantage.schedules import *  # noqa: F403
-    from vantage.training.loop import *  # noqa: F403
-    from vantage.training.optimizers import *  # noqa: F403
-    from vantage.training.run import *  # noqa: F403
+    from vantage.training import *  # noqa: F403
     from vantage.views import *  # noqa: F403
 
 __version__ = "0.1.0"
@@ -62,11 +59,8 @@ ROOMS = (
     "branch",
     "learner",
     "encoding",
-    "training.loop",
-    "training.optimizers",
-    "training.run",
-    "frozen.encoder",
-    "frozen.features",
+    "training",
+    "frozen",
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""
 
