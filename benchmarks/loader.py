@@ -101,7 +101,7 @@ def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[st
     crops: dict[str, Crops] = {"vantage": moco_v2_views(), "vantage, torchvision's crops": TorchvisionCrops()}
     cases: dict[str, Callable[[], int]] = {}
     for name, views in crops.items():
-        stream = StreamedImages(many, views, BATCH, seed=0, workers=workers)
+        stream = StreamedImages(many, views, BATCH, seed=0, num_workers=workers)
         cases[name] = lambda stream=stream: sum(len(batch.image) for batch in stream.batches(0))
     try:
         with warnings.catch_warnings():

@@ -37,7 +37,7 @@ def test_a_ring_anneals_over_its_share_of_the_run():
 
 def test_other_epochs_and_another_batch_stretch_what_is_counted_in_epochs():
     run = ring_moco(32).fit(12_800)
-    short, coarse = run.resized(epochs=30), run.resized(batch=512)
+    short, coarse = run.resized(epochs=30), run.resized(batch_size=512)
     assert (keep(short, 5), keep(short, 11)) == (pytest.approx(0.55, abs=0.01), pytest.approx(0.1))
     rule = coarse.branches[0].negatives[0]
     assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs) and rule.keep.steps_per_epoch == 25
@@ -75,19 +75,19 @@ def test_everywhere_changes_the_inside_first_and_leaves_the_rest():
 
 def test_memories_and_groups_follow_a_batch_that_is_given():
     """The rules that fit them see the batch that is used, not one that is replaced later."""
-    given, chosen = moco_v2(32).fit(100, batch=64), moco_v2(32).fit(100)
+    given, chosen = moco_v2(32).fit(100, batch_size=64), moco_v2(32).fit(100)
     assert (given.batch_size, chosen.batch_size) == (64, 8)
     assert given.encoders.encoder.normalization == SplitBatchNorm(4)  # pyright: ignore
     assert chosen.encoders.encoder.normalization == SplitBatchNorm(1)  # pyright: ignore
-    assert moco_v2(32).fit(13_000, batch=512).branches[0].memory == Queue(2048)
+    assert moco_v2(32).fit(13_000, batch_size=512).branches[0].memory == Queue(2048)
     assert given.learning_rate.base == pytest.approx(0.03 * 64 / 256)  # pyright: ignore
     with pytest.raises(UserError, match="give at most 100"):
-        moco_v2(32).fit(100, batch=128)
+        moco_v2(32).fit(100, batch_size=128)
 
 
 @pytest.mark.parametrize(("batch", "groups"), [(12, 8), (8, 8), (20, 8), (4, 3)])
 def test_groups_that_a_batch_cannot_have_are_refused_before_anything_is_written(batch: int, groups: int):
-    run = moco_v2(32).fit(100, batch=batch)
+    run = moco_v2(32).fit(100, batch_size=batch)
     encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(groups))  # pyright: ignore
     with pytest.raises(UserError, match=f"split {batch} images into {groups} groups"):
         trial(replace(run, encoders=replace(run.encoders, encoder=encoder)))  # pyright: ignore

@@ -147,7 +147,7 @@ def test_a_batch_in_parts_has_the_mean_gradient_of_its_parts(accumulate: int, pl
 def test_a_step_takes_the_rate_of_its_number(place: str):
     run = small_run("moco_v2", place)
     one = session(run)
-    assert one.rate(0) != one.rate(15)
+    assert one.learning_rate(0) != one.learning_rate(15)
     batch = next(iter(one.feed.batches(0, 0)))
     before = {name: weight.clone() for name, weight in one.learner.networks.named_parameters()}
     for step in (0, 15):

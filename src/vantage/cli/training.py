@@ -133,7 +133,7 @@ def resume(words: list[str], console: Console) -> int:
 def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
     """A fitted run with the user's values, which always win; the learning rate follows another batch or epochs."""
     if "batch" in changes or "epochs" in changes:
-        fitted = fitted.resized(batch=changes.get("batch"), epochs=changes.get("epochs"))
+        fitted = fitted.resized(batch_size=changes.get("batch"), epochs=changes.get("epochs"))
     return replaced(fitted, changes)
 
 

@@ -5,6 +5,8 @@ b: images of a batch on this process   v, s: height and width of crops
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import get_start_method
+from multiprocessing.reduction import ForkingPickler
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -15,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.scan import OnBadImage
 from vantage.data.sources.source import Source
-from vantage.errors import UnreadableImage
+from vantage.errors import DataError, UnreadableImage
 
 _TRIES = 100
 
@@ -62,25 +64,27 @@ class StreamedImages:
         self,
         source: Source,
         crops: Crops,
-        batch: int,
+        batch_size: int,
         seed: int,
         *,
         rank: int = 0,
-        world: int = 1,
-        workers: int = 2,
+        world_size: int = 1,
+        num_workers: int = 2,
         on_bad_image: OnBadImage = "stop",
         prefetch: int = 2,
     ) -> None:
-        self.steps = steps_in(len(source), batch)
-        self._plan = _Plan(len(source), batch, seed, rank, world)
+        self.steps = steps_in(len(source), batch_size)
+        if num_workers > 0:
+            _check_sendable(source)
+        self._plan = _Plan(len(source), batch_size, seed, rank, world_size)
         self._loader = DataLoader(
             _Cropped(source, crops, seed, on_bad_image),
             batch_sampler=self._plan,
-            num_workers=workers,
+            num_workers=num_workers,
             collate_fn=_stack,
             pin_memory=torch.cuda.is_available(),
-            persistent_workers=workers > 0,
-            prefetch_factor=prefetch if workers > 0 else None,
+            persistent_workers=num_workers > 0,
+            prefetch_factor=prefetch if num_workers > 0 else None,
         )
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
@@ -98,21 +102,34 @@ class StreamedImages:
             yield batch
 
 
+def _check_sendable(source: Source) -> None:
+    """Raises `DataError` where worker processes must be sent the source, but it cannot be pickled."""
+    if get_start_method() == "fork":  # a forked worker has it already
+        return
+    try:
+        ForkingPickler.dumps(source)
+    except Exception as error:  # each kind of object refuses in its own way
+        raise DataError(
+            f"{type(source).__name__} cannot be sent to the processes that decode ({error}): make it picklable, or "
+            "decode in the training process (data.num_workers 0)"
+        ) from error
+
+
 class _Plan(Sampler[list[tuple[int, int]]]):
     """For each step the (epoch, image number) pairs of this process."""
 
-    def __init__(self, count: int, batch: int, seed: int, rank: int, world: int) -> None:
-        self.count, self.batch, self.seed, self.rank, self.world = count, batch, seed, rank, world
+    def __init__(self, count: int, batch_size: int, seed: int, rank: int, world_size: int) -> None:
+        self.count, self.batch_size, self.seed, self.rank, self.world_size = count, batch_size, seed, rank, world_size
         self.epoch, self.start_step = 0, 0
-        shares(torch.arange(count), batch, rank, world)  # refuses now what would fail later
+        shares(torch.arange(count), batch_size, rank, world_size)  # refuses now what would fail later
 
     def __len__(self) -> int:
-        return max(0, self.count // self.batch - self.start_step)
+        return max(0, self.count // self.batch_size - self.start_step)
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
         epoch = self.epoch
         order = epoch_order(self.count, self.seed, epoch)
-        for row in shares(order, self.batch, self.rank, self.world)[self.start_step :].tolist():
+        for row in shares(order, self.batch_size, self.rank, self.world_size)[self.start_step :].tolist():
             yield [(epoch, number) for number in row]
 
 

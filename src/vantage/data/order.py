@@ -23,26 +23,26 @@ def image_seed(seed: int, epoch: int, image: int) -> int:
     return mix(_IMAGE, seed, epoch, image)
 
 
-def steps_in(count: int, batch: int) -> int:
+def steps_in(count: int, batch_size: int) -> int:
     """Whole batches of `batch` images, of all processes together, in an epoch; raises `DataError` if there is none."""
-    if batch < 1 or count < batch:
+    if batch_size < 1 or count < batch_size:
         raise DataError(
-            f"batches of {batch} images were asked for, but there are {count} images. "
+            f"batches of {batch_size} images were asked for, but there are {count} images. "
             f"Choose a batch of 1 to {count}, or give more images"
         )
-    return count // batch
+    return count // batch_size
 
 
-def shares(order: Int[Tensor, "n"], batch: int, rank: int = 0, world: int = 1) -> Int[Tensor, "t r"]:
+def shares(order: Int[Tensor, "n"], batch_size: int, rank: int = 0, world_size: int = 1) -> Int[Tensor, "t r"]:
     """The images of one process, a row for each step.
 
     Global batch t is `order[t * batch : (t + 1) * batch]`, and process `rank` of `world` takes its rank-th slice. What
     is left over at the end of the order is dropped; it differs from epoch to epoch.
     """
-    if not 0 <= rank < world or batch % world:
+    if not 0 <= rank < world_size or batch_size % world_size:
         raise DataError(
-            f"a batch of {batch} images cannot be shared equally: this is process {rank} of {world}. "
-            f"Choose a batch that is a multiple of {world}"
+            f"a batch of {batch_size} images cannot be shared equally: this is process {rank} of {world_size}. "
+            f"Choose a batch that is a multiple of {world_size}"
         )
-    steps, own = steps_in(len(order), batch), batch // world
-    return order[: steps * batch].view(steps, batch)[:, rank * own : (rank + 1) * own]
+    steps, own = steps_in(len(order), batch_size), batch_size // world_size
+    return order[: steps * batch_size].view(steps, batch_size)[:, rank * own : (rank + 1) * own]

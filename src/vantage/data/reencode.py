@@ -26,7 +26,7 @@ class Resized:
 
 
 def resize_short_side(
-    source: Source, out_folder: Path, side: int = 256, quality: int = 90, workers: int = 2
+    source: Source, out_folder: Path, side: int = 256, quality: int = 90, num_workers: int = 2
 ) -> Resized:
     """Write every image as a JPEG whose short side is at most `side` pixels, under its own name below `out_folder`.
 
@@ -56,7 +56,7 @@ def resize_short_side(
             Image.fromarray(image.permute(1, 2, 0).numpy()).save(file, "JPEG", quality=quality)
         return True
 
-    with ThreadPoolExecutor(max(1, workers)) as pool:
+    with ThreadPoolExecutor(max(1, num_workers)) as pool:
         results = list(pool.map(one, range(len(source))))
     bad = tuple(result for result in results if isinstance(result, BadImage))
     return Resized(results.count(True), results.count(False), bad)

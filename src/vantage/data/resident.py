@@ -49,7 +49,7 @@ def fits(source: Source, size: int | None = None, budget: int = BUDGET) -> bool:
 def decode_all(
     source: Source,
     size: int | None = None,
-    workers: int = 2,
+    num_workers: int = 2,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> UInt8[Tensor, "n 3 h w"]:
@@ -81,7 +81,7 @@ def decode_all(
             image = F.center_crop(F.resize(image, [size], antialias=True), [size, size])
         pixels[number] = image
 
-    with ThreadPoolExecutor(max(1, workers)) as pool:
+    with ThreadPoolExecutor(max(1, num_workers)) as pool:
         for start in range(0, len(source), 4096):
             for done, _ in enumerate(pool.map(fill, range(start, min(start + 4096, len(source)))), start + 1):
                 if progress is not None and (done % _OFTEN == 0 or done == len(source)):
@@ -101,19 +101,19 @@ class ResidentImages:
     def __init__(
         self,
         source: Source,
-        batch: int,
+        batch_size: int,
         seed: int,
         *,
         size: int | None = None,
         budget: int = BUDGET,
         device: torch.device | str = "cpu",
         rank: int = 0,
-        world: int = 1,
-        workers: int = 2,
+        world_size: int = 1,
+        num_workers: int = 2,
         cache: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.steps = steps_in(len(source), batch)
+        self.steps = steps_in(len(source), batch_size)
         height, width = resident_size(source, size)
         need = len(source) * 3 * height * width
         if need > budget:
@@ -121,9 +121,9 @@ class ResidentImages:
                 f"{len(source):,} images of {width} x {height} pixels take {need / 2**20:,.0f} MiB, and "
                 f"{budget / 2**20:,.0f} MiB are allowed. Stream them, state a smaller size, or allow more"
             )
-        self._batch, self._seed, self._rank, self._world = batch, seed, rank, world
-        shares(torch.arange(len(source)), batch, rank, world)  # refuses now what would fail later
-        self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, workers, cache, progress).to(device)
+        self._batch, self._seed, self._rank, self._world = batch_size, seed, rank, world_size
+        shares(torch.arange(len(source)), batch_size, rank, world_size)  # refuses now what would fail later
+        self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: `pixels` is one tensor of whole images."""

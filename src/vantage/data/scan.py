@@ -59,7 +59,7 @@ class Scan:
 
 def scan(
     source: Source,
-    workers: int = 2,
+    num_workers: int = 2,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Scan:
@@ -75,7 +75,7 @@ def scan(
         numbers: Iterator[int] = iter(known["bad"])
         bad = [found for number in numbers if (found := _try(source, number))]
     else:
-        bad = list(_try_all(source, workers, progress))
+        bad = list(_try_all(source, num_workers, progress))
         content = {"version": _VERSION, "images": len(source), "bad": [found.number for found in bad]}
         try_write_json(folder / f"{key}.json", content)
     listing = folder / f"{key}-bad-images.txt"
@@ -85,32 +85,34 @@ def scan(
     return Scan(len(source), tuple(bad), listing)
 
 
-def readable(source: Source, found: Scan, policy: OnBadImage = "skip", limit: float = 0.01) -> Source:
+def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: float = 0.01) -> Source:
     """The source without its unreadable images, by a policy.
 
     `skip` leaves them out, unless their share is above `limit`; `stop` allows none. Raises `DataError`, which names the
     file that lists them. Image numbers count the images that are left.
     """
-    if found.images != len(source):
-        raise DataError(f"the scan tried {found.images} images, but the source holds {len(source)}. Scan it again")
-    if not found.bad:
+    if result.images != len(source):
+        raise DataError(f"the scan tried {result.images} images, but the source holds {len(source)}. Scan it again")
+    if not result.bad:
         return source
-    first = f"The first is {found.bad[0].name}: {found.bad[0].reason}"
+    first = f"The first is {result.bad[0].name}: {result.bad[0].reason}"
     if policy == "stop":
-        raise DataError(f"{found.summary()}. {first}. Mend or remove them, or train without them (--on-bad-image skip)")
-    if len(found.bad) > limit * found.images:
         raise DataError(
-            f"{found.summary()}, more than the {limit:.0%} that may be skipped. {first}. Mend or remove them"
+            f"{result.summary()}. {first}. Mend or remove them, or train without them (--on-bad-image skip)"
+        )
+    if len(result.bad) > limit * result.images:
+        raise DataError(
+            f"{result.summary()}, more than the {limit:.0%} that may be skipped. {first}. Mend or remove them"
         )
     keep = np.ones(len(source), dtype=bool)
-    keep[[b.number for b in found.bad]] = False
+    keep[[b.number for b in result.bad]] = False
     return SourceSubset(source, np.flatnonzero(keep).tolist())
 
 
-def _try_all(source: Source, workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:
+def _try_all(source: Source, num_workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:
     """The unreadable images in order. Work is handed out in blocks: a million images make no million tasks at once."""
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        block = _CHUNK * max(1, workers)
+    with ThreadPoolExecutor(max(1, num_workers)) as pool:
+        block = _CHUNK * max(1, num_workers)
         for start in range(0, len(source), block):
             numbers = range(start, min(start + block, len(source)))
             for found in pool.map(lambda number: _try(source, number), numbers):

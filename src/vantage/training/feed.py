@@ -19,6 +19,7 @@ from vantage.data import (
     SourceSubset,
     StreamedImages,
     cache_folder,
+    checked,
     labels_of,
     open_source,
     readable,
@@ -35,19 +36,25 @@ _PART = 0x9A27  # what a seed is for
 _LOOKED_AT = 32  # images that tell whether a set has one size
 
 
-def open_images(data: Data, progress: Callable[[int, int], None] | None = None) -> tuple[Source, str]:
-    """The readable images of a place that are to be trained on, and one line about those that are not readable.
+def open_images(
+    data: Data, progress: Callable[[int, int], None] | None = None, source: Source | None = None
+) -> tuple[Source, str]:
+    """The readable images that a run trains on, and one line about those that are not readable.
 
-    Raises `UserError` (`DataError`) where the place does not exist, is empty, or has too many unreadable images.
+    They are those of `source`, or else of `data.path`. Raises `UserError` (`DataError`) where there is nothing at that
+    path, where the source lacks a method, and where too many images are unreadable.
     """
-    if not data.path:
-        raise UserError("no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME)")
-    source = open_source(data.path)
-    found = scan(source, workers=max(1, data.num_workers), progress=progress)
-    usable = readable(source, found, data.on_bad_image)
-    told = found.summary()
+    if source is None and not data.path:
+        raise UserError(
+            "no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME), or `source` "
+            "from Python"
+        )
+    whole = open_source(data.path) if source is None else checked(source)
+    result = scan(whole, num_workers=max(1, data.num_workers), progress=progress)
+    usable = readable(whole, result, data.on_bad_image)
     part = training_part(usable, data)
-    return part, told if part is usable else f"{told}; {len(part):,} of them are trained on"
+    line = result.summary()
+    return part, line if part is usable else f"{line}; {len(part):,} of them are trained on"
 
 
 def training_part(source: Source, data: Data) -> Source:
@@ -138,23 +145,23 @@ def open_feed(
     run: Run,
     source: Source,
     rank: int,
-    world: int,
+    world_size: int,
     device: torch.device,
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """The batches of a run on one of its processes."""
-    return feed_of(run.views, run.data, run.batch_size, run.seed, source, device, rank, world, progress)
+    return feed_of(run.views, run.data, run.batch_size, run.seed, source, device, rank, world_size, progress)
 
 
 def feed_of(
     views: ViewMaker,
     data: Data,
-    batch: int,
+    batch_size: int,
     seed: int,
     source: Source,
     device: torch.device,
     rank: int = 0,
-    world: int = 1,
+    world_size: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """Small sets of one image size live on the device; others stream through workers (`Data.resident_bytes`).
@@ -162,21 +169,21 @@ def feed_of(
     side, one_size = usual_size(source)
     if one_size and len(source) * 3 * side * side <= data.resident_bytes:
         resident = partial(
-            ResidentImages, source, batch, seed, rank=rank, world=world, device=device, progress=progress
+            ResidentImages, source, batch_size, seed, rank=rank, world_size=world_size, device=device, progress=progress
         )
         try:
-            images = resident(budget=data.resident_bytes, workers=max(1, data.num_workers), cache=cache_folder())
+            images = resident(budget=data.resident_bytes, num_workers=max(1, data.num_workers), cache=cache_folder())
             return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than the square of the short side told: stream
     streamed = StreamedImages(
         source,
         views,
-        batch,
+        batch_size,
         seed,
         rank=rank,
-        world=world,
-        workers=data.num_workers,
+        world_size=world_size,
+        num_workers=data.num_workers,
         on_bad_image=data.on_bad_image,
     )
     return Feed(streamed, views)

@@ -1,11 +1,14 @@
 """The training loop, top to bottom.
 
-Nothing random is kept: step s of a run draws the same views, orders and negatives whenever it is made, so a resumed
-run needs only its tensors and its step.
+No random state is saved: step s of a run draws the same views, orders and negatives whenever it is computed, so a
+resumed run needs only its tensors and its step.
 """
 
 import math
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +34,8 @@ from vantage.training.signals import Signals, anywhere
 __all__ = ["TrainingOutcome", "resume", "train"]
 
 
-_LOOK_SECONDS = 5.0
-"""Where steps are slow, the loss and the signals are looked at this often, whatever `log_every` says."""
+_READ_SECONDS = 5.0
+"""Where steps are slow, the loss and the signals are read this often, whatever `log_every` says."""
 
 
 @dataclass(frozen=True)
@@ -46,65 +49,89 @@ class TrainingOutcome:
     """Optimizer steps taken."""
 
     finished: bool
-    """Whether all epochs were done; otherwise a signal stopped the run and `resume` goes on."""
+    """Whether all epochs were done; otherwise a signal stopped the run, and `resume` continues it."""
 
 
-def train(run: Run, folder: Path | str, progress: Progress | None = None) -> TrainingOutcome:
+def train(
+    run: Run, folder: Path | str, progress: Progress | None = None, *, source: Source | None = None
+) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
-    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. SIGINT and SIGTERM save a
-    checkpoint and end the run early. Raises `UserError` if the folder already holds a run, the images cannot be used,
-    or the loss is no longer finite.
+    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. `source` gives the images in place
+    of `run.data.path`: any object with the methods of `Source`. Its fingerprint is kept, so that `resume` can check that
+    it gets the same images. SIGINT and SIGTERM save a checkpoint and end the run early.
+
+    Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, and
+    if the loss is no longer finite. A start that fails before its first checkpoint leaves nothing in the folder.
     """
     folder = Path(folder)
-    if (folder / "settings.json").exists():
+    if (folder / settings.FILE).exists():
         if checkpoint.latest(folder) is None:
             raise UserError(
-                f"{folder} holds a run that has reached no checkpoint: remove the folder if that run has ended, or "
-                "name another folder"
+                f"{folder} holds a run that has reached no checkpoint: start it again with `vantage resume {folder}`, "
+                "or, if that run has ended, remove the folder, or name another one"
             )
         raise UserError(
             f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
         )
-    return _go(run, folder, None, progress or QuietProgress(), resumed=False)
+    return _go(run, folder, None, progress or QuietProgress(), source, resumed=False)
 
 
-def resume(folder: Path | str, run: Run | None = None, progress: Progress | None = None) -> TrainingOutcome:
+def resume(
+    folder: Path | str, run: Run | None = None, progress: Progress | None = None, *, source: Source | None = None
+) -> TrainingOutcome:
     """Continue a run from its newest checkpoint, or from the start where it has none yet.
 
     `run` may differ from the stored settings in `hardware`, `monitoring` and `data` only; the rest must be equal,
-    else `UserError`.
+    else `UserError`. A run that was trained on a `source` needs it again.
     """
     folder = Path(folder)
-    return _go(
-        run or settings.read(folder), folder, checkpoint.latest(folder), progress or QuietProgress(), resumed=True
-    )
+    newest = checkpoint.latest(folder)
+    return _go(run or settings.read(folder), folder, newest, progress or QuietProgress(), source, resumed=True)
 
 
-def _go(run: Run, folder: Path, found: Path | None, progress: Progress, resumed: bool) -> TrainingOutcome:
+def _go(
+    run: Run, folder: Path, newest: Path | None, progress: Progress, source: Source | None, resumed: bool
+) -> TrainingOutcome:
     fabric, run = launch(run, progress)
-    source, told = open_images(run.data, progress=None)
-    progress.line(told)
-    check_labels(run, source)  # not at the first validation, which would lose the epoch before it
+    images, line = open_images(run.data, source=source)
+    progress.line(line)
+    check_labels(run, images)  # not at the first validation, which would lose the epoch before it
     with counting(progress, "decoding images") as report:
-        session = Session(run, fabric, source, report)
-    _introduce(run, folder, source, resumed)  # only now: what is refused leaves no folder behind that would hold a run
-    step, clock = session.restore(found) if found else (0, 0.0)
-    if not found:
-        begin(session.learner, run, source, progress)
-    if resumed:
-        at = f"continuing at step {step:,}" if found else "there is no checkpoint yet: starting at the first step"
-        progress.line(f"{at} of {run.epochs * session.feed.steps:,}")
-    with Signals() as stopping:
-        step = _loop(session, folder, step, clock, progress, stopping)
+        session = Session(run, fabric, images, report)
+    with _withdrawn_if_it_fails(folder):
+        _introduce(run, folder, images, resumed)
+        step, clock = session.restore(newest) if newest else (0, 0.0)
+        if not newest:
+            begin(session.learner, run, images, progress)
+        if resumed:
+            at = f"continuing at step {step:,}" if newest else "there is no checkpoint yet: starting at the first step"
+            progress.line(f"{at} of {run.epochs * session.feed.steps:,}")
+        with Signals() as stopping:
+            step = _loop(session, folder, step, clock, progress, stopping)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
+@contextmanager
+def _withdrawn_if_it_fails(folder: Path) -> Iterator[None]:
+    """A failure before the first checkpoint takes away what was written, so that it does not block the next start."""
+    before = set(folder.iterdir()) if folder.is_dir() else None
+    try:
+        yield
+    except BaseException:
+        if processes.rank() == 0 and folder.is_dir() and checkpoint.latest(folder) is None:
+            for path in set(folder.iterdir()) - (before or set()):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if before is None:
+                folder.rmdir()
+        raise
+
+
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, stopping: Signals) -> int:
     run, steps = session.run, session.feed.steps
-    begun, saved, looked = time.monotonic() - clock, time.monotonic(), time.monotonic()
-    alone = processes.count() == 1  # several look at the same steps, since they tell each other what they see
+    begun, saved, read = time.monotonic() - clock, time.monotonic(), time.monotonic()
+    alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
     metrics = Metrics(folder, step) if processes.rank() == 0 else None
     progress.start(run.recipe, run.epochs * steps, step)
     watch = _Watch(session, folder)
@@ -114,12 +141,12 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
             late = time.monotonic() - saved > 60 * run.monitoring.checkpoint_minutes
-            soon = alone and (stopping.asked or late or time.monotonic() - looked > _LOOK_SECONDS)
+            soon = alone and (stopping.asked or late or time.monotonic() - read > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
-            loss, looked = watch.check(), time.monotonic()
+            loss, read = watch.check(), time.monotonic()
             speed = run.batch_size * (step - first) / (time.monotonic() - start)
-            progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_told(speed)} images/s")
+            progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_rounded(speed)} images/s")
             stop = stopping.anywhere()
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - begun)
@@ -137,17 +164,18 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     return step
 
 
-def _told(speed: float) -> str:
+def _rounded(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
 
 
 def _end_epoch(
     session: Session, metrics: Metrics | None, epoch: int, step: int, clock: float, progress: Progress
 ) -> None:
-    told = session.monitor.read()
+    numbers = session.monitor.read()
     session.monitor.reset()
-    row = {"epoch": epoch + 1, "step": step, **told, "rate": session.rate(step - 1), "seconds": round(clock, 3)}
-    collapse = warning(told, session.learner.networks.width)
+    row = {"epoch": epoch + 1, "step": step, **numbers, "learning_rate": session.learning_rate(step - 1)}
+    row["seconds"] = round(clock, 3)
+    collapse = warning(numbers, session.learner.networks.width)
     if collapse:
         row["warning"] = collapse
     every = session.run.monitoring.knn_every
@@ -158,20 +186,20 @@ def _end_epoch(
     if metrics is not None:
         metrics.write(row)
     progress.line(
-        f"epoch {epoch + 1}: loss {told['loss']:.4f}, accuracy {told['accuracy']:.1%}, "
-        f"alignment {told['alignment']:.3f}, uniformity {told['uniformity']:.2f}, rank {told['rank']:.1f}"
+        f"epoch {epoch + 1}: loss {numbers['loss']:.4f}, accuracy {numbers['accuracy']:.1%}, "
+        f"alignment {numbers['alignment']:.3f}, uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.1f}"
     )
     if collapse:
         progress.warn(collapse)
 
 
 def _validate(session: Session, first: bool) -> float:
-    """kNN accuracy, measured by the first process and told to all, since numbers may follow it."""
+    """kNN accuracy, measured by the first process and sent to all, since adaptive schedules may follow it."""
     learner, device = session.learner, session.fabric.device
     accuracy = knn_so_far(learner, session.run, session.source, device) if first else 0.0
-    told = float(processes.total(torch.tensor(accuracy, dtype=torch.float64, device=device)))
-    learner.validated(told)
-    return told
+    shared = float(processes.total(torch.tensor(accuracy, dtype=torch.float64, device=device)))
+    learner.validated(shared)
+    return shared
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
@@ -179,26 +207,26 @@ def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
 
     Every process checks, so that all of them stop; the first one writes.
     """
-    told = provenance(source.fingerprint(), len(source))
+    record = provenance(source.fingerprint(), len(source))
     path, first = folder / "provenance.json", processes.rank() == 0
     if not resumed:
         if first:
             settings.write(run, folder)
-            write_json(path, [told])
+            write_json(path, [record])
         return
     refuse_conflicts(settings.read(folder), run)
     before = read_provenance(folder)
-    if before and before[0]["data"] != told["data"]:
+    if before and before[0]["data"] != record["data"]:
         raise UserError(
-            f"the run in {folder} began on {before[0]['data']['images']:,} images, and {run.data.path} now holds "
-            f"{len(source):,} or other ones: give the same images back (--data PATH, if they have moved)"
+            f"the run in {folder} began on {before[0]['data']['images']:,} images, and there are now {len(source):,} or "
+            "other ones: give the same images back (--data PATH if they have moved, or `source` from Python)"
         )
     if first:
-        write_json(path, [*before, told])
+        write_json(path, [*before, record])
 
 
 class _Watch:
-    """Losses not yet looked at: asking for each at once would make the device wait."""
+    """Losses not yet read: reading each at once would make the device wait."""
 
     def __init__(self, session: Session, folder: Path) -> None:
         self.session, self.folder = session, folder
@@ -214,7 +242,7 @@ class _Watch:
                 good = checkpoint.latest(self.folder)
                 raise UserError(
                     f"the weight {name} is no longer finite at step {step} (learning rate "
-                    f"{self.session.rate(step - 1):.3g}). Last good checkpoint: {good or 'none yet'}. Lower the rate"
+                    f"{self.session.learning_rate(step - 1):.3g}). Last good checkpoint: {good or 'none yet'}. Lower it"
                 )
 
     def check(self) -> float:
@@ -224,7 +252,7 @@ class _Watch:
             if not math.isfinite(value):
                 good = checkpoint.latest(self.folder)
                 raise UserError(
-                    f"the loss became {value} at step {step} (learning rate {self.session.rate(step):.3g}). "
+                    f"the loss became {value} at step {step} (learning rate {self.session.learning_rate(step):.3g}). "
                     f"Last good checkpoint: {good or 'none yet'}. Lower the learning rate, or use float32 (32-true)"
                 )
         self.pending.clear()

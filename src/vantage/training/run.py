@@ -151,7 +151,7 @@ class Run:
                 f"use a batch of {max(1, self.batch_size // parts) * parts}"
             )
 
-    def fit(self, images: int, batch: int | None = None) -> "Run":
+    def fit(self, images: int, batch_size: int | None = None) -> "Run":
         """This run for a data set of `images` images.
 
         * batch: `batch` if that is given; otherwise halved until an epoch has at least 8 steps. The learning rate
@@ -162,34 +162,41 @@ class Run:
 
         Raises `UserError` for fewer images than the batch; without a batch given, for fewer than 8.
         """
-        if batch is None:
-            batch = self.batch_size
-            while batch % 2 == 0 and batch > 8 and batch * 8 > images and (batch // 2) % self._parts == 0:
-                batch //= 2
-            if batch > images:
+        if batch_size is None:
+            batch_size = self.batch_size
+            while (
+                batch_size % 2 == 0
+                and batch_size > 8
+                and batch_size * 8 > images
+                and (batch_size // 2) % self._parts == 0
+            ):
+                batch_size //= 2
+            if batch_size > images:
                 raise UserError(
-                    f"found {images} images, but the smallest batch of this recipe is {batch}: give at least as many"
+                    f"found {images} images, but the smallest batch of this recipe is {batch_size}: give at least as many"
                 )
-        elif batch > images:
-            raise UserError(f"found {images} images, but a batch of {batch} was asked for: give at most {images}")
+        elif batch_size > images:
+            raise UserError(f"found {images} images, but a batch of {batch_size} was asked for: give at most {images}")
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
-        run = self.resized(batch, round(self.epochs * longer))
-        parts = {name: fitted(getattr(run, name), images, batch) for name in ("branches", "encoders")}
+        run = self.resized(batch_size, round(self.epochs * longer))
+        parts = {name: fitted(getattr(run, name), images, batch_size) for name in ("branches", "encoders")}
         return replace(run, **parts)
 
-    def resized(self, batch: int | None = None, epochs: int | None = None) -> "Run":
+    def resized(self, batch_size: int | None = None, epochs: int | None = None) -> "Run":
         """This run with another batch, the learning rate following in proportion, or with other epochs, its course
         and all that is counted in epochs stretched. Memories and groups of BatchNorm stay as they are: `fit` takes a
         batch too."""
-        batch = self.batch_size if batch is None else batch
+        batch_size = self.batch_size if batch_size is None else batch_size
         epochs = self.epochs if epochs is None else epochs
         _at_least(
-            1, "", batch_size=batch, epochs=epochs
+            1, "", batch_size=batch_size, epochs=epochs
         )  # before a schedule is asked for something that makes no sense
-        rate = self.learning_rate.scaled(batch / self.batch_size).stretched(self.epochs, epochs)
+        rate = self.learning_rate.scaled(batch_size / self.batch_size).stretched(self.epochs, epochs)
         parts = (self.branches, self.encoders)
-        branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch)
-        return replace(self, batch_size=batch, epochs=epochs, learning_rate=rate, branches=branches, encoders=encoders)
+        branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch_size)
+        return replace(
+            self, batch_size=batch_size, epochs=epochs, learning_rate=rate, branches=branches, encoders=encoders
+        )
 
     @property
     def _parts(self) -> int:
@@ -214,11 +221,11 @@ def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any,
     return [found for name, a, b in pairs for found in differences(a, b, f"{path}.{name}" if path else name)]
 
 
-def refuse_conflicts(stored: Run, asked: Run) -> None:
+def refuse_conflicts(stored: Run, run: Run) -> None:
     """Raises `UserError` naming the settings that a resumed run may not change: all but hardware, monitoring and
     data."""
     free = ("hardware.", "monitoring.", "data.")
-    conflicts = [change for change in differences(stored, asked) if not change[0].startswith(free)]
+    conflicts = [change for change in differences(stored, run) if not change[0].startswith(free)]
     if conflicts:
         named = "; ".join(
             f"{path} is {before!r} in the run, {after!r} was asked" for path, before, after in conflicts[:4]

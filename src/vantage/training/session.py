@@ -25,7 +25,7 @@ from vantage.training import checkpoint
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
 from vantage.training.run import Run, refuse_conflicts
-from vantage.training.trial import trial
+from vantage.training.trial import trial, try_networks
 
 __all__ = ["Session", "has_bf16", "launch"]
 
@@ -46,6 +46,7 @@ class Session:
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         trial(run, steps=run.epochs * steps_in(len(source), run.batch_size))
+        try_networks(run, source)
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -59,7 +60,7 @@ class Session:
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
         self.generator = torch.Generator()
 
-    def rate(self, step: int) -> float:
+    def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
         return self.run.learning_rate(step, self.feed.steps, self.run.epochs)
 
@@ -67,7 +68,7 @@ class Session:
         """One optimizer step; its loss, not waited for."""
         run, rank = self.run, processes.rank()
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(step)
+            group["lr"] = self.learning_rate(step)
         self.generator.manual_seed(draws.mix(run.seed, step, rank, _VIEWS))
         torch.manual_seed(draws.mix(run.seed, step, rank, _NETWORKS))
         self.learner.before_step(step)
@@ -99,16 +100,16 @@ class Session:
             checkpoint.save(folder, step, tensors | slots, facts)
         self.fabric.barrier()
 
-    def restore(self, found: Path) -> tuple[int, float]:
+    def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; gives its step and the seconds trained so far. Raises `UserError` where it does not
         fit, or was written with other settings."""
-        tensors, facts = checkpoint.load(found)
+        tensors, facts = checkpoint.load(path)
         if "run" in facts:  # whoever edited settings.json meanwhile is told
             refuse_conflicts(decode(facts["run"], Run), self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
             checkpoint.fill(
-                module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, found
+                module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, path
             )
         checkpoint.restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
         self.fabric.strategy.precision.load_state_dict(facts["scaler"])

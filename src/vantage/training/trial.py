@@ -1,25 +1,72 @@
-"""Every branch tried on random vectors, at a run's first step and at its last, so that what does not fit is refused
-before the first epoch."""
+"""A run tried before its first epoch, so that what does not fit is refused before anything is written.
+
+Networks are tried on views of real images, every branch on random vectors at the first step and at the last.
+"""
 
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage import draws
 from vantage.branch import Branch, owners
 from vantage.composition.fitting import everywhere, parts_of
+from vantage.data import Source
 from vantage.encoders import SplitBatchNorm
-from vantage.errors import UserError
+from vantage.errors import UnreadableImage, UserError
 from vantage.estimators import EstimatorChoice
 from vantage.memory import StoreOf
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
 from vantage.training.run import Fits, Run
 
-__all__ = ["trial"]
+__all__ = ["trial", "try_networks"]
 
 _IMAGES, _BATCH, _WIDTH = 64, 8, 16
+_SEEN = 2  # real images that the networks are tried on
+
+
+def try_networks(run: Run, source: Source) -> None:
+    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses.
+
+    New networks encode views of a few images, in evaluation mode. Torch's default generator is left as it was.
+    """
+    with torch.random.fork_rng(devices=[]):
+        views = _some_views(run, source)
+        networks = run.encoders.build().eval()
+        used = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pool)}
+        for number in sorted(used):
+            try:
+                with torch.no_grad():
+                    networks.queries({number: views[number]})
+            except Exception as problem:  # a network of another's making refuses in its own way
+                raise UserError(_misfit(run, number, views[number], problem)) from problem
+
+
+def _some_views(run: Run, source: Source) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(run.seed)
+    crops: list[tuple[Tensor, ...]] = []
+    for number in range(len(source)):
+        try:
+            crops.append(run.views.crop(source.image(number), generator))
+        except UnreadableImage:
+            continue
+        if len(crops) == _SEEN:
+            break
+    return run.views.finish(tuple(map(torch.stack, zip(*crops, strict=True))), generator)
+
+
+def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
+    channels, height, width = view.shape[-3:]
+    expected = sorted(
+        {part.in_channels for part in parts_of(run.encoders) if hasattr(part, "in_channels")} - {channels}
+    )
+    hint = f": the backbone's in_channels is {expected[0]}, set it to {channels}" if len(expected) == 1 else ""
+    return (
+        f"the encoder does not fit view {number}, which has {channels} channels and {height} x {width} pixels{hint} "
+        f"({str(problem).splitlines()[0] if str(problem) else type(problem).__name__})"
+    )
 
 
 def trial(run: Run, steps: int = 1) -> None:

@@ -8,7 +8,7 @@ from vantage.data.sources.masked import MaskedImages, open_masked, split_masked
 from vantage.data.sources.opening import open_source
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
-from vantage.data.sources.source import MultiLabeled, Source, SourceSubset, Stamped, labels_of, marks_of
+from vantage.data.sources.source import MultiLabeled, Source, SourceSubset, Stamped, checked, labels_of, marks_of
 from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import TorchvisionSet
 
@@ -26,6 +26,7 @@ __all__ = [
     "Stamped",
     "Tar",
     "TorchvisionSet",
+    "checked",
     "labels_of",
     "marks_of",
     "open_masked",

@@ -25,9 +25,11 @@ class Arrays:
     Labels are integers (negative for none) or strings. Gray is repeated in the three channels.
     """
 
-    def __init__(self, images: "np.ndarray", labels: "np.ndarray | None", place: str, file: Path | None = None) -> None:
-        self._images, self._file = _rgb_last(images, place), file
-        self.classes, self._labels = _classes(labels, len(self._images), place)
+    def __init__(
+        self, images: "np.ndarray", labels: "np.ndarray | None", origin: str, file: Path | None = None
+    ) -> None:
+        self._images, self._file = _rgb_last(images, origin), file
+        self.classes, self._labels = _classes(labels, len(self._images), origin)
 
     @classmethod
     def read(cls, path: Path, part: str = "") -> "Arrays":

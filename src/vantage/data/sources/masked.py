@@ -96,7 +96,7 @@ class MaskedImages:
             raise UnreadableImage(self._names[number], error.strerror or str(error)) from error
 
 
-def open_masked(place: str, classes: tuple[str, ...] = (), max_pixels: int = MAX_PIXELS) -> MaskedImages:
+def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX_PIXELS) -> MaskedImages:
     """The images and masks of two folders, written `IMAGES#MASKS`. MASKS is a folder, or its name beside IMAGES.
 
     Without `classes` they are numbered up to the largest index of all masks, which are read for that. Raises
@@ -105,20 +105,20 @@ def open_masked(place: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     """
     if len(classes) > IGNORED:
         raise DataError(f"{len(classes)} classes are too many: an index has one byte, and {IGNORED} stands for none")
-    written, mark, part = place.rpartition("#")
+    written, mark, part = paths.rpartition("#")
     root = Path(written).expanduser()
     if not mark or not part or not root.is_dir():
         raise DataError(
-            f"{place}: name two folders with # between them, the images and their masks, such as"
+            f"{paths}: name two folders with # between them, the images and their masks, such as"
             " nyu/images#nyu/masks or nyu/images#masks"
         )
     masks = next((path for path in (Path(part).expanduser(), root.parent / part) if path.is_dir()), None)
     if masks is None:
-        raise DataError(f"{place}: there is no folder of masks {part}, nor {root.parent / part}. Check the path")
+        raise DataError(f"{paths}: there is no folder of masks {part}, nor {root.parent / part}. Check the path")
     names = list_images(root, cache_folder()).names
     found = {_stem(name): name for name in list_images(masks, cache_folder()).names}
     images = Folder(root, names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
-    _check_pairs(place, list(names), found)
+    _check_pairs(paths, list(names), found)
     source = MaskedImages(images, masks, [str(found[_stem(name)]) for name in names], classes)
     return source if classes else source.with_classes(_numbered(source))
 

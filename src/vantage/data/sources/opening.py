@@ -22,7 +22,7 @@ _LISTS = (".txt", ".lst", ".tsv")
 
 
 def open_source(
-    place: str | Path,
+    path: str | Path,
     *,
     cache: Path | None = None,
     data_root: Path | None = None,
@@ -52,7 +52,7 @@ def open_source(
     make sense to the caller. Raises `DataError`, which names what is missing and what to do.
     """
     cache = cache or cache_folder()
-    written = os.fspath(place)
+    written = os.fspath(path)
     if written.startswith("torchvision:"):
         name, _, part = written.removeprefix("torchvision:").partition("#")
         source = open_torchvision(name, part, data_root or cache / "sets")
@@ -66,7 +66,7 @@ def open_source(
         source = _open_path(path, part, cache, max_pixels)
     if len(source) < at_least:
         raise DataError(
-            f"{place} holds {len(source)} image, and at least {at_least} are needed. Name a place with more images"
+            f"{path} holds {len(source)} image, and at least {at_least} are needed. Name a place with more images"
         )
     return source
 

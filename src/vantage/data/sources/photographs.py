@@ -76,23 +76,23 @@ class Photographs:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One patch as RGB, `side` pixels high and wide."""
-        photograph, (top, left) = self._place(number)
+        photograph, (top, left) = self._corner_of(number)
         return self._pixels[photograph, :, top : top + self.side, left : left + self.side].clone()
 
     def label(self, number: int) -> int:
         """The index of the photograph in `classes`."""
-        return self._place(number)[0]
+        return self._corner_of(number)[0]
 
     def name(self, number: int) -> str:
         """The photograph, and the row and column of the patch's upper left corner."""
-        photograph, (top, left) = self._place(number)
+        photograph, (top, left) = self._corner_of(number)
         return f"{self.classes[photograph]} at {top}, {left}"
 
     def fingerprint(self) -> str:
         """A hash of the pixels of the photographs and of the places of the patches."""
         return hash_of([self._pixels.numpy().tobytes(), repr((self.side, self._corners)).encode()])
 
-    def _place(self, number: int) -> tuple[int, tuple[int, int]]:
+    def _corner_of(self, number: int) -> tuple[int, tuple[int, int]]:
         """The photograph of a patch and its upper left corner."""
         if not 0 <= number < len(self):
             raise IndexError(f"image {number} of {len(self)}")

@@ -5,7 +5,7 @@ h, w: height and width in pixels   n: images chosen   c: classes
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Int, Int8, UInt8
@@ -60,6 +60,25 @@ class MultiLabeled(Protocol):
         """Of each image and each of `classes` 1 (it shows the class), −1 (it does not) or 0 (difficult: it shows the
         class, but hardly so that anybody could tell). None for a source that names one class an image, or wraps one."""
         ...
+
+
+def checked(source: Any) -> Source:
+    """The same object, if it can serve as a source; raises `DataError` naming what it lacks or gets wrong."""
+    kind = type(source).__name__
+    methods = ("classes", "__len__", "image", "label", "name", "fingerprint")
+    lacking = [method for method in methods if not hasattr(source, method)]
+    if lacking:
+        raise DataError(f"{kind} cannot be used as a source: it has no {', '.join(lacking)}. See vantage.data.Source")
+    if len(source) == 0:
+        raise DataError(f"{kind} holds no images")
+    try:
+        image = source.image(0)
+    except UnreadableImage:
+        return source
+    if not isinstance(image, Tensor) or image.dtype != torch.uint8 or image.ndim != 3 or image.shape[0] != 3:
+        shown = f"{image.dtype} of shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
+        raise DataError(f"{kind}.image gives {shown}: give a uint8 tensor of shape (3, height, width), values 0 to 255")
+    return source
 
 
 class SourceSubset:

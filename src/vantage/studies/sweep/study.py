@@ -27,7 +27,7 @@ from vantage.studies.sweep.sweeps import Point, Sweep
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
-from vantage.training.trial import trial
+from vantage.training.trial import trial, try_networks
 
 __all__ = ["Study", "study"]
 
@@ -227,6 +227,7 @@ def _try(point: Point, train: Source) -> None:
             point.run.views.finish(tuple(crop[None] for crop in crops), generator)
         evaluation_view(point.run)
         trial(point.run)
+        try_networks(point.run, train)
     except UserError as problem:
         raise UserError(f"the value {point.label} does not fit: {problem}") from problem
 

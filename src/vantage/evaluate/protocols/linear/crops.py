@@ -71,7 +71,7 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
         return one_by_one
     try:
         with counting(work.progress, "decoding images") as report:
-            pixels = decode_all(source, workers=work.num_workers, progress=report).to(device)
+            pixels = decode_all(source, num_workers=work.num_workers, progress=report).to(device)
     except DataError:  # images of several sizes
         return one_by_one
     return Epochs(resident, "batch by batch: images in memory")

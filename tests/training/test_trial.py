@@ -1,0 +1,110 @@
+"""Networks tried on views of real images before a run starts."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import UInt8
+from small_runs import IMAGES, SIZE, small_run, write_images
+from torch import Tensor
+
+from vantage.data.sources.arrays import Arrays
+from vantage.encoders import Convolutions, PerView, ResNet
+from vantage.errors import UnreadableImage, UserError
+from vantage.training.loop import train
+from vantage.training.run import Run
+from vantage.training.session import Session
+from vantage.training.trial import try_networks
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Images, and a cache of the test's own."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    return write_images(tmp_path / "images.npz")
+
+
+def noise(count: int = 4) -> Arrays:
+    pixels = np.random.default_rng(0).integers(0, 256, (count, SIZE, SIZE, 3), np.uint8)
+    return Arrays(pixels, None, "noise")
+
+
+def gray(run: Run) -> Run:
+    """The run with a backbone for one channel."""
+    encoder = replace(run.encoders.encoder, backbone=ResNet(18, small=True, in_channels=1))  # pyright: ignore
+    return replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore
+
+
+@pytest.mark.parametrize("recipe", ["moco_v2", "cmc", "pirl", "simclr"])  # all of them in test_loop
+def test_the_networks_of_a_recipe_fit_its_views(recipe: str) -> None:
+    before = torch.random.get_rng_state()
+    try_networks(small_run(recipe, ""), noise())
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_a_backbone_for_other_channels_is_refused_before_anything_is_written(path: str, tmp_path: Path) -> None:
+    message = r"view 0, which has 3 channels and 16 x 16 pixels: the backbone's in_channels is 1, set it to 3 \(Given"
+    with pytest.raises(UserError, match=message):
+        train(gray(small_run("moco_v2", path)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_network_for_each_view_is_tried_on_that_view() -> None:
+    run = small_run("cmc", "")
+    assert isinstance(run.encoders, PerView)
+    first, second = run.encoders.encoders
+    with pytest.raises(UserError, match="does not fit view 0, which has 1 channels"):
+        try_networks(replace(run, encoders=PerView((second, first))), noise())
+
+
+def test_images_too_small_for_a_network_are_refused() -> None:
+    run = small_run("moco_v2", "")
+    encoder = replace(run.encoders.encoder, backbone=_Wide())  # pyright: ignore
+    with pytest.raises(UserError, match=r"16 x 16 pixels \(.*[Kk]ernel size"):
+        try_networks(replace(run, encoders=replace(run.encoders, encoder=encoder)), noise())  # pyright: ignore
+
+
+class _Wide(Convolutions):
+    """A first kernel wider than the views."""
+
+    def build(self) -> torch.nn.Module:
+        network = super().build()
+        network.layers[0] = torch.nn.Conv2d(3, self.widths[0], 99)
+        return network
+
+
+def test_unreadable_images_are_passed_over() -> None:
+    class Bad(Arrays):
+        def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+            if number < 2:
+                raise UnreadableImage(self.name(number), "damaged")
+            return super().image(number)
+
+    pixels = np.zeros((5, SIZE, SIZE, 3), np.uint8)
+    try_networks(small_run("moco_v2", ""), Bad(pixels, None, "some bad"))
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_a_start_that_fails_leaves_nothing_in_the_way_of_the_next(
+    kind: type[BaseException], path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, folder = small_run("moco_v2", path, epochs=1), tmp_path / "run"
+    step_of = Session.step
+
+    def fails(self: Session, batch, step: int) -> Tensor:
+        assert (folder / "settings.json").exists()
+        raise kind("out of memory")
+
+    monkeypatch.setattr(Session, "step", fails)
+    with pytest.raises(kind):
+        train(run, folder)
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(kind):
+        train(run, folder)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    monkeypatch.setattr(Session, "step", step_of)
+    assert train(run, folder).step == IMAGES // 8
