@@ -156,7 +156,7 @@ def test_a_signal_is_seen_after_the_step_it_came_in(place: str, tmp_path: Path, 
 
 def test_what_is_refused_at_the_start_leaves_no_run_behind(place: str, tmp_path: Path):
     with pytest.raises(UserError, match=f"there are {IMAGES} images"):
-        train(replace(small_run("moco_v2", place), batch=1000), tmp_path / "run")
+        train(replace(small_run("moco_v2", place), batch_size=1000), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -169,7 +169,7 @@ def test_the_folder_tells_what_was_run(place: str, tmp_path: Path):
         provenance[0]["versions"]["torch"]
     )
     (row,) = rows(tmp_path / "run")
-    assert {"epoch", "step", "loss", "accuracy", "alignment", "uniformity", "rank", "deviation", "rate"} <= row.keys()
+    assert {"epoch", "step", "loss", "accuracy", "alignment", "uniformity", "rank", "deviation", "learning_rate"} <= row.keys()
     assert list((tmp_path / "run" / "events").iterdir())
     assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 2
     with pytest.raises(UserError, match="already holds a run"):

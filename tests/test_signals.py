@@ -23,9 +23,9 @@ def handlers_put_back():
 @pytest.mark.parametrize("number", BOTH)
 def test_a_signal_asks_and_changes_nothing_else(number: int):
     with Signals() as stopping:
-        assert not stopping.asked and not stopping.anywhere()
+        assert not stopping.requested and not stopping.anywhere()
         os.kill(os.getpid(), number)
-        assert stopping.asked and stopping.anywhere()
+        assert stopping.requested and stopping.anywhere()
 
 
 @pytest.mark.parametrize("number", BOTH)
@@ -34,7 +34,7 @@ def test_a_second_one_goes_to_whoever_had_it_before(number: int):
     signal.signal(number, lambda *_: heard.append("before"))
     with Signals() as stopping:
         signal.raise_signal(number)
-        assert stopping.asked and heard == []
+        assert stopping.requested and heard == []
         signal.raise_signal(number)
         assert heard == ["before"]
 
@@ -43,7 +43,7 @@ def test_a_second_interrupt_ends_at_once():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt), Signals() as stopping:
         signal.raise_signal(signal.SIGINT)
-        assert stopping.asked
+        assert stopping.requested
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -52,7 +52,7 @@ def test_one_of_each_kind_is_not_a_second_one():
     with Signals() as stopping:
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
-        assert stopping.asked
+        assert stopping.requested
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -76,7 +76,7 @@ def test_each_use_starts_unasked():
     with stopping:
         signal.raise_signal(signal.SIGTERM)
     with stopping:
-        assert not stopping.asked
+        assert not stopping.requested
 
 
 def test_in_another_thread_signals_stay_with_their_owner():

@@ -1,18 +1,18 @@
-"""Mistakes that the user can mend, told in the terms of what was asked, what was found, and what to do."""
+"""Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
 __all__ = ["DataError", "UnreadableImage", "UserError"]
 
 
 class UserError(ValueError):
-    """A mistake the user can mend; the message says what was asked, what was found, and what to do."""
+    """An error that the user can correct; the message says what was asked for, what was found, and what to do."""
 
 
 class DataError(UserError):
-    """A data set that cannot be used as it was asked for."""
+    """A data set that cannot be used in the way requested."""
 
 
 class UnreadableImage(DataError):
-    """One image that cannot be decoded: `name` says which, `reason` why."""
+    """An image that cannot be decoded: `name` identifies it, `reason` says why."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)

@@ -1,4 +1,4 @@
-"""The few things that differ when a run has several processes. On one process each does nothing.
+"""The few operations that differ when a run has several processes. On one process each does nothing.
 
 w: processes   b: rows here
 """
@@ -12,17 +12,17 @@ __all__ = ["count", "device", "gather", "own_rows", "rank", "total"]
 
 
 def count() -> int:
-    """How many processes train together."""
+    """The number of processes that train together."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Which of them this is, from 0."""
+    """The number of this process, from 0."""
     return dist.get_rank() if count() > 1 else 0
 
 
 def device() -> torch.device:
-    """Where tensors must lie that processes exchange."""
+    """The device on which tensors must lie to be exchanged between processes."""
     on_gpu = count() > 1 and dist.get_backend() == "nccl"
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
@@ -36,8 +36,8 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        # Summed: every process compares its queries with these rows; DDP then averages parameter gradients.
-        # A copy, since autograd may have handed the same tensor to others.
+        # Summed, since every process compares its queries with these rows; DDP then averages parameter gradients.
+        # Cloned, since autograd may share this tensor.
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(gradient)
         return own_rows(gradient)
@@ -46,14 +46,14 @@ class _Gather(torch.autograd.Function):
 def gather(rows: Shaped[Tensor, "b *s"]) -> Shaped[Tensor, "w_b *s"]:
     """The rows of all processes, in the order of their ranks.
 
-    The gradient is the sum over processes of what each sends back, so that after the usual mean of parameter
-    gradients two processes equal one with the joined batch. Every process must hold equally many rows.
+    The gradient is the sum of the gradients of all processes, so that after the usual mean of parameter gradients two
+    processes equal one with the joint batch. Every process must hold the same number of rows.
     """
     return _Gather.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
 
 
 def own_rows(rows: Shaped[Tensor, "w_b *s"]) -> Shaped[Tensor, "b *s"]:
-    """This process's part of gathered rows."""
+    """The part of gathered rows that belongs to this process."""
     return rows.chunk(count())[rank()]
 
 

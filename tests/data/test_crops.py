@@ -59,7 +59,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="ends outside of 7.png"):
         BoxCrops(file).image(0)
     (tmp_path / "train2017" / "7.png").unlink()
-    with pytest.raises(DataError, match="7.png does not exist"):
+    with pytest.raises(DataError, match="7.png, which does not exist"):
         BoxCrops(file)
     file.write_text(json.dumps({"images": []}))
     with pytest.raises(DataError, match="has no categories, annotations"):

@@ -64,7 +64,7 @@ def test_a_bias_before_the_batch_norm_would_change_nothing() -> None:
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda: LinearHead(width=0), "Linear: width"),
+        (lambda: LinearHead(width=0), "LinearHead: width"),
         (lambda: MLP(hidden=-1), "MLP: hidden"),
         (lambda: NormalizedMLP(width=0), "NormalizedMLP: width"),
     ],

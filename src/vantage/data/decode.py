@@ -1,15 +1,15 @@
 """From the bytes of an image file to RGB, by rules that are the same for every source.
 
-JPEG, PNG, WebP, BMP, TIFF and GIF; of a file with several frames, the first. What is not 8-bit RGB becomes so:
+JPEG, PNG, WebP, BMP, TIFF and GIF are read; of a file with several frames, the first. All become 8-bit RGB:
 
-* gray is repeated in the three channels, a palette is looked up, CMYK and YCbCr are converted as Pillow does,
-  without color profiles;
-* what is transparent is laid on white, since the color stored under a transparent pixel is arbitrary;
-* of 16-bit values the high byte is kept (0..65535 becomes 0..255 by `value // 256`);
+* gray is repeated in the three channels, palettes are resolved, CMYK and YCbCr are converted as Pillow does, without
+  color profiles;
+* transparent pixels are composed on white, since the color stored under a transparent pixel is arbitrary;
+* 16-bit values keep their high byte (0..65535 becomes 0..255 by `value // 256`);
 * floating-point and wider integer pixels, which have no agreed range, are refused;
-* the EXIF orientation is applied, so that a photograph stands upright.
+* the EXIF orientation is applied, so that photographs are upright.
 
-A picture's size is read from its header first, so that one beyond the bound is refused before any of it is decoded.
+The size is read from the header first, so that a picture beyond the bound is refused before it is decoded.
 
 h, w: height and width in pixels
 """
@@ -36,12 +36,12 @@ from torchvision.io import ImageReadMode
 from vantage.errors import UnreadableImage
 
 MAX_PIXELS = 80_000_000
-"""Pictures of more pixels than this are refused as decompression bombs, if the caller states no other bound."""
+"""Pictures of more pixels than this are refused as decompression bombs, unless the caller sets another bound."""
 
 EXTENSIONS = frozenset((".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"))
-"""The endings, in lower case, by which a file counts as an image."""
+"""The file extensions, in lower case, of images."""
 
-# Pillow's readers are called directly: `Image.open` would try formats nobody asked for, and warn by its own bound.
+# Pillow's readers are called directly: `Image.open` would try other formats too, and warn at its own bound.
 _READERS = (
     (b"\xff\xd8\xff", JpegImagePlugin.JpegImageFile),
     (b"\x89PNG\r\n\x1a\n", PngImagePlugin.PngImageFile),
@@ -67,8 +67,8 @@ def is_image_name(name: str) -> bool:
 def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> UInt8[Tensor, "3 h w"]:
     """The upright RGB pixels of an encoded image.
 
-    Raises `UnreadableImage`, which says `name`, for what is empty, no image, cut short, damaged, or larger than
-    `max_pixels`.
+    Raises `UnreadableImage`, which carries `name`, for data that is empty, not an image, truncated, damaged, or larger
+    than `max_pixels`.
     """
     if not data:
         raise UnreadableImage(name, "the file is empty")
@@ -82,7 +82,7 @@ def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> 
                 try:
                     return _decode_jpeg(encoded, ImageReadMode.RGB.value, True)  # True: apply the EXIF orientation
                 except RuntimeError:
-                    pass  # Pillow reads a few rare forms more, and says better what is wrong
+                    pass  # Pillow reads a few more rare forms, and has better error messages
     return _decode_slowly(data, name, max_pixels)
 
 
@@ -125,7 +125,7 @@ def _decode_slowly(data: bytes | bytearray, name: str, max_pixels: int) -> UInt8
 
 def _check_size(height: int, width: int, name: str, max_pixels: int) -> None:
     if height < 1 or width < 1:
-        raise UnreadableImage(name, f"its header says {width} x {height} pixels")
+        raise UnreadableImage(name, f"its header states {width} x {height} pixels")
     if height * width > max_pixels:
         raise UnreadableImage(
             name, f"{width} x {height} pixels are more than the bound of {max_pixels:,} against decompression bombs"

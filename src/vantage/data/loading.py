@@ -1,4 +1,4 @@
-"""Batches of images for training: files decoded and cropped by workers, in an order that only seed and epoch tell.
+"""Batches of images for training: files decoded and cropped by workers, in an order fixed by seed and epoch.
 
 b: images of a batch on this process   v, s: height and width of crops
 """
@@ -29,7 +29,7 @@ class Batch:
     image: Int[Tensor, "b"]
     """Their numbers in the source."""
     pixels: tuple[UInt8[Tensor, "b 3 _ _"], ...]
-    """Crops from the workers, a tensor for each view; or one tensor of whole images, whose views are yet to be made."""
+    """Crops from the workers, one tensor for each view; or a single tensor of whole images, not yet cropped."""
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device; from pinned memory the copy does not wait."""
@@ -43,7 +43,7 @@ class Batch:
 
 @runtime_checkable
 class Crops(Protocol):
-    """The half of view making that runs where images are decoded."""
+    """The part of view making that runs where images are decoded."""
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 _ _"], ...]:
         """One crop for each view, all random numbers from `generator`; the sizes are the same for every image."""
@@ -54,7 +54,7 @@ class StreamedImages:
     """Images decoded and cropped by workers while the device trains.
 
     The generator of an image's crops comes from (seed, epoch, image number), so neither the number of workers nor a
-    resume in the middle of an epoch changes a pixel. `batch` counts the images of a step on all processes together.
+    resume in the middle of an epoch changes a pixel. `batch_size` counts the images of a step on all processes.
 
     An image that cannot be read stops the run by name (`stop`), or is replaced by the next readable image of the source
     (`skip`); the batch then carries the replacement's number.
@@ -98,7 +98,7 @@ class StreamedImages:
                 try:
                     raise batch
                 finally:
-                    del batch  # it holds this frame: such a circle would keep the workers until the collector comes by
+                    del batch  # it refers to this frame: the cycle would keep the workers until garbage collection
             yield batch
 
 
@@ -121,7 +121,7 @@ class _Plan(Sampler[list[tuple[int, int]]]):
     def __init__(self, count: int, batch_size: int, seed: int, rank: int, world_size: int) -> None:
         self.count, self.batch_size, self.seed, self.rank, self.world_size = count, batch_size, seed, rank, world_size
         self.epoch, self.start_step = 0, 0
-        shares(torch.arange(count), batch_size, rank, world_size)  # refuses now what would fail later
+        shares(torch.arange(count), batch_size, rank, world_size)  # raises now what would fail later
 
     def __len__(self) -> int:
         return max(0, self.count // self.batch_size - self.start_step)
@@ -137,7 +137,7 @@ _Sample = tuple[int, tuple[UInt8[Tensor, "3 _ _"], ...]] | UnreadableImage
 
 
 class _Cropped(Dataset[_Sample]):
-    """Decode one image and cut its crops. A failure is returned: an exception would lose its kind between processes."""
+    """Decode one image and crop it. A failure is returned, since an exception would lose its type between processes."""
 
     def __init__(self, source: Source, crops: Crops, seed: int, on_bad_image: OnBadImage) -> None:
         self.source, self.crops, self.seed, self.on_bad_image = source, crops, seed, on_bad_image
@@ -164,7 +164,7 @@ class _Cropped(Dataset[_Sample]):
 
 
 def _stack(samples: Sequence[_Sample]) -> Batch | UnreadableImage:
-    """Crops of one view together; or the first failure."""
+    """The crops of each view as one tensor; or the first failure."""
     good = []
     for sample in samples:
         if isinstance(sample, UnreadableImage):
@@ -175,8 +175,8 @@ def _stack(samples: Sequence[_Sample]) -> Batch | UnreadableImage:
 
 
 def _together(crops: tuple[UInt8[Tensor, "*_size"], ...]) -> UInt8[Tensor, "b *_size"]:
-    """The crops as one tensor in the layout of the first, so that each is one run of bytes to copy; a worker copies
-    them straight into memory that the training process sees."""
+    """The crops as one tensor in the memory layout of the first, so that each is copied as one run of bytes; a worker
+    copies them straight into memory shared with the training process."""
     first = crops[0]
     order = sorted(range(first.dim()), key=lambda axis: -first.stride(axis))
     joined = default_collate([crop.permute(order) for crop in crops])

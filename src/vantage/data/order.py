@@ -1,4 +1,4 @@
-"""Who sees which image when: a function of the seed and the epoch, the same on every process.
+"""Which process sees which image at which step: a function of seed and epoch, the same on every process.
 
 n: images   t: steps of an epoch   r: images of a step on one process
 """
@@ -10,7 +10,7 @@ from torch import Tensor
 from vantage.draws import mix
 from vantage.errors import DataError
 
-_ORDER, _IMAGE = 1, 2  # what a seed is for, so that an epoch's order and an image's crop share nothing
+_ORDER, _IMAGE = 1, 2  # the purpose of a seed, so that an epoch's order and an image's crops are independent
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> Int[Tensor, "n"]:
@@ -24,11 +24,11 @@ def image_seed(seed: int, epoch: int, image: int) -> int:
 
 
 def steps_in(count: int, batch_size: int) -> int:
-    """Whole batches of `batch` images, of all processes together, in an epoch; raises `DataError` if there is none."""
+    """Whole batches of an epoch, each of `batch_size` images over all processes; raises `DataError` if none."""
     if batch_size < 1 or count < batch_size:
         raise DataError(
             f"batches of {batch_size} images were asked for, but there are {count} images. "
-            f"Choose a batch of 1 to {count}, or give more images"
+            f"Choose a batch size of 1 to {count}, or give more images"
         )
     return count // batch_size
 
@@ -36,13 +36,13 @@ def steps_in(count: int, batch_size: int) -> int:
 def shares(order: Int[Tensor, "n"], batch_size: int, rank: int = 0, world_size: int = 1) -> Int[Tensor, "t r"]:
     """The images of one process, a row for each step.
 
-    Global batch t is `order[t * batch : (t + 1) * batch]`, and process `rank` of `world` takes its rank-th slice. What
-    is left over at the end of the order is dropped; it differs from epoch to epoch.
+    Global batch t is `order[t * batch_size : (t + 1) * batch_size]`, and process `rank` of `world_size` takes its
+    rank-th slice. The remainder at the end of the order, which differs from epoch to epoch, is dropped.
     """
     if not 0 <= rank < world_size or batch_size % world_size:
         raise DataError(
             f"a batch of {batch_size} images cannot be shared equally: this is process {rank} of {world_size}. "
-            f"Choose a batch that is a multiple of {world_size}"
+            f"Choose a batch size that is a multiple of {world_size}"
         )
     steps, own = steps_in(len(order), batch_size), batch_size // world_size
     return order[: steps * batch_size].view(steps, batch_size)[:, rank * own : (rank + 1) * own]

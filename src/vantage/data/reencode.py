@@ -15,14 +15,14 @@ from vantage.storage.files import written_whole
 
 @dataclass(frozen=True)
 class Resized:
-    """What became of a copy."""
+    """The result of copying a source."""
 
     written: int
     """Files written."""
     present: int
-    """Files that were there already and were left as they are."""
+    """Files that existed already and were left as they are."""
     bad: tuple[BadImage, ...]
-    """Images that could not be read, and have no copy."""
+    """Images that could not be read and so were not copied."""
 
 
 def resize_short_side(
@@ -30,12 +30,13 @@ def resize_short_side(
 ) -> Resized:
     """Write every image as a JPEG whose short side is at most `side` pixels, under its own name below `out_folder`.
 
-    Smaller images keep their size. Class folders stay as they are; images without a path go into a folder for each
-    class. What is there already is not written again, so a copy that was stopped goes on where it stopped.
+    Smaller images keep their size. Class folders stay as they are; images without a path go into one folder per class.
+    Files that exist are not written again, so an interrupted copy continues where it stopped.
     """
     if not 1 <= quality <= 100 or side < 1:
         raise DataError(
-            f"a short side of {side} pixels at quality {quality} was asked for: give at least 1 pixel, and 1 to 100"
+            f"a short side of {side} pixels at quality {quality} was asked for: give at least 1 pixel, and a quality of"
+            " 1 to 100"
         )
     names = [_target(source, number) for number in range(len(source))]
     if len(set(names)) < len(names):
@@ -63,7 +64,7 @@ def resize_short_side(
 
 
 def _target(source: Source, number: int) -> str:
-    """Where an image's copy lies, relative to the folder; never above it."""
+    """The path of an image's copy, relative to the folder; never above it."""
     name = source.name(number)
     if name.startswith("row "):
         label = source.label(number)

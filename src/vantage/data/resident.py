@@ -1,4 +1,4 @@
-"""Small sets: every image decoded once into one uint8 tensor on the device, batches picked by number.
+"""Small sets: every image decoded once into one uint8 tensor on the device, from which batches are picked by number.
 
 n: images   b: images of a batch on this process   h, w: height and width in pixels
 """
@@ -21,14 +21,14 @@ from vantage.storage.cache import hash_of
 from vantage.storage.files import written_whole
 
 _OFTEN = 32
-"""Images after which progress is told."""
+"""Images between two reports of progress."""
 
 BUDGET = 4 << 30
-"""Bytes of pixels that may live on the device, unless the caller states another bound: 350,000 images of 64 px."""
+"""Bytes of pixels that may live on the device, unless the caller sets another bound: 350,000 images of 64 px."""
 
 
 def resident_size(source: Source, size: int | None = None) -> tuple[int, int]:
-    """Height and width that the images of a set have in memory: `size` squared, or that of the first readable image."""
+    """Height and width of a set's images in memory: both `size`, or if omitted those of the first readable image."""
     if size is not None:
         return size, size
     for number in range(len(source)):
@@ -41,7 +41,7 @@ def resident_size(source: Source, size: int | None = None) -> tuple[int, int]:
 
 
 def fits(source: Source, size: int | None = None, budget: int = BUDGET) -> bool:
-    """Whether a set with images of this size (of its first image's unless stated) stays within a budget in bytes."""
+    """Whether a set's images, brought to this size (if omitted, the first image's), stay within a budget in bytes."""
     height, width = resident_size(source, size)
     return len(source) * 3 * height * width <= budget
 
@@ -55,20 +55,37 @@ def decode_all(
 ) -> UInt8[Tensor, "n 3 h w"]:
     """Every image in one tensor.
 
-    With `size`, an image of another size is resized so that its short side is that long (bilinear, antialiased) and cut
-    to the middle square. Without, all must have the size of the first, else `DataError`. With `cache`, the pixels are
-    kept there (uncompressed) as long as the images are the same and read back the next time. `progress` is told (images
+    With `size`, an image of another size is resized so that its short side has this length (bilinear, antialiased) and
+    cropped to the central square. Without, all must have the size of the first, else `DataError`. With `cache`, the
+    pixels are saved there (uncompressed) and read back as long as the images are the same. `progress` gets (images
     done, images in all) now and then.
     """
     height, width = resident_size(source, size)
     shape = (len(source), 3, height, width)
-    kept = None
+    cache_file = None
     if cache is not None:
         key = hash_of([cache_key(source).encode(), repr(shape).encode()])
-        kept = cache / "decoded" / f"{key}.npy"
-        if (known := _read(kept, shape)) is not None:
-            return known
-    pixels = torch.empty(shape, dtype=torch.uint8)
+        cache_file = cache / "decoded" / f"{key}.npy"
+        if (pixels_before := _read(cache_file, shape)) is not None:
+            return pixels_before
+    pixels = _decoded(source, size, shape, num_workers, progress)
+    if cache_file is not None:
+        try:
+            with written_whole(cache_file) as file:
+                np.save(file, pixels.numpy(), allow_pickle=False)
+        except OSError:
+            pass  # the disk is full: images are decoded again the next time
+    return pixels
+
+
+def _decoded(
+    source: Source,
+    size: int | None,
+    shape: tuple[int, ...],
+    num_workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> UInt8[Tensor, "n 3 h w"]:
+    pixels, (height, width) = torch.empty(shape, dtype=torch.uint8), shape[2:]
 
     def fill(number: int) -> None:
         image = source.image(number)
@@ -76,7 +93,7 @@ def decode_all(
             if size is None:
                 raise DataError(
                     f"the image {source.name(number)} is {image.shape[2]} x {image.shape[1]} pixels, but the first is "
-                    f"{width} x {height}. State a size to which all are brought"
+                    f"{width} x {height}. Give a size to which all are resized"
                 )
             image = F.center_crop(F.resize(image, [size], antialias=True), [size, size])
         pixels[number] = image
@@ -86,17 +103,11 @@ def decode_all(
             for done, _ in enumerate(pool.map(fill, range(start, min(start + 4096, len(source)))), start + 1):
                 if progress is not None and (done % _OFTEN == 0 or done == len(source)):
                     progress(done, len(source))
-    if kept is not None:
-        try:
-            with written_whole(kept) as file:
-                np.save(file, pixels.numpy(), allow_pickle=False)
-        except OSError:
-            pass  # no room: it is decoded again the next time
     return pixels
 
 
 class ResidentImages:
-    """Batches from a set that lives on the device. `batch` counts the images of a step on all processes together."""
+    """Batches from a set that lives on the device. `batch_size` counts the images of a step on all processes."""
 
     def __init__(
         self,
@@ -119,10 +130,10 @@ class ResidentImages:
         if need > budget:
             raise DataError(
                 f"{len(source):,} images of {width} x {height} pixels take {need / 2**20:,.0f} MiB, and "
-                f"{budget / 2**20:,.0f} MiB are allowed. Stream them, state a smaller size, or allow more"
+                f"{budget / 2**20:,.0f} MiB are allowed. Stream them, give a smaller size, or allow more"
             )
         self._batch, self._seed, self._rank, self._world = batch_size, seed, rank, world_size
-        shares(torch.arange(len(source)), batch_size, rank, world_size)  # refuses now what would fail later
+        shares(torch.arange(len(source)), batch_size, rank, world_size)  # raises now what would fail later
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
@@ -134,9 +145,9 @@ class ResidentImages:
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
-    """Pixels kept earlier, or None where there are none or they are damaged."""
+    """Pixels that were saved earlier, or None where there are none or the file is damaged."""
     try:
-        kept = np.load(path, allow_pickle=False)
+        pixels = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         return None
-    return torch.from_numpy(kept) if kept.shape == shape and kept.dtype == np.uint8 else None
+    return torch.from_numpy(pixels) if pixels.shape == shape and pixels.dtype == np.uint8 else None

@@ -1,7 +1,7 @@
-"""Find the images that cannot be read, before a run meets them.
+"""Find the images that cannot be read before a run meets them.
 
-Every image is decoded once, as training would decode it, in several threads (the decoders let go of the interpreter).
-The result is kept in the cache under the source's fingerprint, so the same images are scanned once.
+Every image is decoded once, as training would decode it, in several threads (the decoders release the interpreter's
+lock). The result is cached under the source's fingerprint, so the same images are scanned once.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from vantage.storage.cache import cache_folder, hash_of, read_json, try_write_js
 from vantage.storage.files import written_whole
 
 OnBadImage = Literal["skip", "stop"]
-"""What to do about unreadable images: train without them while they are few, or stop at the first."""
+"""What to do about unreadable images: train without them if they are few, or stop at the first."""
 
 _VERSION = 1
 _CHUNK = 256
@@ -45,7 +45,7 @@ class Scan:
     bad: tuple[BadImage, ...]
     """Those that cannot be read, by number."""
     listing: Path
-    """A text file with a line for each bad image: name, tab, reason. It exists where there are any."""
+    """A text file with a line for each bad image: name, tab, reason. It exists only if there are any."""
 
     def summary(self) -> str:
         """One line for people."""
@@ -63,20 +63,20 @@ def scan(
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Scan:
-    """Decode every image once and list those that fail; from the cache when these very images were scanned before.
+    """Decode every image once and list those that fail; from the cache if the same images were scanned before.
 
-    `progress` is told (images done, images in all) now and then. A failure that a cached scan remembers is tried again,
-    for the file may have been mended; a file that went bad since is met in training, which names it.
+    `progress` gets (images done, images in all) now and then. Failures in a cached scan are tried again, since the file
+    may have been repaired; a file damaged since then is found in training, which names it.
     """
     key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
     folder = (cache or cache_folder()) / "scans"
-    known = read_json(folder / f"{key}.json")
-    if isinstance(known, dict) and known.get("version") == _VERSION and known["images"] == len(source):
-        numbers: Iterator[int] = iter(known["bad"])
-        bad = [found for number in numbers if (found := _try(source, number))]
+    record = read_json(folder / f"{key}.json")
+    if isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source):
+        numbers: Iterator[int] = iter(record["bad"])
+        bad = [image for number in numbers if (image := _try(source, number))]
     else:
         bad = list(_try_all(source, num_workers, progress))
-        content = {"version": _VERSION, "images": len(source), "bad": [found.number for found in bad]}
+        content = {"version": _VERSION, "images": len(source), "bad": [image.number for image in bad]}
         try_write_json(folder / f"{key}.json", content)
     listing = folder / f"{key}-bad-images.txt"
     if bad:
@@ -86,10 +86,10 @@ def scan(
 
 
 def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: float = 0.01) -> Source:
-    """The source without its unreadable images, by a policy.
+    """The source without its unreadable images.
 
-    `skip` leaves them out, unless their share is above `limit`; `stop` allows none. Raises `DataError`, which names the
-    file that lists them. Image numbers count the images that are left.
+    The policy `skip` leaves them out, unless their share is above `limit`; `stop` allows none. Raises `DataError`
+    naming the file that lists them. The remaining images are renumbered from 0.
     """
     if result.images != len(source):
         raise DataError(f"the scan tried {result.images} images, but the source holds {len(source)}. Scan it again")
@@ -98,11 +98,11 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
     first = f"The first is {result.bad[0].name}: {result.bad[0].reason}"
     if policy == "stop":
         raise DataError(
-            f"{result.summary()}. {first}. Mend or remove them, or train without them (--on-bad-image skip)"
+            f"{result.summary()}. {first}. Repair or remove them, or train without them (--on-bad-image skip)"
         )
     if len(result.bad) > limit * result.images:
         raise DataError(
-            f"{result.summary()}, more than the {limit:.0%} that may be skipped. {first}. Mend or remove them"
+            f"{result.summary()}, more than the {limit:.0%} that may be skipped. {first}. Repair or remove them"
         )
     keep = np.ones(len(source), dtype=bool)
     keep[[b.number for b in result.bad]] = False
@@ -110,14 +110,14 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
 
 
 def _try_all(source: Source, num_workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:
-    """The unreadable images in order. Work is handed out in blocks: a million images make no million tasks at once."""
+    """The unreadable images in order. Work is handed out in blocks, so that a million images are no million tasks."""
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
         block = _CHUNK * max(1, num_workers)
         for start in range(0, len(source), block):
             numbers = range(start, min(start + block, len(source)))
-            for found in pool.map(lambda number: _try(source, number), numbers):
-                if found is not None:
-                    yield found
+            for image in pool.map(lambda number: _try(source, number), numbers):
+                if image is not None:
+                    yield image
             if progress is not None:
                 progress(numbers[-1] + 1, len(source))
 

@@ -2,10 +2,10 @@
 
 b: images   c: channels   g: groups   ...: height and width, or a length, or nothing
 
-BatchNorm tells every image something of the others in its batch. When a query and its key are normalized together,
-the network can find the key by that instead of by what is in the picture, and the loss falls while nothing is learned (MoCo,
-arXiv 1911.05722, §3.3). Each choice here is applied to a built network by `convert`; parameters, buffers and their
-names stay the same, so checkpoints and exports do not know which choice was made.
+BatchNorm gives every image information about the others in its batch. When a query and its key are normalized together,
+the network can find the key by that instead of by what the picture shows, and the loss falls while nothing is learned
+(MoCo, arXiv 1911.05722, §3.3). Each choice here is applied to a built network by `convert`; parameters, buffers and
+their names stay the same, so checkpoints and exports do not depend on the choice.
 """
 
 import sys

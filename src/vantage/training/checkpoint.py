@@ -1,8 +1,8 @@
 """Save and resume, exactly; nothing is pickled.
 
-A checkpoint is a folder with `tensors.safetensors` and `facts.json`. It is written beside the others under another
-name, flushed to disk and renamed, so that a kill or a full disk at any moment leaves the older ones whole.
-`facts.json` carries the digest of the tensors: a truncated or altered file is refused.
+A checkpoint is a folder with `tensors.safetensors` and `facts.json`. It is written beside the others under a temporary
+name, flushed to disk and renamed, so that a kill or a full disk at any moment leaves the older ones intact.
+`facts.json` holds the digest of the tensors: a truncated or altered file is refused.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ __all__ = ["complete", "fill", "latest", "load", "load_network", "restore_optimi
 
 _TENSORS, _FACTS, _SEAL = "tensors.safetensors", "facts.json", "sha256"
 KEEP = 2
-"""Checkpoints kept: the newest and the one before."""
+"""How many checkpoints are kept: the newest and the one before."""
 
 
 def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
@@ -35,27 +35,27 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     folder = run_folder / "checkpoint"
     target, draft, replaced = folder / f"step-{step:09d}", folder / f".draft-{step:09d}", folder / ".draft-replaced"
     try:
-        for left in folder.glob(".draft-*"):  # by a process that was killed while it wrote
-            shutil.rmtree(left, ignore_errors=True)
+        for draft_folder in folder.glob(".draft-*"):  # by a process that was killed while writing
+            shutil.rmtree(draft_folder, ignore_errors=True)
         draft.mkdir(parents=True)
         save_file(_apart(tensors), draft / _TENSORS)
-        told = {**facts, "step": step, _TENSORS: _digest(draft / _TENSORS)}
-        (draft / _FACTS).write_text(json.dumps({**told, _SEAL: _seal(told)}, indent=1, allow_nan=False))
+        sealed = {**facts, "step": step, _TENSORS: _digest(draft / _TENSORS)}
+        (draft / _FACTS).write_text(json.dumps({**sealed, _SEAL: _seal(sealed)}, indent=1, allow_nan=False))
         for name in (_TENSORS, _FACTS):
             _flush(draft / name)
-        if target.exists():  # renamed, not deleted first: a kill in between should find as little time as possible
+        if target.exists():  # renamed, not deleted first, so that the time in which a kill loses it is short
             target.rename(replaced)
         draft.rename(target)
         _flush(folder)
         shutil.rmtree(replaced, ignore_errors=True)
     except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
-        kept = latest(run_folder)
+        newest = latest(run_folder)
         raise UserError(
             f"the checkpoint of step {step} could not be written to {folder}: {problem}. "
             + (
-                f"{kept.name} is whole; free some space and resume from it"
-                if kept
+                f"{newest.name} is intact; free some space and resume from it"
+                if newest
                 else "Free some space and start again"
             )
         ) from problem
@@ -66,8 +66,8 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
 
 def latest(run_folder: Path) -> Path | None:
     """The newest complete checkpoint of a run, or `None`."""
-    found = complete(run_folder)
-    return found[-1] if found else None
+    checkpoints = complete(run_folder)
+    return checkpoints[-1] if checkpoints else None
 
 
 def complete(run_folder: Path) -> list[Path]:
@@ -88,8 +88,10 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
-    """Load the tensors whose names start with `prefix` into a module, strictly. Raises `UserError` where they do not
-    fit."""
+    """Load the tensors whose names start with `prefix` into a module, strictly.
+
+    Raises `UserError` where they do not fit.
+    """
     _facts(checkpoint)
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
@@ -111,19 +113,19 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
         ) from problem
 
 
-def _differing(wanted: dict[str, Tensor], found: dict[str, Tensor]) -> str:
+def _differing(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> str:
     """How two states differ, with an example of each kind."""
-    lacking, over = [name for name in wanted if name not in found], [name for name in found if name not in wanted]
-    other = [name for name in wanted if name in found and wanted[name].shape != found[name].shape]
-    told = [
+    lacking, surplus = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
+    other = [name for name in ours if name in theirs and ours[name].shape != theirs[name].shape]
+    parts = [
         f"{len(names)} tensors {words}, such as {names[0]}"
-        for names, words in ((lacking, "are missing in it"), (over, "of it have no place"))
+        for names, words in ((lacking, "are missing in it"), (surplus, "of it are not needed"))
         if names
     ]
     if other:
-        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (found, wanted))
-        told.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
-    return "; ".join(told)
+        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (theirs, ours))
+        parts.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
+    return "; ".join(parts)
 
 
 def _current(name: str) -> str:
@@ -161,24 +163,24 @@ def _facts(checkpoint: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
     if not (sealed and intact):
-        raise _damaged(checkpoint, f"{_FACTS if intact else _TENSORS} is not what was written")
+        raise _damaged(checkpoint, f"{_FACTS if intact else _TENSORS} has been altered")
     return facts
 
 
 def _seal(facts: dict[str, Any]) -> str:
-    """A digest of the facts, which hold the digest of the tensors: a slip of the disk or of an editor shows."""
+    """A digest of the facts, which hold the digest of the tensors: a fault of the disk or a slip in an editor shows."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Each tensor in memory of its own on the CPU; tied weights share theirs, which safetensors refuses."""
-    whole, seen = {}, set()
+    """Each tensor in separate memory on the CPU, since safetensors refuses the shared memory of tied weights."""
+    separate, addresses = {}, set()
     for name, tensor in tensors.items():
         tensor = tensor.detach().cpu().contiguous()
-        place = tensor.data_ptr()
-        whole[name] = tensor.clone() if place in seen else tensor
-        seen.add(place)
-    return whole
+        address = tensor.data_ptr()
+        separate[name] = tensor.clone() if address in addresses else tensor
+        addresses.add(address)
+    return separate
 
 
 def _damaged(checkpoint: Path, problem: str) -> UserError:

@@ -32,8 +32,8 @@ from vantage.views import ViewMaker
 
 __all__ = ["Feed", "feed_of", "open_feed", "open_images", "training_part", "usual_size"]
 
-_PART = 0x9A27  # what a seed is for
-_LOOKED_AT = 32  # images that tell whether a set has one size
+_PART = 0x9A27  # the purpose of a seed
+_SAMPLED = 32  # images by which a set counts as of one size
 
 
 def open_images(
@@ -58,53 +58,52 @@ def open_images(
 
 
 def training_part(source: Source, data: Data) -> Source:
-    """What is left of the images of a place without those held out, and no more than asked for, in their order.
+    """The images of a source that are not held out, in their order, and at most `max_images` of them.
 
-    What is drawn depends on the images and their labels alone (seed 0), so that it is the same for every run. Raises
-    `UserError` where there are fewer images than asked for.
+    The draw depends on the images and their labels alone (seed 0), so it is the same for every run. Raises `UserError`
+    where there are fewer than `max_images`.
     """
     if not data.hold_out and not data.max_images:
         return source
     label = labels_of(source)
-    left = (~_held_out(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
-    if data.max_images > len(left):
+    numbers = (~_held_out(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
+    if data.max_images > len(numbers):
         raise UserError(
-            f"{data.max_images:,} training images were asked for, but there are {len(left):,}: ask for fewer"
+            f"{data.max_images:,} training images were asked for, but there are {len(numbers):,}: ask for fewer"
         )
     if data.max_images:
-        mixed = left[torch.randperm(len(left), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
+        mixed = numbers[torch.randperm(len(numbers), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
         rank = torch.empty_like(mixed)  # of an image within its class
         for number in label[mixed].unique():
             own = label[mixed] == number
             rank[own] = torch.arange(int(own.sum()))
-        left = mixed[rank.argsort(stable=True)[: data.max_images]].sort().values
-    return SourceSubset(source, left)
+        numbers = mixed[rank.argsort(stable=True)[: data.max_images]].sort().values
+    return SourceSubset(source, numbers)
 
 
 def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
-    """Of the labeled images those that `evaluate` holds out, or a share of all where there are none."""
-    known = label >= 0
+    """The labeled images that `evaluate` holds out, or a share of all images where none is labeled."""
+    labeled = label >= 0
     out = torch.zeros(len(label), dtype=torch.bool)
-    if known.any():
-        out[known] = held_out(label[known], share, 0)
+    if labeled.any():
+        out[labeled] = held_out(label[labeled], share, 0)
     else:
         out = held_out(torch.zeros_like(label), share, 0)
     return out
 
 
 def usual_size(source: Source) -> tuple[int, bool]:
-    """Median short side of some images spread over the set, in pixels, and whether all of them have one size."""
-    step = max(1, len(source) // _LOOKED_AT)
-    shapes, looked_at = [], range(0, len(source), step)
-    for number in looked_at:
+    """Median short side, in pixels, of up to some 60 images spread over the set, and whether all of them have one
+    size."""
+    step = max(1, len(source) // _SAMPLED)
+    shapes, sampled = [], range(0, len(source), step)
+    for number in sampled:
         try:
             shapes.append(tuple(source.image(number).shape[1:]))
         except UnreadableImage:
             continue
     if not shapes:
-        raise DataError(
-            f"none of the images looked at ({len(looked_at)} of {len(source)}) can be read. Check the files"
-        )
+        raise DataError(f"none of the images tried ({len(sampled)} of {len(source)}) can be read. Check the files")
     sides = sorted(min(shape) for shape in shapes)
     return sides[len(sides) // 2], len(set(shapes)) == 1
 
@@ -114,10 +113,10 @@ class Feed:
     """Batches of views, epoch by epoch."""
 
     images: ResidentImages | StreamedImages
-    """Where batches come from."""
+    """The images, as batches."""
 
     views: ViewMaker
-    """What makes views of them."""
+    """What makes views of a batch."""
 
     @property
     def steps(self) -> int:
@@ -131,12 +130,12 @@ class Feed:
     def views_of(self, batch: Batch, generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
         """The views of a batch, on the device where its pixels lie, laid out channels last."""
         resident = isinstance(self.images, ResidentImages)
-        made = self.views.batch(batch.pixels[0], generator) if resident else self.views.finish(batch.pixels, generator)
-        return [_channels_last(view) for view in made]
+        views = self.views.batch(batch.pixels[0], generator) if resident else self.views.finish(batch.pixels, generator)
+        return [_channels_last(view) for view in views]
 
 
 def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *rest c h w"]:
-    """The layout that convolutions are fastest with, for the patches of a jigsaw too."""
+    """The layout in which convolutions are fastest, for the patches of a jigsaw too."""
     joined = view.flatten(0, -4).contiguous(memory_format=torch.channels_last)
     return joined.unflatten(0, view.shape[:-3])
 
@@ -164,8 +163,10 @@ def feed_of(
     world_size: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
-    """Small sets of one image size live on the device; others stream through workers (`Data.resident_bytes`).
-    `progress` hears of (images, images in all) while they are decoded into memory."""
+    """Batches of views: small sets of one image size live on the device, others are streamed (`Data.resident_bytes`).
+
+    `progress` gets (images done, images in all) while images are decoded into memory.
+    """
     side, one_size = usual_size(source)
     if one_size and len(source) * 3 * side * side <= data.resident_bytes:
         resident = partial(
@@ -175,7 +176,7 @@ def feed_of(
             images = resident(budget=data.resident_bytes, num_workers=max(1, data.num_workers), cache=cache_folder())
             return Feed(images, views)
         except DataError:
-            pass  # an image of another size, or more bytes than the square of the short side told: stream
+            pass  # an image of another size, or more bytes than expected from the short side: stream
     streamed = StreamedImages(
         source,
         views,

@@ -4,7 +4,6 @@ No random state is saved: step s of a run draws the same views, orders and negat
 resumed run needs only its tensors and its step.
 """
 
-import math
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from vantage import processes
 from vantage.data import Source
@@ -30,6 +28,7 @@ from vantage.training.probe import check_labels, knn_so_far
 from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, launch
 from vantage.training.signals import Signals, anywhere
+from vantage.training.watch import Watch
 
 __all__ = ["TrainingOutcome", "resume", "train"]
 
@@ -57,9 +56,9 @@ def train(
 ) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
-    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. `source` gives the images in place
-    of `run.data.path`: any object with the methods of `Source`. Its fingerprint is kept, so that `resume` can check that
-    it gets the same images. SIGINT and SIGTERM save a checkpoint and end the run early.
+    The run is taken as it is; `run.fit(images)` adapts a recipe to a data set first. `source`, any object with the
+    methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume` can
+    check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
     Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, and
     if the loss is no longer finite. A start that fails before its first checkpoint leaves nothing in the folder.
@@ -130,33 +129,33 @@ def _withdrawn_if_it_fails(folder: Path) -> Iterator[None]:
 
 def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, stopping: Signals) -> int:
     run, steps = session.run, session.feed.steps
-    begun, saved, read = time.monotonic() - clock, time.monotonic(), time.monotonic()
+    start_time, save_time, read_time = time.monotonic() - clock, time.monotonic(), time.monotonic()
     alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
     metrics = Metrics(folder, step) if processes.rank() == 0 else None
     progress.start(run.recipe, run.epochs * steps, step)
-    watch = _Watch(session, folder)
+    watch = Watch(session, folder)
     for epoch in range(step // steps, run.epochs):
-        first, start = step, time.monotonic()
+        epoch_step, epoch_time = step, time.monotonic()
         for batch in session.feed.batches(epoch, step % steps):
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
-            late = time.monotonic() - saved > 60 * run.monitoring.checkpoint_minutes
-            soon = alone and (stopping.asked or late or time.monotonic() - read > _READ_SECONDS)
+            late = time.monotonic() - save_time > 60 * run.monitoring.checkpoint_minutes
+            soon = alone and (stopping.requested or late or time.monotonic() - read_time > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
-            loss, read = watch.check(), time.monotonic()
-            speed = run.batch_size * (step - first) / (time.monotonic() - start)
+            loss, read_time = watch.check(), time.monotonic()
+            speed = run.batch_size * (step - epoch_step) / (time.monotonic() - epoch_time)
             progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_rounded(speed)} images/s")
             stop = stopping.anywhere()
             if step % steps and (stop or anywhere(late)):
-                session.save(folder, step, time.monotonic() - begun)
-                saved = time.monotonic()
+                session.save(folder, step, time.monotonic() - start_time)
+                save_time = time.monotonic()
             if stop and step % steps:
                 return step
         watch.check_weights(step)
-        _end_epoch(session, metrics, epoch, step, time.monotonic() - begun, progress)
-        session.save(folder, step, time.monotonic() - begun)
-        saved = time.monotonic()
+        _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
+        session.save(folder, step, time.monotonic() - start_time)
+        save_time = time.monotonic()
         if stopping.anywhere():
             break
     if metrics is not None:
@@ -203,9 +202,9 @@ def _validate(session: Session, first: bool) -> float:
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
-    """Write the settings and where the run comes from, or check that a resumed run is still the same.
+    """Write the settings and the provenance, or check that a resumed run is still the same.
 
-    Every process checks, so that all of them stop; the first one writes.
+    Every process checks, so that all of them stop; only the first one writes.
     """
     record = provenance(source.fingerprint(), len(source))
     path, first = folder / "provenance.json", processes.rank() == 0
@@ -218,42 +217,8 @@ def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
     before = read_provenance(folder)
     if before and before[0]["data"] != record["data"]:
         raise UserError(
-            f"the run in {folder} began on {before[0]['data']['images']:,} images, and there are now {len(source):,} or "
-            "other ones: give the same images back (--data PATH if they have moved, or `source` from Python)"
+            f"the run in {folder} began on {before[0]['data']['images']:,} images, but these are {len(source):,}, or "
+            "others: give the same images back (--data PATH if they have moved, or `source` from Python)"
         )
     if first:
         write_json(path, [*before, record])
-
-
-class _Watch:
-    """Losses not yet read: reading each at once would make the device wait."""
-
-    def __init__(self, session: Session, folder: Path) -> None:
-        self.session, self.folder = session, folder
-        self.pending: list[tuple[int, Tensor]] = []
-
-    def add(self, step: int, loss: Tensor) -> None:
-        self.pending.append((step, loss))
-
-    def check_weights(self, step: int) -> None:
-        """Raises `UserError` if a weight is not finite: normalized vectors can hide that from the loss."""
-        for name, weight in self.session.learner.networks.named_parameters():
-            if not torch.isfinite(weight).all():
-                good = checkpoint.latest(self.folder)
-                raise UserError(
-                    f"the weight {name} is no longer finite at step {step} (learning rate "
-                    f"{self.session.learning_rate(step - 1):.3g}). Last good checkpoint: {good or 'none yet'}. Lower it"
-                )
-
-    def check(self) -> float:
-        """The newest loss. Raises `UserError` at the first that is not finite, before it can reach a checkpoint."""
-        values = processes.total(torch.stack([loss for _, loss in self.pending]).float()) / processes.count()
-        for (step, _), value in zip(self.pending, values.tolist(), strict=True):
-            if not math.isfinite(value):
-                good = checkpoint.latest(self.folder)
-                raise UserError(
-                    f"the loss became {value} at step {step} (learning rate {self.session.learning_rate(step):.3g}). "
-                    f"Last good checkpoint: {good or 'none yet'}. Lower the learning rate, or use float32 (32-true)"
-                )
-        self.pending.clear()
-        return values.tolist()[-1]

@@ -42,11 +42,11 @@ class Monitor(nn.Module):
         positive: Float[Tensor, "b"],
         nearest: Float[Tensor, "b"],
     ) -> None:
-        """Count one batch: its loss, its queries' unit vectors, their cosines with their positives and with the nearest
-        key of another image."""
+        """Add one batch: its loss, the unit vectors of its queries, and their cosines with their positives and with the
+        nearest key of another image."""
         query, positive, nearest = query.float(), positive.float(), nearest.float()
-        right = (positive > nearest + 1e-6).double().mean()  # by more than rounding: a collapsed encoder finds nothing
-        parts = [loss.double(), right, alignment(positive), pair_potential(query)]
+        right = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
+        parts = [loss.double(), right.double().mean(), alignment(positive), pair_potential(query)]
         self.sums += torch.stack([part.to(self.sums.device) for part in parts])
         self.batches += torch.tensor([1.0, len(query)], dtype=torch.float64, device=self.batches.device)
         self.total += query.double().sum(0)
@@ -55,8 +55,8 @@ class Monitor(nn.Module):
     def read(self) -> dict[str, float]:
         """The epoch's numbers, over all processes.
 
-        loss: mean; accuracy: share of queries closer to their positive than to any key that their step made of another
-        image; alignment, uniformity, rank and deviation: of the queries, see `vantage.measures.sphere`.
+        loss: mean; accuracy: share of queries closer to their positive than to any key of another image in
+        the same step; alignment, uniformity, rank and deviation: of the queries, see `vantage.measures.sphere`.
         """
         sums, batches, total, outer = (processes.total(getattr(self, n)) for n in ("sums", "batches", "total", "outer"))
         mean = dict(zip(self.NAMES, (sums / batches[0]).tolist(), strict=True))
@@ -71,7 +71,7 @@ class Monitor(nn.Module):
 
 
 def warning(metrics: dict[str, float], width: int) -> str | None:
-    """Plain words if the vectors collapse, else `None`."""
+    """A warning in plain words if the vectors collapse, else `None`."""
     if metrics["deviation"] < 0.1:
         return (
             f"the vectors of different images are nearly one point (deviation {metrics['deviation']:.3f}; 1 is well "

@@ -1,9 +1,9 @@
-"""How parameters move: SGD, LARS and AdamW, and which parameters are spared weight decay.
+"""Optimizers: SGD, LARS and AdamW, and which parameters are excluded from weight decay.
 
-Each choice is a frozen value with `build(module, lr)`. Only parameters that take a gradient are given to the optimizer,
-so a slow encoder inside the module is left alone. The training loop writes the learning rate of each step into every
-parameter group (`group["lr"]`). On a GPU all work on lists of tensors at once, a few launches in place of some per
-parameter; on a CPU torch's own two go tensor by tensor, which is faster there.
+Each choice is a frozen value with `build(module, lr)`. Only parameters that require a gradient are given to the
+optimizer, so a slow encoder inside the module is left alone. The training loop writes the learning rate of each step
+into every parameter group (`group["lr"]`). On a GPU all three work on lists of tensors, which takes a few kernel
+launches instead of several for each parameter; on a CPU torch's own two go tensor by tensor, which is faster there.
 """
 # torch documents its operations on lists of tensors, but does not export them to type checkers.
 # pyright: reportPrivateImportUsage=false
@@ -22,16 +22,16 @@ __all__ = ["LARS", "SGD", "AdamW", "BiasAndNorm", "Exclusion", "NoParameters", "
 
 @runtime_checkable
 class Exclusion(Protocol):
-    """Which parameters are spared weight decay (and, under LARS, the adapted rate)."""
+    """Which parameters are excluded from weight decay (and, under LARS, from the adapted learning rate)."""
 
     def __call__(self, name: str, parameter: nn.Parameter) -> bool:
-        """Whether this parameter is spared; `name` is the dotted one of `named_parameters`."""
+        """Whether this parameter is excluded; `name` is its dotted name in `named_parameters`."""
         ...
 
 
 @dataclass(frozen=True)
 class NoParameters:
-    """Spare none: every parameter decays, as in the releases of MoCo and of instance discrimination."""
+    """Exclude none: every parameter decays, as in the releases of MoCo and of instance discrimination."""
 
     def __call__(self, name: str, parameter: nn.Parameter) -> bool:
         """False for every parameter."""
@@ -40,10 +40,10 @@ class NoParameters:
 
 @dataclass(frozen=True)
 class BiasAndNorm:
-    """Spare biases and the scales and shifts of normalization layers, as SimCLR and PIRL do.
+    """Exclude biases and the scales and shifts of normalization layers, as SimCLR and PIRL do.
 
     These are the parameters with at most one axis, whatever the layer is called; so a learned scale per channel, as
-    some transformers have, is spared too.
+    some transformers have, is excluded too.
     """
 
     def __call__(self, name: str, parameter: nn.Parameter) -> bool:
@@ -56,7 +56,7 @@ class Optimizer(Protocol):
     """A frozen choice of how parameters move."""
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.Optimizer:
-        """An optimizer of the parameters of `module` that take a gradient; the loop sets `lr` before each step."""
+        """An optimizer of the parameters of `module` that require a gradient; the loop sets `lr` before each step."""
         ...
 
 
@@ -80,16 +80,16 @@ class SGD:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.SGD:
         """torch's SGD; raises `UserError` where `module` has nothing to train."""
-        decayed, spared = _split(module, self.exclude)
-        groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
+        decayed, excluded = _split(module, self.exclude)
+        groups = [{"params": decayed}, {"params": excluded, "weight_decay": 0.0}]
         return torch.optim.SGD(_filled(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
 class AdamW:
-    """Adam with weight decay apart from the gradient (arXiv 1711.05101), for transformers.
+    """Adam with weight decay decoupled from the gradient (arXiv 1711.05101), for transformers.
 
-    No method here was published with it; the decay is our choice.
+    None of the methods here was published with it; the default decay is our choice.
     """
 
     beta1: float = 0.9
@@ -97,9 +97,9 @@ class AdamW:
     beta2: float = 0.999
     """Weight of the past in the mean of its square, in [0, 1)."""
     weight_decay: float = 0.05
-    """Share of each weight taken away a step, times the learning rate."""
+    """Share of each weight removed in a step, times the learning rate."""
     eps: float = 1e-8
-    """Added to the root of the second moment, against division by nought."""
+    """Added to the root of the second moment, against division by zero."""
     exclude: Exclusion = BiasAndNorm()
     """Which parameters do not decay."""
 
@@ -111,24 +111,24 @@ class AdamW:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.AdamW:
         """torch's AdamW; raises `UserError` where `module` has nothing to train."""
-        decayed, spared = _split(module, self.exclude)
-        groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
+        decayed, excluded = _split(module, self.exclude)
+        groups = [{"params": decayed}, {"params": excluded, "weight_decay": 0.0}]
         moments = (self.beta1, self.beta2)
         return torch.optim.AdamW(_filled(groups), lr=lr, betas=moments, eps=self.eps, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
 class LARS:
-    """Layer-wise adaptive rates, for large batches (arXiv 1708.03888, algorithm 1), with the defaults of SimCLR.
+    """Layer-wise adaptive rate scaling, for large batches (arXiv 1708.03888, algorithm 1), with SimCLR's defaults.
 
     For each parameter w with gradient g:
 
-        rate ← trust · |w| / (|g| + weight_decay · |w|)        (1 where |w| or |g| is 0)
-        v ← momentum · v + lr · rate · (g + weight_decay · w)
+        scale ← trust_coefficient · |w| / (|g| + weight_decay · |w|)        (1 where |w| or |g| is 0)
+        v ← momentum · v + lr · scale · (g + weight_decay · w)
         w ← w − v
 
-    Spared parameters have rate 1 and no decay. The learning rate is inside the velocity, as in the paper; torch's SGD
-    keeps it outside, which differs only while the rate changes. `lr` is SimCLR's: 0.3 · batch / 256.
+    Excluded parameters have scale 1 and no decay. The learning rate is inside the velocity, as in the paper; torch's
+    SGD keeps it outside, which differs only while it changes. SimCLR's `lr` is 0.3 · batch_size / 256.
     """
 
     trust_coefficient: float = 0.001
@@ -138,7 +138,7 @@ class LARS:
     weight_decay: float = 1e-6
     """L2 penalty, added to the gradient."""
     exclude: Exclusion = BiasAndNorm()
-    """Which parameters neither decay nor have their rate adapted."""
+    """Which parameters neither decay nor have their learning rate adapted."""
 
     def __post_init__(self) -> None:
         _in_range(self, "momentum", self.momentum, 1.0)
@@ -147,10 +147,10 @@ class LARS:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> "LARSOptimizer":
         """The optimizer below; raises `UserError` where `module` has nothing to train."""
-        adapted, spared = _split(module, self.exclude)
+        adapted, excluded = _split(module, self.exclude)
         groups = [
             {"params": adapted, "weight_decay": self.weight_decay, "adapt": True},
-            {"params": spared, "weight_decay": 0.0, "adapt": False},
+            {"params": excluded, "weight_decay": 0.0, "adapt": False},
         ]
         return LARSOptimizer(_filled(groups), lr=lr, momentum=self.momentum, trust=self.trust_coefficient)
 
@@ -158,18 +158,18 @@ class LARS:
 class LARSOptimizer(torch.optim.Optimizer):
     """The update of `LARS`, over lists of tensors.
 
-    Written here because torch has none, and of the kept ones timm's would make an extra a requirement of SimCLR (the
-    tests compare the two where timm is installed) while the others are archived or loop over parameters. The norms
-    stay on the device: no step waits for the GPU.
+    Written here because torch has none. Of those that are maintained, timm's would make an extra a requirement of
+    SimCLR (the tests compare the two where timm is installed); the others are archived or loop over parameters. The
+    norms stay on the device: no step waits for the GPU.
     """
 
     def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float, trust: float) -> None:
-        """`groups` each hold params, weight_decay and adapt (whether the rate follows the norms)."""
+        """Each of `groups` holds params, weight_decay and adapt (whether the learning rate follows the norms)."""
         super().__init__(groups, {"lr": lr, "momentum": momentum, "trust": trust, "weight_decay": 0.0, "adapt": True})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move every parameter that has a gradient; returns what `closure` returned, if one was given."""
+        """Move every parameter that has a gradient; returns the result of `closure`, if there is one."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -184,7 +184,7 @@ class LARSOptimizer(torch.optim.Optimizer):
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         updates = list(torch._foreach_add(gradients, weights, alpha=group["weight_decay"]))
         if group["adapt"]:
-            torch._foreach_mul_(updates, _rates(weights, gradients, group["trust"], group["weight_decay"]))
+            torch._foreach_mul_(updates, _scales(weights, gradients, group["trust"], group["weight_decay"]))
         velocities = [self._velocity(weight) for weight in weights]
         torch._foreach_mul_(velocities, group["momentum"])
         torch._foreach_add_(velocities, updates, alpha=group["lr"])
@@ -197,23 +197,23 @@ class LARSOptimizer(torch.optim.Optimizer):
         return state["velocity"]
 
 
-def _rates(weights: list[Tensor], gradients: list[Tensor], trust: float, weight_decay: float) -> list[Tensor]:
+def _scales(weights: list[Tensor], gradients: list[Tensor], trust: float, weight_decay: float) -> list[Tensor]:
     size = torch.stack(torch._foreach_norm(weights))
     slope = torch.stack(torch._foreach_norm(gradients))
-    rate = trust * size / (slope + weight_decay * size)
-    # A parameter still at nought would never leave it.
-    return list(torch.where((size > 0) & (slope > 0), rate, 1.0).unbind())
+    scale = trust * size / (slope + weight_decay * size)
+    # A parameter that is zero would stay zero.
+    return list(torch.where((size > 0) & (slope > 0), scale, 1.0).unbind())
 
 
-def _split(module: nn.Module, spare: Exclusion) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+def _split(module: nn.Module, exclude: Exclusion) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
     named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
     if not named:
         raise UserError(
-            f"an optimizer was asked for {type(module).__name__}, which has no parameter that takes a gradient;"
-            " give it the network that trains"
+            f"{type(module).__name__} has no parameter that requires a gradient, so there is nothing to optimize:"
+            " give the optimizer the network that trains"
         )
-    spared = [parameter for name, parameter in named if spare(name, parameter)]
-    return [parameter for name, parameter in named if not spare(name, parameter)], spared
+    excluded = [parameter for name, parameter in named if exclude(name, parameter)]
+    return [parameter for name, parameter in named if not exclude(name, parameter)], excluded
 
 
 def _filled(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:

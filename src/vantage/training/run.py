@@ -28,20 +28,20 @@ class Data:
     """What to do about unreadable images: train without them (stops above 1 %), or stop at once."""
 
     num_workers: int = 2
-    """Processes that decode, for sets that are streamed."""
+    """Processes that decode images, for sets that are streamed."""
 
     resident_bytes: int = 2 * GIB
-    """Sets that fit in so many bytes at the view's size are decoded once and kept on the device; 0 streams always."""
+    """Sets of one image size with at most this many bytes are decoded once and kept on the device; 0: stream all."""
 
     hold_out: float = 0.0
-    """Share of each class, of all images where none has a label, that is not trained on: .2 leaves out what `evaluate`
-    without a test set tests on."""
+    """Share of each class (of all images where none has a label) that is not trained on: .2 leaves out the images that
+    `evaluate` without a test set tests on."""
 
     max_images: int = 0
-    """Train on so many of the others only, as many of each class where labels tell; 0: all."""
+    """Train on at most this many of the others, equally many of each class where images have labels; 0: all."""
 
     def __post_init__(self) -> None:
-        counts = {"num_workers": self.num_workers, "resident_bytes": self.resident_bytes, "max_images": self.max_images}
+        counts = {name: getattr(self, name) for name in ("num_workers", "resident_bytes", "max_images")}
         _at_least(0, "data", hold_out=self.hold_out, **counts)
         if self.hold_out >= 1:
             raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
@@ -61,11 +61,11 @@ class Hardware:
     """Machines."""
 
     precision: Precision = "bf16-mixed"
-    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used
-    and said."""
+    """Arithmetic of the networks; similarities and losses are float32 at least. Without bf16 support, 32-true is used,
+    and the run reports it."""
 
     compile: bool = False
-    """Whether the networks go through torch.compile: minutes at the start, then some percent faster."""
+    """Whether the networks are compiled by torch.compile: minutes at the start, then some percent faster."""
 
     def __post_init__(self) -> None:
         _at_least(1, "hardware", devices=self.devices, nodes=self.nodes)
@@ -73,10 +73,10 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Monitoring:
-    """What a run tells and keeps on its way."""
+    """What a run reports and saves on the way."""
 
     log_every: int = 10
-    """Steps between looks at the loss."""
+    """Steps between readings of the loss."""
 
     checkpoint_minutes: float = 10.0
     """Longest time between checkpoints, in minutes; one is written after every epoch too."""
@@ -118,7 +118,7 @@ class Run:
     """Images of an optimizer step, over all processes and accumulated parts."""
 
     accumulate: int = 1
-    """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they see
+    """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they have
     fewer negatives; a queue or bank is read as it was before the whole batch."""
 
     seed: int = 0
@@ -131,7 +131,7 @@ class Run:
     """What the run computes on."""
 
     monitoring: Monitoring = field(default_factory=Monitoring)
-    """What it tells and keeps on its way."""
+    """What it reports and saves on the way."""
 
     def __post_init__(self) -> None:
         needed = max((branch.views for branch in self.branches), default=0)
@@ -142,7 +142,9 @@ class Run:
         _at_least(1, "", epochs=self.epochs, batch_size=self.batch_size, accumulate=self.accumulate)
         follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
         if follows and not self.monitoring.knn_every:
-            raise UserError("a number of this run follows the accuracy, but none is measured: set monitoring.knn_every")
+            raise UserError(
+                "a schedule of this run follows the kNN accuracy, which is not measured: set monitoring.knn_every"
+            )
         parts = self.accumulate * self.hardware.devices * self.hardware.nodes
         if self.batch_size % parts:
             raise UserError(
@@ -154,49 +156,49 @@ class Run:
     def fit(self, images: int, batch_size: int | None = None) -> "Run":
         """This run for a data set of `images` images.
 
-        * batch: `batch` if that is given; otherwise halved until an epoch has at least 8 steps. The learning rate
-          follows it (linear rule);
+        * batch size: `batch_size` if given; otherwise halved until an epoch has at least 8 steps. The learning rate
+          follows it (linear scaling rule);
         * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
-        * memories, rules, groups of BatchNorm and schedules counted in epochs by rules of their own (`Queue.fit`,
+        * memories, rules, groups of BatchNorm and schedules counted in epochs fit themselves (`Queue.fit`,
           `Sample.fit`, `SplitBatchNorm.fit`, `ByEpoch`).
 
-        Raises `UserError` for fewer images than the batch; without a batch given, for fewer than 8.
+        Raises `UserError` for fewer images than `batch_size`; if it is omitted, for fewer than 8.
         """
         if batch_size is None:
-            batch_size = self.batch_size
-            while (
-                batch_size % 2 == 0
-                and batch_size > 8
-                and batch_size * 8 > images
-                and (batch_size // 2) % self._parts == 0
-            ):
-                batch_size //= 2
-            if batch_size > images:
-                raise UserError(
-                    f"found {images} images, but the smallest batch of this recipe is {batch_size}: give at least as many"
-                )
+            batch_size = self._halved_batch(images)
         elif batch_size > images:
-            raise UserError(f"found {images} images, but a batch of {batch_size} was asked for: give at most {images}")
+            raise UserError(
+                f"a batch of {batch_size} was asked for, but found {images} images: give at most {images}"
+            )
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
         run = self.resized(batch_size, round(self.epochs * longer))
         parts = {name: fitted(getattr(run, name), images, batch_size) for name in ("branches", "encoders")}
         return replace(run, **parts)
 
     def resized(self, batch_size: int | None = None, epochs: int | None = None) -> "Run":
-        """This run with another batch, the learning rate following in proportion, or with other epochs, its course
-        and all that is counted in epochs stretched. Memories and groups of BatchNorm stay as they are: `fit` takes a
-        batch too."""
+        """This run with another batch size or number of epochs.
+
+        The learning rate follows the batch size in proportion; its schedule and whatever else is counted in epochs is
+        stretched. Memories and groups of BatchNorm stay as they are, which `fit` changes too.
+        """
         batch_size = self.batch_size if batch_size is None else batch_size
         epochs = self.epochs if epochs is None else epochs
-        _at_least(
-            1, "", batch_size=batch_size, epochs=epochs
-        )  # before a schedule is asked for something that makes no sense
-        rate = self.learning_rate.scaled(batch_size / self.batch_size).stretched(self.epochs, epochs)
+        _at_least(1, "", batch_size=batch_size, epochs=epochs)  # before any schedule is stretched by nonsense
+        learning_rate = self.learning_rate.scaled(batch_size / self.batch_size).stretched(self.epochs, epochs)
         parts = (self.branches, self.encoders)
         branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch_size)
-        return replace(
-            self, batch_size=batch_size, epochs=epochs, learning_rate=rate, branches=branches, encoders=encoders
-        )
+        changed = replace(self, batch_size=batch_size, epochs=epochs, learning_rate=learning_rate)
+        return replace(changed, branches=branches, encoders=encoders)
+
+    def _halved_batch(self, images: int) -> int:
+        size = self.batch_size
+        while size % 2 == 0 and size > 8 and size * 8 > images and (size // 2) % self._parts == 0:
+            size //= 2
+        if size > images:
+            raise UserError(
+                f"found {images} images, but the smallest batch of this recipe is {size}: give at least that many"
+            )
+        return size
 
     @property
     def _parts(self) -> int:
@@ -210,24 +212,24 @@ def _at_least(least: int, part: str, **values: int | float) -> None:
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two values of dataclasses and tuples differ: (path, before, after) for each leaf."""
+    """Where two compositions of dataclasses and tuples differ: (path, before, after) for each leaf."""
     if type(before) is type(after) and is_dataclass(before):
-        names = [f.name for f in fields(before) if f.compare]  # where a file lies may differ, what is in it not
+        names = [f.name for f in fields(before) if f.compare]  # a file may lie elsewhere, its content may not differ
         pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
     elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]
     else:
         return [] if before == after else [(path, before, after)]
-    return [found for name, a, b in pairs for found in differences(a, b, f"{path}.{name}" if path else name)]
+    return [change for name, a, b in pairs for change in differences(a, b, f"{path}.{name}" if path else name)]
 
 
 def refuse_conflicts(stored: Run, run: Run) -> None:
-    """Raises `UserError` naming the settings that a resumed run may not change: all but hardware, monitoring and
+    """Raises `UserError` naming settings that differ, though a resumed run may change only hardware, monitoring and
     data."""
     free = ("hardware.", "monitoring.", "data.")
     conflicts = [change for change in differences(stored, run) if not change[0].startswith(free)]
     if conflicts:
         named = "; ".join(
-            f"{path} is {before!r} in the run, {after!r} was asked" for path, before, after in conflicts[:4]
+            f"{path} is {before!r} in the run, {after!r} was asked for" for path, before, after in conflicts[:4]
         )
         raise UserError(f"a resumed run keeps its settings: {named}. Start a new run to change them")

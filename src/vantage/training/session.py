@@ -29,20 +29,20 @@ from vantage.training.trial import trial, try_networks
 
 __all__ = ["Session", "has_bf16", "launch"]
 
-_VIEWS, _NETWORKS = 2, 3  # what a seed is for
+_VIEWS, _NETWORKS = 2, 3  # the purpose of a seed
 
-# Every process writes its stores alike, so none is sent around; newer torch has renamed the setting.
+# Every process updates its stores alike, so buffers are not synchronized; newer torch has renamed the setting.
 _NEW_NAME = "forward_sync_buffers" in inspect.signature(DistributedDataParallel.__init__).parameters
 _ALONE: dict[str, Any] = {"forward_sync_buffers" if _NEW_NAME else "broadcast_buffers": False}
 
 
 class Session:
-    """What a run computes with; built alike at the start and on resuming."""
+    """What a run computes with; built the same way at the start and on resuming."""
 
     def __init__(
         self, run: Run, fabric: Fabric, source: Source, progress: Callable[[int, int], None] | None = None
     ) -> None:
-        """`progress` hears of (images, images in all) while they are decoded into memory."""
+        """`progress` gets (images done, images in all) while images are decoded into memory."""
         self.run, self.fabric, self.source = run, fabric, source
         torch.manual_seed(run.seed)
         trial(run, steps=run.epochs * steps_in(len(source), run.batch_size))
@@ -65,7 +65,7 @@ class Session:
         return self.run.learning_rate(step, self.feed.steps, self.run.epochs)
 
     def step(self, batch: Batch, step: int) -> Tensor:
-        """One optimizer step; its loss, not waited for."""
+        """One optimizer step; returns its loss without waiting for it."""
         run, rank = self.run, processes.rank()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
@@ -76,11 +76,11 @@ class Session:
         for number, part in enumerate(_parts(batch, run.accumulate)):
             last = number == run.accumulate - 1
             with nullcontext() if last else self._unsynchronized():
-                made = self.model(self.feed.views_of(part, self.generator), part.image, step)
-                self.fabric.backward(made.loss / run.accumulate)
-            losses.append(made.loss.detach())
-            fresh.append(Fresh(*made.fresh))
-            self.monitor.add(made.loss.detach(), made.query, made.positive, made.nearest)
+                result = self.model(self.feed.views_of(part, self.generator), part.image, step)
+                self.fabric.backward(result.loss / run.accumulate)
+            losses.append(result.loss.detach())
+            fresh.append(Fresh(*result.fresh))
+            self.monitor.add(result.loss.detach(), result.query, result.positive, result.nearest)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step(fresh, step)
@@ -90,7 +90,7 @@ class Session:
         return self.fabric.no_backward_sync(self.model)
 
     def save(self, folder: Path, step: int, clock: float) -> None:
-        """Write a checkpoint; `clock` counts the seconds trained so far."""
+        """Write a checkpoint; `clock` is the seconds trained so far."""
         tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
         tensors |= {f"monitor.{name}": value for name, value in self.monitor.state_dict().items()}
         slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
@@ -101,10 +101,12 @@ class Session:
         self.fabric.barrier()
 
     def restore(self, path: Path) -> tuple[int, float]:
-        """Load a checkpoint; gives its step and the seconds trained so far. Raises `UserError` where it does not
-        fit, or was written with other settings."""
+        """Load a checkpoint; returns its step and the seconds trained so far.
+
+        Raises `UserError` where it does not fit, or was written with other settings.
+        """
         tensors, facts = checkpoint.load(path)
-        if "run" in facts:  # whoever edited settings.json meanwhile is told
+        if "run" in facts:  # settings.json may have been edited meanwhile
             refuse_conflicts(decode(facts["run"], Run), self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
@@ -124,32 +126,32 @@ def _parts(batch: Batch, count: int) -> list[Batch]:
 
 
 def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
-    """An engine for the hardware asked for, launched; the precision becomes 32-true where bf16 would be slow."""
-    chosen = run.hardware
-    many = chosen.devices * chosen.nodes > 1
-    strategy = DDPStrategy(**_ALONE) if many else "auto"
-    on_cuda = chosen.accelerator in ("auto", "cuda") and torch.cuda.is_available()
-    accelerator = ("cuda" if on_cuda else "cpu") if chosen.accelerator == "auto" else chosen.accelerator
-    if chosen.precision == "bf16-mixed" and not has_bf16(on_cuda):
+    """The launched engine, and the run with its precision set to 32-true where bf16 would be slow."""
+    hardware = run.hardware
+    several = hardware.devices * hardware.nodes > 1
+    strategy = DDPStrategy(**_ALONE) if several else "auto"
+    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
+    if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
         progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
-        chosen = replace(chosen, precision="32-true")
+        hardware = replace(hardware, precision="32-true")
     try:
         fabric = Fabric(
             accelerator=accelerator,
             strategy=strategy,
-            devices=chosen.devices,
-            num_nodes=chosen.nodes,
-            precision=chosen.precision,
+            devices=hardware.devices,
+            num_nodes=hardware.nodes,
+            precision=hardware.precision,
         )
     except (ValueError, RuntimeError) as problem:
-        asked = f"{chosen.devices} × {accelerator} on {chosen.nodes} machine(s), {chosen.precision}"
-        raise UserError(f"the hardware asked for ({asked}) cannot be had: {problem}") from problem
+        words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
+        raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
     fabric.launch()
-    return fabric, replace(run, hardware=chosen)
+    return fabric, replace(run, hardware=hardware)
 
 
 def has_bf16(on_cuda: bool) -> bool:
-    """Whether the GPU, or the CPU, computes in bfloat16 with instructions of its own."""
+    """Whether the GPU, or the CPU, has bfloat16 instructions."""
     if on_cuda:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return bool(torch.cpu._is_avx512_bf16_supported()) or bool(torch.cpu._is_amx_tile_supported())

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish that a loop looks at."""
+"""SIGINT and SIGTERM as a request that a loop can poll."""
 
 import signal
 from types import FrameType
@@ -11,10 +11,10 @@ __all__ = ["Signals", "anywhere"]
 
 
 class Signals:
-    """SIGINT and SIGTERM ask for a clean end; a second one ends at once."""
+    """A first SIGINT or SIGTERM requests a clean end; a second one ends the process at once."""
 
     def __enter__(self) -> "Signals":
-        self.asked, self.before = False, {}
+        self.requested, self.before = False, {}
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
                 self.before[number] = signal.signal(number, self._ask)
@@ -27,14 +27,14 @@ class Signals:
             signal.signal(number, handler)
 
     def _ask(self, number: int, _: FrameType | None) -> None:
-        self.asked = True
+        self.requested = True
         signal.signal(number, self.before[number])
 
     def anywhere(self) -> bool:
-        """Whether any process was asked to end."""
-        return anywhere(self.asked)
+        """Whether any process has been asked to end."""
+        return anywhere(self.requested)
 
 
 def anywhere(here: bool) -> bool:
-    """Whether it holds on any process, so that all do the same."""
+    """Whether `here` is true on any process, so that all act alike."""
     return bool(processes.total(torch.tensor(float(here), device=processes.device())) > 0)

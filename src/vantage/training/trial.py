@@ -30,7 +30,7 @@ _SEEN = 2  # real images that the networks are tried on
 def try_networks(run: Run, source: Source) -> None:
     """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses.
 
-    New networks encode views of a few images, in evaluation mode. Torch's default generator is left as it was.
+    Freshly built networks encode views of two images in evaluation mode. Torch's default generator is left as it was.
     """
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
@@ -70,10 +70,10 @@ def _misfit(run: Run, number: int, view: Tensor, problem: Exception) -> str:
 
 
 def trial(run: Run, steps: int = 1) -> None:
-    """Raises `UserError` naming the first branch whose parts do not go together, or find no negatives.
+    """Raises `UserError` naming the first branch whose parts do not go together, or that has no negatives.
 
-    `steps` are the optimizer steps of the run. At the last one schedules have gone their way, and numbers that adapt
-    are taken where they may end; so a share that leaves [0, 1] in mid-training is refused at once.
+    `steps` is the number of optimizer steps of the run. At the last one schedules have reached their end, and adaptive
+    numbers are set to where they may end; so a share that would leave [0, 1] in mid-training is refused at once.
     """
     _check_groups(run)
     batch = min(_BATCH, run.batch_size // run.accumulate)
@@ -92,13 +92,13 @@ def _at_its_end(part: object) -> object:
 
 
 def _check_groups(run: Run) -> None:
-    """Raises `UserError` where BatchNorm is to split what one device sees at once into groups that it cannot have."""
+    """Raises `UserError` where the images that one device sees at once do not divide into the groups of BatchNorm."""
     images = run.batch_size // (run.accumulate * run.hardware.devices * run.hardware.nodes)
     for part in parts_of(run.encoders):
         if isinstance(part, SplitBatchNorm) and part.groups > 1 and (images % part.groups or images < 2 * part.groups):
             raise UserError(
-                f"BatchNorm is to split {images} images into {part.groups} groups, which must be equal and hold two"
-                f" or more: take a batch of {2 * part.groups} or another multiple of {part.groups}, or fewer groups"
+                f"BatchNorm would split {images} images into {part.groups} groups, which must be equal and hold two or"
+                f" more: use a batch of {2 * part.groups} or another multiple of {part.groups}, or fewer groups"
             )
 
 
@@ -109,16 +109,16 @@ def _try(branch: Branch, batch: int, step: int) -> None:
     if store.waits:
         store.begin(normalize(torch.randn(_IMAGES, _WIDTH), dim=1))
     state = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, EstimatorChoice) else None
-    image = torch.arange(batch).flip(0) + _IMAGES // 2  # none is the number of its row
+    image = torch.arange(batch).flip(0) + _IMAGES // 2  # no image has the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
     remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
     keys = tuple(fresh[view] for view in branch.keys)
-    made = branch.contrast(query, keys, store.read(remembered), step, state)
-    made.loss.backward()
-    if not torch.isfinite(made.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
-        raise UserError(f"on random vectors the loss is {made.loss.item()}: check the temperature and the rules")
+    result = branch.contrast(query, keys, store.read(remembered), step, state)
+    result.loss.backward()
+    if not torch.isfinite(result.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
+        raise UserError(f"on random vectors the loss is {result.loss.item()}: check the temperature and the rules")
     if not vector.grad.any():
         raise UserError(
             f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "

@@ -1,4 +1,4 @@
-"""Objects cut out of photographs: the boxes of a COCO file, each an image with its category as label.
+"""Objects cropped from photographs: the boxes of a COCO file, each an image with its category as label.
 
 h, w: height and width in pixels
 """
@@ -20,12 +20,12 @@ from vantage.storage.cache import hash_of
 __all__ = ["BoxCrops"]
 
 LEAST_SIDE = 32
-"""Boxes with a side shorter than this, in pixels, are left out unless the caller states another bound."""
+"""Boxes with a side shorter than this, in pixels, are left out unless the caller sets another bound."""
 
 
 @dataclass(frozen=True)
 class _Box:
-    """One object, in whole pixels: its image's place in the list of files, and its category."""
+    """One object, in whole pixels: its image's position in the list of files, and its category."""
 
     image: int
     left: int
@@ -40,53 +40,52 @@ class BoxCrops:
     """A source with an image for each annotated box.
 
     Groups of objects (`iscrowd`) and boxes with a side below `least_side` pixels are left out. Edges are rounded to
-    whole pixels and clipped to the image. Classes are the categories that are left, by id. The order is that of the
-    file's annotations. Raises `DataError` for a file that is no COCO file or has no such box, and where images are
-    missing.
+    whole pixels and clipped to the image. Classes are the remaining categories, by id. The order is that of the file's
+    annotations. Raises `DataError` for a file that is not a COCO file or has no such box, and where images are missing.
     """
 
     def __init__(
         self, file: Path, root: Path | None = None, least_side: int = LEAST_SIDE, max_pixels: int = MAX_PIXELS
     ) -> None:
-        """`root` is the folder of the images; none finds it by the file's name, as COCO has them:
-        `coco/annotations/instances_train2017.json` is about `coco/train2017`."""
+        """`root` is the folder of the images. If omitted, it is derived from the file's name, by COCO's convention:
+        `coco/annotations/instances_train2017.json` describes `coco/train2017`."""
         content = _read(file)
-        place = {image["id"]: number for number, image in enumerate(content["images"])}
-        title = {category["id"]: str(category["name"]) for category in content["categories"]}
-        found = [box for one in content["annotations"] if (box := _box(one, content["images"], place, least_side))]
-        if not found:
+        position = {image["id"]: number for number, image in enumerate(content["images"])}
+        category_name = {category["id"]: str(category["name"]) for category in content["categories"]}
+        boxes = [box for one in content["annotations"] if (box := _box(one, content["images"], position, least_side))]
+        if not boxes:
             raise DataError(f"{file} has no box with sides of {least_side} pixels or more: name another file")
-        unknown = {box.category for box in found} - set(title)
+        unknown = {box.category for box in boxes} - set(category_name)
         if unknown:
             raise DataError(f"{file} has boxes of the category {min(unknown)}, which it does not name")
-        used = sorted({box.category for box in found})
-        self.classes = tuple(title[category] for category in used)
-        self._label = {category: number for number, category in enumerate(used)}
-        self._boxes = found
+        categories = sorted({box.category for box in boxes})
+        self.classes = tuple(category_name[category] for category in categories)
+        self._label = {category: number for number, category in enumerate(categories)}
+        self._boxes = boxes
         names = [str(image["file_name"]) for image in content["images"]]
         self._files = Folder(_folder_of(file, root), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
-        first = self._files.path(found[0].image)
+        first = self._files.path(boxes[0].image)
         if not first.is_file():
             raise DataError(
-                f"{first} does not exist, which {file} is about. Name the folder of images: FILE.json#FOLDER"
+                f"{file} describes {first}, which does not exist. Name the folder of images: FILE.json#FOLDER"
             )
 
     def __len__(self) -> int:
         return len(self._boxes)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One box of its photograph; raises `UnreadableImage`."""
+        """One box, cropped from its photograph; raises `UnreadableImage`."""
         box = self._boxes[number]
         whole = self._files.image(box.image)
         if box.bottom > whole.shape[1] or box.right > whole.shape[2]:
             raise DataError(
-                f"the box {box.number} ends outside of {self._files.name(box.image)}, which is {whole.shape[2]} x"
-                f" {whole.shape[1]} pixels and not what the file says: these are other images"
+                f"the box {box.number} ends outside {self._files.name(box.image)}, which is {whole.shape[2]} x"
+                f" {whole.shape[1]} pixels, unlike in the annotations: these are other images"
             )
         return whole[:, box.top : box.bottom, box.left : box.right].contiguous()
 
     def label(self, number: int) -> int:
-        """The number of the box's category among `classes`."""
+        """The index of the box's category in `classes`."""
         return self._label[self._boxes[number].category]
 
     def name(self, number: int) -> str:
@@ -100,7 +99,7 @@ class BoxCrops:
         return hash_of([self._files.fingerprint().encode(), boxes, "\n".join(self.classes).encode()])
 
     def stamp(self) -> str:
-        """A hash of the size and time of change of every photograph."""
+        """A hash of the size and modification time of every photograph."""
         return self._files.stamp()
 
 
@@ -113,15 +112,15 @@ def _read(file: Path) -> dict[str, Any]:
         key for key in ("images", "categories", "annotations") if not isinstance(content, dict) or key not in content
     ]
     if lacking:
-        raise DataError(f"{file} is no COCO file of instances: it has no {', '.join(lacking)}")
+        raise DataError(f"{file} is not a COCO file of instances: it has no {', '.join(lacking)}")
     return content
 
 
-def _box(one: dict[str, Any], images: list[dict[str, Any]], place: dict[Any, int], least_side: int) -> _Box | None:
-    """An annotation's box in whole pixels inside its image; none for a group, and for what is too small."""
-    if one.get("iscrowd") or "bbox" not in one or one["image_id"] not in place:
+def _box(one: dict[str, Any], images: list[dict[str, Any]], position: dict[Any, int], least_side: int) -> _Box | None:
+    """An annotation's box in whole pixels inside its image; None for groups and for boxes that are too small."""
+    if one.get("iscrowd") or "bbox" not in one or one["image_id"] not in position:
         return None
-    number = place[one["image_id"]]
+    number = position[one["image_id"]]
     left, top, width, height = one["bbox"]
     right = min(round(left + width), int(images[number]["width"]))
     bottom = min(round(top + height), int(images[number]["height"]))

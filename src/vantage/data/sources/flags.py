@@ -1,4 +1,4 @@
-"""Tables with a column for each class, whose cells say whether an image shows it: 1 or 0, true or false."""
+"""Tables with a column for each class, whose cells are flags: 1 or 0, true or false."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from vantage.errors import DataError
 __all__ = ["Line", "shown_by_flags"]
 
 Line = tuple[int, list[str]]
-"""A line of a table: its number in the file, and its words, of which the first is the path of an image."""
+"""A line of a table: its number in the file, and its words, the first of which is the path of an image."""
 
 _YES, _NO, _MINUS = {"1", "1.0", "true", "yes"}, {"0", "0.0", "false", "no"}, {"-1", "-1.0"}
 _FLAGS = _YES | _NO | _MINUS
@@ -17,58 +17,59 @@ _FLAGS = _YES | _NO | _MINUS
 def shown_by_flags(
     path: Path, heading: Line | None, lines: Sequence[Line]
 ) -> tuple[tuple[str, ...], dict[str, list[str]]] | None:
-    """The classes of a table, in the order of the alphabet, and those that each image shows, where its cells are flags;
-    none where they are names of classes.
+    """The classes of a table whose cells are flags, in alphabetical order, and those that each image shows; None for a
+    table whose cells are names of classes.
 
-    Cells are flags where each line has two or more, as many on every line, and all of them say yes or no: 1 or 0, 1 or
-    −1, true or false, yes or no. Then the heading names the classes. A cell without a word says no where others say
-    yes alone. Raises `DataError` for flags that cannot be told apart from something else: without a heading that fits,
-    beside columns of other words, or with 0, −1 and empty cells in one table.
+    Cells are flags if every line has the same number of them, at least two, and all are 1 or 0, 1 or −1, true or false,
+    yes or no. The heading then names the classes. An empty cell means no where the other cells all mean yes. Raises
+    `DataError` for ambiguous flags: without a heading that fits, beside columns of other words, or with 0, −1 and
+    empty cells in one table.
     """
     cells = [[word.lower() for word in row[1:]] for _, row in lines]
-    wide = len(cells[0])
-    level = wide > 1 and all(len(row) == wide for row in cells)
+    width = len(cells[0])
+    level = width > 1 and all(len(row) == width for row in cells)
     columns = list(zip(*cells, strict=True)) if level else []
     of_flags = [set(column) <= _FLAGS | {""} and set(column) != {""} for column in columns]
     if level and all(set(column) <= _FLAGS | {""} for column in columns) and any(of_flags):
-        names = _names(path, heading, lines[0], wide)
+        names = _names(path, heading, lines[0], width)
         _check_no(path, {word for row in cells for word in row})
-        shown = {
+        classes_of = {
             row[0]: [name for name, word in zip(names, row[1:], strict=True) if word.lower() in _YES]
             for _, row in lines
         }
-        return tuple(sorted(names)), shown
-    if heading is not None and any(of_flags) and len(heading[1]) == wide + 1:
+        return tuple(sorted(names)), classes_of
+    if heading is not None and any(of_flags) and len(heading[1]) == width + 1:
         _refuse_mixed(path, dict(zip(heading[1][1:], of_flags, strict=True)))
     _refuse_repeated(path, lines)
     return None
 
 
-def _names(path: Path, heading: Line | None, first: Line, wide: int) -> list[str]:
+def _names(path: Path, heading: Line | None, first: Line, width: int) -> list[str]:
     """The classes that a heading names, one for each of the `wide` columns."""
     if heading is None:
         raise DataError(
-            f"the table {path} has {wide} columns of flags (line {first[0]}: {','.join(first[1])[:80]!r}), but no first"
-            " line that names their classes: write one, such as image,dog,person; or write behind each image the names"
-            " of the classes it shows"
+            f"the table {path} has {width} columns of flags (line {first[0]}: {','.join(first[1])[:80]!r}), but no"
+            " first line that names their classes: write one, such as image,dog,person; or write after each image the"
+            " names of the classes it shows"
         )
     names = heading[1][1:]
-    if len(names) != wide or len(set(names)) < wide or not all(names):
+    if len(names) != width or len(set(names)) < width or not all(names):
         raise DataError(
-            f"the table {path} has {wide} columns of flags, but its heading ({','.join(heading[1])[:80]!r}) does not"
-            f" name {wide} different classes: name each column by its class, such as image,dog,person"
+            f"the table {path} has {width} columns of flags, but its heading ({','.join(heading[1])[:80]!r}) does not"
+            f" name {width} different classes: name each column by its class, such as image,dog,person"
         )
     return names
 
 
 def _check_no(path: Path, words: set[str]) -> None:
-    """One way alone to say that an image does not show a class."""
-    ways = [kind for kind, found in (("0", words & _NO), ("-1", words & _MINUS), ("nothing", words & {""})) if found]
+    """Raises `DataError` where absence of a class is written in more than one way."""
+    written = {"0": words & _NO, "-1": words & _MINUS, "nothing": words & {""}}
+    ways = [way for way, cells in written.items() if cells]
     if len(ways) > 1:
         raise DataError(
-            f"the table {path} has columns of flags with {' and '.join(ways)} in them, of which one may mean that a"
-            " class is difficult to see or that nobody looked: write 1 and 0 alone, or behind each image the names of"
-            " the classes it shows (chair? for one that is difficult to see)"
+            f"the table {path} has columns of flags with {' and '.join(ways)} in them, one of which may mean that a"
+            " class is difficult to see or was not annotated: write only 1 and 0, or after each image the names of the"
+            " classes it shows (chair? for one that is difficult to see)"
         )
 
 
@@ -76,19 +77,19 @@ def _refuse_mixed(path: Path, flags: Mapping[str, bool]) -> None:
     yes, no = ([name for name, is_flag in flags.items() if is_flag == kind][:3] for kind in (True, False))
     raise DataError(
         f"the table {path} has columns of flags ({', '.join(yes)}) beside columns of other words ({', '.join(no)}):"
-        " leave the path and a column of 1 and 0 for each class; or, if 1 and 0 are names of classes, take the heading"
-        " away"
+        " keep only the path and a column of 1 and 0 for each class; or, if 1 and 0 are names of classes, remove the"
+        " heading"
     )
 
 
 def _refuse_repeated(path: Path, lines: Sequence[Line]) -> None:
-    """A number that stands on one line twice is no name of a class."""
+    """Raises `DataError` where a number occurs twice on a line: then it does not name a class."""
     for number, row in lines:
         words = [word for word in row[1:] if _is_number(word)]
         if len(set(words)) < len(words):
             raise DataError(
                 f"the table {path} has numbers where names of classes are expected (line {number}:"
-                f" {','.join(row)[:80]!r}): write behind each image the names of the classes it shows, or a column of 1"
+                f" {','.join(row)[:80]!r}): write after each image the names of the classes it shows, or a column of 1"
                 " and 0 for each class under a heading that names it, such as image,dog,person"
             )
 

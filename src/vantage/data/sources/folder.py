@@ -20,10 +20,10 @@ from vantage.storage.cache import hash_of
 
 
 class Folder:
-    """Image files below a root folder: those given by name, with the label of each.
+    """Image files below a root folder, by name, with the label of each.
 
-    `Folder.below` lists a tree, `Folder.listed` reads a list file. `ignored` says how many files were left out because
-    they are no images by their ending.
+    `Folder.below` lists a tree, `Folder.listed` reads a list file. `ignored` counts the files that were left out, since
+    their extension is not that of an image.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Folder:
 
     @classmethod
     def below(cls, root: Path, cache: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
-        """All images below `root`. Where images lie in several folders, the folder an image lies in is its class."""
+        """All images below `root`. If they lie in several folders, the folder of an image is its class."""
         listing = list_images(root, cache)
         if not listing.names:
             raise DataError(
@@ -56,10 +56,10 @@ class Folder:
 
     @classmethod
     def listed(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
-        """The images of a list file: on each line a path, relative to the file's folder, and perhaps a label.
+        """The images of a list file: on each line a path, relative to the file's folder, and optionally a label.
 
-        The label stands after the path, behind a tab or a space; it is a word or a number. Empty lines and lines that
-        begin with # are passed over. Raises `DataError` that names the first bad lines.
+        The label follows the path after a tab or a space; it is a word or a number. Empty lines and lines that begin
+        with # are skipped. Raises `DataError` that names the first bad lines.
         """
         names, labels, bad = [], [], []
         try:
@@ -78,7 +78,7 @@ class Folder:
         if bad:
             raise DataError(
                 f"the list file {path} has {len(bad)} bad lines: {'; '.join(bad[:3])}. "
-                "Write on each line the path of an image and perhaps a label"
+                "Write on each line the path of an image and, if it has one, its label"
             )
         if not names:
             raise DataError(f"the list file {path} names no images: write on each line the path of an image")
@@ -108,7 +108,7 @@ class Folder:
             raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
 
     def path(self, number: int) -> Path:
-        """Where one image's file lies."""
+        """The path of one image's file."""
         return self.root / self._names[number]
 
     def label(self, number: int) -> int | None:
@@ -125,12 +125,12 @@ class Folder:
         return hash_of([*facts, *some_of(len(self), self.encoded)])
 
     def stamp(self) -> str:
-        """A hash of the size and time of change of every file."""
+        """A hash of the size and modification time of every file."""
         return stamp_of_files(os.path.join(self.root, name) for name in self._names)
 
 
 def _split_line(line: str) -> tuple[str, str]:
-    """Path and label ("" for none): a line that ends as an image does is all path, so that paths may hold spaces."""
+    """Path and label ("" for none): a line that ends in an image's extension is all path: paths may hold spaces."""
     if "\t" in line:
         name, _, label = line.partition("\t")
         return name.strip(), label.strip()

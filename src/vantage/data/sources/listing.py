@@ -1,9 +1,9 @@
-"""All images below a folder, in a fixed order, listed again only where a folder has changed.
+"""All images below a folder, in a fixed order; only folders that have changed are listed again.
 
-The listing is kept in the cache, under a name made of the root's path. For each folder it holds the time of its last
-change and the names in it. Adding, removing or renaming a file changes the time of its folder, so a later listing asks
-each *folder* for its time and reads again only those that changed; a million images in a thousand folders cost a
-thousand questions. A folder that changed within two seconds of being read is not trusted: its clock may be that coarse.
+The listing is cached under a name derived from the root's path. For each folder it holds the modification time and the
+names in it. Adding, removing or renaming a file changes the modification time of its folder, so a later listing checks
+the time of each *folder* and reads again only those that changed: a million images in a thousand folders cost a
+thousand checks. A folder that changed within two seconds of being read is not trusted, since its clock may be coarse.
 """
 
 import hashlib
@@ -22,34 +22,34 @@ _COARSEST_CLOCK = 2_000_000_000
 
 @dataclass(frozen=True)
 class Listing:
-    """What lies below a folder."""
+    """The images below a folder."""
 
     names: tuple[str, ...]
     """Paths of the images relative to the root, with forward slashes, sorted folder by folder."""
     ignored: int
-    """How many files were no images by their ending."""
+    """How many files do not have the extension of an image."""
     folders_read: int
-    """How many folders had to be read; the others were as the cache knew them."""
+    """How many folders had to be read; the others had not changed since they were cached."""
 
 
 def list_images(root: Path, cache: Path) -> Listing:
-    """Every image below `root`, through links too; a folder reached twice (a loop of links) is entered once."""
-    place = cache / "listings" / f"{hashlib.blake2b(os.fsencode(root.resolve()), digest_size=16).hexdigest()}.json"
-    known = read_json(place)
-    folders = known["folders"] if isinstance(known, dict) and known.get("version") == _VERSION else {}
+    """Every image below `root`, also through links; a folder reached twice (a loop of links) is entered once."""
+    file = cache / "listings" / f"{hashlib.blake2b(os.fsencode(root.resolve()), digest_size=16).hexdigest()}.json"
+    record = read_json(file)
+    folders = record["folders"] if isinstance(record, dict) and record.get("version") == _VERSION else {}
     walk = _Walk(root, folders)
     walk.enter("")
     if walk.read or len(walk.fresh) != len(folders):
-        try_write_json(place, {"version": _VERSION, "folders": walk.fresh})
+        try_write_json(file, {"version": _VERSION, "folders": walk.fresh})
     return Listing(tuple(walk.names), walk.ignored, walk.read)
 
 
 class _Walk:
-    """One pass over a tree, with what is known from the pass before."""
+    """One pass over a tree, with the result of the pass before."""
 
-    def __init__(self, root: Path, known: dict[str, list]) -> None:
+    def __init__(self, root: Path, before: dict[str, list]) -> None:
         self.root = os.fspath(root)
-        self.known = known
+        self.before = before
         self.fresh: dict[str, list] = {}
         self.names: list[str] = []
         self.ignored = 0
@@ -67,23 +67,23 @@ class _Walk:
                 if (state.st_dev, state.st_ino) in self.entered:
                     continue
                 self.entered.add((state.st_dev, state.st_ino))
-                entry = self.known.get(folder)
+                entry = self.before.get(folder)
                 if entry is None or entry[0] != state.st_mtime_ns:
-                    entry = self.look(path, state.st_mtime_ns)
+                    entry = self.read_folder(path, state.st_mtime_ns)
             except OSError as error:
                 if not folder or not isinstance(error, FileNotFoundError):
                     raise DataError(
                         f"cannot list the folder {path}: {error.strerror}. Check its permissions"
                     ) from error
-                continue  # it went away while we walked
+                continue  # removed during the walk
             _, images, inner, ignored = self.fresh[folder] = entry
             prefix = folder + "/" if folder else ""
             self.names += [prefix + name for name in images]
             self.ignored += ignored
             waiting += [prefix + name for name in reversed(inner)]
 
-    def look(self, path: str, changed: int) -> list:
-        """Read one folder: time of change, images, folders, and the number of other files."""
+    def read_folder(self, path: str, changed: int) -> list:
+        """Read one folder: modification time, images, folders, and the number of other files."""
         self.read += 1
         images, inner, ignored = [], [], 0
         now = time.time_ns()

@@ -50,9 +50,9 @@ class Marked:
         folder, and the names of all classes that it shows, such as `photos/1.jpg,dog,person,chair?`; or 1 and 0 for
         each class under a heading such as `image,dog,person` (`vantage.data.sources.flags`).
 
-        A class with ? behind it is difficult to see. An image without classes shows none of them. A first line whose
-        first word names no image is a heading; empty lines and lines that begin with # are passed over. Raises
-        `DataError` that names the first bad lines, or an image that stands there twice, or flags that are not clear.
+        A class followed by ? is difficult to see. An image without classes shows none of them. A first line whose first
+        word does not name an image is a heading; empty lines and lines that begin with # are skipped. Raises
+        `DataError` that names the first bad lines, an image that occurs twice, or ambiguous flags.
         """
         try:
             rows = list(csv.reader(path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()))
@@ -63,28 +63,29 @@ class Marked:
         heading = lines.pop(0) if lines and not _names_image(lines[0][1][0]) else None
         bad = [f"line {number}: {','.join(row)[:80]!r}" for number, row in lines if not _names_image(row[0])]
         if bad or not lines:
-            found = f"has {len(bad)} bad lines: {'; '.join(bad[:3])}" if bad else "names no images"
+            problem = f"has {len(bad)} bad lines: {'; '.join(bad[:3])}" if bad else "names no images"
             raise DataError(
-                f"the table {path} {found}. Write on each line the path of an image and the classes it shows:"
+                f"the table {path} {problem}. Write on each line the path of an image and the classes it shows:"
                 " photos/1.jpg,dog,person"
             )
         flagged = shown_by_flags(path, heading, lines)
-        shown = {row[0]: [word for word in row[1:] if word] for _, row in lines} if flagged is None else flagged[1]
-        if len(shown) < len(lines):
-            raise DataError(f"the table {path} names {len(lines) - len(shown)} images twice: write each on one line")
-        classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in shown.values() for word in words}))
+        classes_of = {row[0]: [word for word in row[1:] if word] for _, row in lines} if flagged is None else flagged[1]
+        if len(classes_of) < len(lines):
+            twice = len(lines) - len(classes_of)
+            raise DataError(f"the table {path} names {twice} images twice: write each on one line")
+        classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in classes_of.values() for word in words}))
         classes = classes if flagged is None else flagged[0]
         if not classes:
-            raise DataError(f"the table {path} names no class: write behind each image the classes it shows")
-        return cls(path.parent, list(shown), classes, _marks(shown, classes), max_pixels)
+            raise DataError(f"the table {path} names no class: write after each image the classes it shows")
+        return cls(path.parent, list(classes_of), classes, _marks(classes_of, classes), max_pixels)
 
     @classmethod
     def voc(cls, root: Path, split: str, max_pixels: int = MAX_PIXELS) -> "Marked":
         """A split, such as trainval or test, of a folder such as VOCdevkit/VOC2007.
 
-        The images are those of ImageSets/Main/SPLIT.txt. What they show is told by the lists of each class beside it
-        (dog_trainval.txt: 1, 0 for difficult, −1), or by the boxes in Annotations where such lists are missing: a class
-        all of whose boxes are difficult is difficult. Raises `DataError` where neither is there.
+        The images are those of ImageSets/Main/SPLIT.txt. Their classes come from the list of each class beside it
+        (dog_trainval.txt: 1, 0 for difficult, −1), or, without such lists, from the boxes in Annotations: a class all
+        of whose boxes are difficult is difficult. Raises `DataError` if there is neither.
         """
         names = [line.split()[0] for line in _lines(root / _LISTS / f"{split}.txt") if line.strip()]
         if not names:
@@ -94,11 +95,11 @@ class Marked:
         if lists:
             marks = torch.stack([_of_list(path, names) for path in lists], 1)
         else:
-            shown = {name: _of_boxes(root / _BOXES / f"{name}.xml") for name in names}
-            classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in shown.values() for word in words}))
-            marks = _marks(shown, classes)
+            classes_of = {name: _of_boxes(root / _BOXES / f"{name}.xml") for name in names}
+            classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in classes_of.values() for word in words}))
+            marks = _marks(classes_of, classes)
         if not classes:
-            raise DataError(f"{root}#{split} names no class: neither lists of classes nor boxes tell what images show")
+            raise DataError(f"{root}#{split} names no class: there are neither lists of classes nor boxes")
         return cls(root, [f"{_PICTURES}/{name}.jpg" for name in names], classes, marks, max_pixels)
 
     def __len__(self) -> int:
@@ -126,7 +127,7 @@ class Marked:
         return hash_of(facts)
 
     def stamp(self) -> str:
-        """A hash of the size and time of change of every file."""
+        """A hash of the size and modification time of every file."""
         return self._files.stamp()
 
 
@@ -141,30 +142,30 @@ def _names_image(word: str) -> bool:
     return is_image_name(word.rpartition("/")[2])
 
 
-def _marks(shown: Mapping[str, Sequence[str]], classes: tuple[str, ...]) -> Int8[Tensor, "n c"]:
-    place = {name: number for number, name in enumerate(classes)}
-    marks = torch.full((len(shown), len(classes)), -1, dtype=torch.int8)
-    for row, words in zip(marks, shown.values(), strict=True):
+def _marks(classes_of: Mapping[str, Sequence[str]], classes: tuple[str, ...]) -> Int8[Tensor, "n c"]:
+    column = {name: number for number, name in enumerate(classes)}
+    marks = torch.full((len(classes_of), len(classes)), -1, dtype=torch.int8)
+    for row, words in zip(marks, classes_of.values(), strict=True):
         for word in words:
             name = word.removesuffix(_DIFFICULT)
-            row[place[name]] = max(int(row[place[name]]), int(name == word))  # seen well once is seen
+            row[column[name]] = max(int(row[column[name]]), int(name == word))  # seen clearly once is seen
     return marks
 
 
 def _of_list(path: Path, names: Sequence[str]) -> Int8[Tensor, "n"]:
-    """What the list of one class says of each image."""
-    told = dict(line.split() for line in _lines(path) if len(line.split()) == 2)
-    missing = [name for name in names if told.get(name) not in ("1", "0", "-1")]
-    if missing:
+    """The marks of each image in the list of one class."""
+    marks = dict(line.split() for line in _lines(path) if len(line.split()) == 2)
+    unmarked = [name for name in names if marks.get(name) not in ("1", "0", "-1")]
+    if unmarked:
         raise DataError(
-            f"{path} does not say 1, 0 or -1 of {len(missing)} images of the split, such as {missing[0]}: unpack the"
-            " set anew"
+            f"{path} has no 1, 0 or -1 for {len(unmarked)} images of the split, such as {unmarked[0]}: unpack the set"
+            " again"
         )
-    return torch.tensor([int(told[name]) for name in names], dtype=torch.int8)
+    return torch.tensor([int(marks[name]) for name in names], dtype=torch.int8)
 
 
 def _of_boxes(path: Path) -> list[str]:
-    """The classes of an image's boxes, with ? behind those that are difficult."""
+    """The classes of an image's boxes, with ? after those that are difficult."""
     try:
         boxes = ElementTree.parse(path).getroot().iter("object")
         return [
@@ -172,7 +173,7 @@ def _of_boxes(path: Path) -> list[str]:
             for box in boxes
         ]
     except (OSError, ElementTree.ParseError) as error:
-        raise DataError(f"cannot read what the image shows in {path}: {error}") from error
+        raise DataError(f"cannot read the classes of an image from {path}: {error}") from error
 
 
 def _lines(path: Path) -> list[str]:

@@ -1,6 +1,7 @@
-"""Images with a mask each: the class of every pixel, as index PNGs in a folder of their own.
+"""Images with a mask each: the class of every pixel, as index PNGs in a separate folder.
 
-An image and its mask have the same path below their folders, but for the ending: `images/a/1.jpg` and `masks/a/1.png`.
+An image and its mask have the same path below their folders, except for the extension: `images/a/1.jpg` and
+`masks/a/1.png`.
 
 h, w: height and width in pixels   n: images chosen
 """
@@ -27,14 +28,14 @@ from vantage.storage.cache import cache_folder, hash_of
 __all__ = ["IGNORED", "MaskedImages", "open_masked", "split_masked"]
 
 IGNORED = 255
-"""The index of pixels that belong to no class and count nowhere."""
+"""The index of pixels that have no class and are ignored everywhere."""
 
 
 class MaskedImages:
     """Images, and for each the class of every pixel. A source of images without labels."""
 
     def __init__(self, images: Folder, masks: Path, names: Sequence[str], classes: tuple[str, ...]) -> None:
-        """`names` are the masks, below their folder, in the order of the images."""
+        """`names` are the paths of the masks below their folder, in the order of the images."""
         self.images = images
         self.masks = masks
         self.classes = classes
@@ -48,15 +49,18 @@ class MaskedImages:
         return self.images.image(number)
 
     def mask(self, number: int) -> UInt8[Tensor, "h w"]:
-        """The class of every pixel of one image, or `IGNORED`; raises `UnreadableImage` for what is no index PNG, and
-        `DataError` for an index that no class has."""
+        """The class of every pixel of one image, or `IGNORED`.
+
+        Raises `UnreadableImage` for a file that is not an index PNG, and `DataError` for an index without a class.
+        """
         name = self._names[number]
         mask = torch.from_numpy(_indices(self._encoded(number), name, self.images.max_pixels))
-        known = mask[mask != IGNORED]
-        if self.classes and len(known) and int(known.max()) >= len(self.classes):
+        indices = mask[mask != IGNORED]
+        largest = int(indices.max()) if len(indices) else 0
+        if self.classes and largest >= len(self.classes):
             raise DataError(
-                f"the mask {name} has the index {int(known.max())}, but there are {len(self.classes)} classes, counted"
-                f" from 0: name all of them (--classes FILE), or write {IGNORED} where a pixel has no class"
+                f"the mask {name} has the index {largest}, but there are {len(self.classes)} classes, counted"
+                f" from 0: name all of them (--classes FILE), or use {IGNORED} where a pixel has no class"
             )
         return mask
 
@@ -69,14 +73,14 @@ class MaskedImages:
 
     def some(self, numbers: Int[Tensor, "n"]) -> "MaskedImages":
         """Some of the images, with the same classes."""
-        chosen: list[int] = numbers.tolist()
-        names = [self.images.name(number) for number in chosen]
+        positions: list[int] = numbers.tolist()
+        names = [self.images.name(number) for number in positions]
         labels = np.full(len(names), -1, np.int32)
         images = Folder(self.images.root, names, (), labels, 0, self.images.max_pixels)
-        return MaskedImages(images, self.masks, [self._names[number] for number in chosen], self.classes)
+        return MaskedImages(images, self.masks, [self._names[number] for number in positions], self.classes)
 
     def with_classes(self, classes: tuple[str, ...]) -> "MaskedImages":
-        """The same images; classes named otherwise."""
+        """The same images with other names of classes."""
         return MaskedImages(self.images, self.masks, self._names, classes)
 
     def fingerprint(self) -> str:
@@ -85,7 +89,7 @@ class MaskedImages:
         return hash_of([*facts, *some_of(len(self), self._encoded)])
 
     def stamp(self) -> str:
-        """A hash of the size and time of change of every file."""
+        """A hash of the size and modification time of every file."""
         masks = stamp_of_files(os.path.join(self.masks, name) for name in self._names)
         return hash_of([self.images.stamp().encode(), masks.encode()])
 
@@ -99,12 +103,12 @@ class MaskedImages:
 def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX_PIXELS) -> MaskedImages:
     """The images and masks of two folders, written `IMAGES#MASKS`. MASKS is a folder, or its name beside IMAGES.
 
-    Without `classes` they are numbered up to the largest index of all masks, which are read for that. Raises
-    `DataError` where a folder is not there, where an image has no mask or a mask no image, and where no mask names a
+    Without `classes`, they are numbered up to the largest index in all masks, which are read for this. Raises
+    `DataError` where a folder is missing, where an image has no mask or a mask no image, and where no mask has a
     class.
     """
     if len(classes) > IGNORED:
-        raise DataError(f"{len(classes)} classes are too many: an index has one byte, and {IGNORED} stands for none")
+        raise DataError(f"{len(classes)} classes are too many: an index is one byte, and {IGNORED} means no class")
     written, mark, part = paths.rpartition("#")
     root = Path(written).expanduser()
     if not mark or not part or not root.is_dir():
@@ -116,49 +120,51 @@ def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     if masks is None:
         raise DataError(f"{paths}: there is no folder of masks {part}, nor {root.parent / part}. Check the path")
     names = list_images(root, cache_folder()).names
-    found = {_stem(name): name for name in list_images(masks, cache_folder()).names}
+    mask_of = {_stem(name): name for name in list_images(masks, cache_folder()).names}
     images = Folder(root, names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
-    _check_pairs(paths, list(names), found)
-    source = MaskedImages(images, masks, [str(found[_stem(name)]) for name in names], classes)
+    _check_pairs(paths, list(names), mask_of)
+    source = MaskedImages(images, masks, [str(mask_of[_stem(name)]) for name in names], classes)
     return source if classes else source.with_classes(_numbered(source))
 
 
 def split_masked(source: MaskedImages, share: float = 0.2, seed: int = 0) -> tuple[MaskedImages, MaskedImages]:
-    """Training and test images: `share` of all images, drawn with `seed`, is for testing. Raises `DataError` for
-    fewer than two images."""
+    """Training and test images: a `share` of all images, drawn with `seed`, is for testing.
+
+    Raises `DataError` for fewer than two images.
+    """
     if len(source) < 2:
-        raise DataError(f"{len(source)} image cannot be divided into training and test images: name more, or --test")
+        raise DataError("a single image cannot be divided into training and test images: name more, or --test")
     order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, 0x3A5C)))
-    held = min(max(1, round(share * len(source))), len(source) - 1)
-    return source.some(order[held:].sort().values), source.some(order[:held].sort().values)
+    tested = min(max(1, round(share * len(source))), len(source) - 1)
+    return source.some(order[tested:].sort().values), source.some(order[:tested].sort().values)
 
 
-def _check_pairs(place: str, names: list[str], masks: dict[str, str]) -> None:
+def _check_pairs(paths: str, names: list[str], masks: dict[str, str]) -> None:
     stems = [_stem(name) for name in names]
     if not names:
-        raise DataError(f"{place}: there are no images in the first folder. Check the path")
+        raise DataError(f"{paths}: there are no images in the first folder. Check the path")
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)
-        raise DataError(f"{place}: two images are called {twice}, so their mask is not known: rename one")
-    without = [name for name, stem in zip(names, stems, strict=True) if stem not in masks]
-    if without:
+        raise DataError(f"{paths}: two images are called {twice}, so it is unclear whose mask it is: rename one")
+    unmasked = [name for name, stem in zip(names, stems, strict=True) if stem not in masks]
+    if unmasked:
         raise DataError(
-            f"{place}: {len(without)} of {len(names)} images have no mask ({_some(without)}): a mask has the path of"
-            " its image, but for the ending (.png). Add the masks, or take these images out"
+            f"{paths}: {len(unmasked)} of {len(names)} images have no mask ({_some(unmasked)}): a mask has the path of"
+            " its image, except for the extension (.png). Add the masks, or remove these images"
         )
     unused = [masks[stem] for stem in masks.keys() - set(stems)]
     if unused:
-        raise DataError(f"{place}: {len(unused)} masks have no image ({_some(sorted(unused))}): take them out")
+        raise DataError(f"{paths}: {len(unused)} masks have no image ({_some(sorted(unused))}): remove them")
 
 
 def _numbered(source: MaskedImages) -> tuple[str, ...]:
     largest = -1
     for number in range(len(source)):
         mask = source.mask(number)
-        known = mask[mask != IGNORED]
-        largest = max(largest, int(known.max()) if len(known) else -1)
+        indices = mask[mask != IGNORED]
+        largest = max(largest, int(indices.max()) if len(indices) else -1)
     if largest < 0:
-        raise DataError(f"no mask names a class: all pixels of all {len(source)} masks are {IGNORED}")
+        raise DataError(f"no mask has a class: all pixels of all {len(source)} masks are {IGNORED}")
     return tuple(str(number) for number in range(largest + 1))
 
 
@@ -172,13 +178,13 @@ def _indices(data: bytes, name: str, max_pixels: int) -> UInt8[np.ndarray, "h w"
         if picture.width * picture.height > max_pixels:
             raise UnreadableImage(name, f"{picture.width} x {picture.height} pixels are more than {max_pixels:,}")
         indices = np.array(picture, dtype=np.uint8)
-        # Gray of 2 and 4 bits is stretched to 0..255 by the reader; the indices are what the file holds.
+        # The reader scales gray of 2 and 4 bits to 0..255; the indices are the values in the file.
         stretched = {2: 85, 4: 17}.get(data[24], 1) if picture.mode == "L" else 1
         return indices // np.uint8(stretched)
     except UnreadableImage:
         raise
     except Exception as error:  # readers fail with many kinds of error on damaged input
-        raise UnreadableImage(name, f"it is no whole PNG of indices ({error})") from error
+        raise UnreadableImage(name, f"it is not an intact PNG of indices ({error})") from error
 
 
 def _stem(name: str) -> str:
@@ -186,5 +192,5 @@ def _stem(name: str) -> str:
 
 
 def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:3]) + (" …" if len(listed) > 3 else "")
+    all_names = list(names)
+    return ", ".join(all_names[:3]) + (" …" if len(all_names) > 3 else "")

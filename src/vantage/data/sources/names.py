@@ -1,4 +1,4 @@
-"""Many file names in little memory, and the classes that their folders tell."""
+"""Many file names in little memory, and the classes given by their folders."""
 
 import os
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class Names:
         return os.fsdecode(self._text[start : int(self._ends[number])].tobytes())
 
     def facts(self) -> list[bytes]:
-        """The bytes that tell these names from any others."""
+        """Bytes that identify these names."""
         return [self._text.tobytes(), self._ends.tobytes()]
 
 
@@ -36,8 +36,8 @@ def parent(name: str) -> str:
 def classes_from(names: Iterable[str]) -> tuple[tuple[str, ...], "np.ndarray"]:
     """Class names, and a label for each name (−1 for none), from the folder each image lies in.
 
-    The class of `a/cat/1.jpg` is `cat`: its own folder. Images at the top (below the folders that all share) have none.
-    When all images lie in one folder there are no classes, since one class tells nothing.
+    The class of `a/cat/1.jpg` is `cat`, the folder it lies in. Images at the top (directly below the folders that all
+    share) have none. If all images lie in one folder there are no classes.
     """
     folders = [parent(name) for name in names]
     distinct = sorted(set(folders))

@@ -1,4 +1,4 @@
-"""From what a person writes to the source it means."""
+"""From the path that a person writes to the source it means."""
 
 import os
 from pathlib import Path
@@ -29,46 +29,50 @@ def open_source(
     max_pixels: int = MAX_PIXELS,
     at_least: int = 2,
 ) -> Source:
-    """The images at a place, whichever way they are kept.
+    """The images at a path, in whichever format.
 
-    * a folder: every image in it and below; where they lie in several folders, these are the classes
+    * a folder: every image in it and below; if they lie in several folders, these are the classes
     * a folder of `.parquet` shards, or one `.parquet` file, in the Hugging Face layout
-    * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and perhaps a label
+    * a list file (`.txt`, `.lst`, `.tsv`): on each line a path and optionally a label
     * a table file (`.csv`): on each line a path and all classes that the image shows, as `1.jpg,dog,person,chair?`; or
       1 and 0 for each class, under a heading that names them
-    * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`: the split is named, an image shows several classes
+    * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`, with its split: an image may show several classes
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
     * `torchvision:CIFAR10`: a set that torchvision can download
-    * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, each cut out; `#` names the images' folder
+    * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, cropped; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
 
-    A part of a place is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, wherever
-    it lies nearest to the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train`
-    in an `.npz`, the split `train` of a torchvision set. A name that holds a # itself is found as it is.
+    A part is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, the one nearest to
+    the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train` in an `.npz`, the
+    split `train` of a torchvision set. A file whose name contains # is found too.
 
-    `cache` is where listings and indexes are kept (see `vantage.storage.cache`), `data_root` where downloads go (the
-    cache's folder `sets` unless stated), `max_pixels` the bound on a picture's size, `at_least` the fewest images that
-    make sense to the caller. Raises `DataError`, which names what is missing and what to do.
+    `cache` is the folder of listings and indexes (`vantage.storage.cache`), `data_root` that of downloads (if omitted,
+    `sets` in the cache), `max_pixels` the bound on a picture's size, `at_least` the fewest images that the caller
+    needs. Raises `DataError` saying what is missing and what to do.
     """
     cache = cache or cache_folder()
     written = os.fspath(path)
-    if written.startswith("torchvision:"):
-        name, _, part = written.removeprefix("torchvision:").partition("#")
-        source = open_torchvision(name, part, data_root or cache / "sets")
-    elif written.startswith("crops:"):
-        path, part = _split(written.removeprefix("crops:"))
-        source = BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
-    elif written in ("photographs:train", "photographs:test"):
-        source = Photographs("train" if written.endswith("train") else "test")
-    else:
-        path, part = _split(written)
-        source = _open_path(path, part, cache, max_pixels)
+    source = _open_written(written, cache, data_root or cache / "sets", max_pixels)
     if len(source) < at_least:
         raise DataError(
-            f"{path} holds {len(source)} image, and at least {at_least} are needed. Name a place with more images"
+            f"{path} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
+            "Add images, or name another path"
         )
     return source
+
+
+def _open_written(written: str, cache: Path, data_root: Path, max_pixels: int) -> Source:
+    if written.startswith("torchvision:"):
+        name, _, part = written.removeprefix("torchvision:").partition("#")
+        return open_torchvision(name, part, data_root)
+    if written.startswith("crops:"):
+        path, part = _split(written.removeprefix("crops:"))
+        return BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
+    if written in ("photographs:train", "photographs:test"):
+        return Photographs("train" if written.endswith("train") else "test")
+    path, part = _split(written)
+    return _open_path(path, part, cache, max_pixels)
 
 
 def _split(written: str) -> tuple[Path, str]:
@@ -108,8 +112,8 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
     if is_image_name(path.name):
         raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
     raise DataError(
-        f"{path} is of no kind we can read: name a folder of images, a list (.txt), a table (.csv), a .tar, an .npz or"
-        " a .parquet file"
+        f"{path} is in none of the formats that can be read: name a folder of images, a list (.txt), a table (.csv), "
+        "a .tar, an .npz or a .parquet file"
     )
 
 
@@ -120,12 +124,12 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
     shards = [name for name in inside if name.endswith(".parquet")]
     if shards:
-        chosen = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
-        if not chosen:
+        matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
+        if not matching:
             raise DataError(
-                f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how they begin"
+                f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how their names begin"
             )
-        return Parquet(tuple(path / name for name in chosen), max_pixels)
+        return Parquet(tuple(path / name for name in matching), max_pixels)
     splits = voc_splits(path)
     if part in splits:
         return Marked.voc(path, part, max_pixels)
@@ -133,10 +137,10 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
     if splits and (not part or not root.is_dir()):
         raise DataError(
             f"{path}{'#' if part else ''}{part} is a set of PASCAL VOC: name a split after # ({', '.join(splits)}), or"
-            " JPEGImages for the images without what they show"
+            " JPEGImages for the images without their classes"
         )
     if not root.is_dir():
         folders = [name for name in inside if (path / name).is_dir()]
-        known = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
-        raise DataError(f"{path}#{part} does not exist: {known}")
+        advice = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
+        raise DataError(f"{path}#{part} does not exist: {advice}")
     return Folder.below(root, cache, max_pixels)

@@ -1,4 +1,4 @@
-"""Images in Parquet files of the Hugging Face layout: a column `image` of {bytes, path}, perhaps a column `label`.
+"""Images in Parquet files of the Hugging Face layout: a column `image` of {bytes, path}, optionally a column `label`.
 
 h, w: height and width in pixels
 """
@@ -27,8 +27,8 @@ _GROUPS_KEPT = 16
 class Parquet:
     """The rows of one or more Parquet files, in the order given.
 
-    Row groups are read as they are needed and the last 16 are kept in memory. Reading in random order is fast when all
-    groups fit, or when groups are small (Hugging Face writes about 100 rows); otherwise each image costs a group.
+    Row groups are read as they are needed, and the last 16 are kept in memory. Reading in random order is fast if all
+    groups fit, or if groups are small (Hugging Face writes about 100 rows); otherwise each image costs a whole group.
     """
 
     def __init__(self, paths: tuple[Path, ...], max_pixels: int = MAX_PIXELS) -> None:
@@ -99,12 +99,12 @@ class Parquet:
         return hash_of([*facts, *some_of(len(self), self.encoded)])
 
     def stamp(self) -> str:
-        """A hash of the size and time of change of every file."""
+        """A hash of the size and modification time of every file."""
         return stamp_of_files(self.paths)
 
     def _file(self, number: int) -> pq.ParquetFile:
         if number not in self._files:
-            # Mapped, for a descriptor shared through a fork would share its position.
+            # Memory-mapped, since a descriptor shared through a fork would share its position.
             self._files[number] = pq.ParquetFile(self.paths[number], memory_map=True)
         return self._files[number]
 
@@ -113,7 +113,7 @@ class Parquet:
             self._groups.move_to_end(group)
         else:
             file, inner = self._where[group]
-            # One thread: Arrow's own threads do not live on in a forked worker.
+            # One thread: Arrow's own threads do not survive in a forked worker.
             self._groups[group] = (
                 self._file(file).read_row_group(inner, columns=[self._column], use_threads=False).column(0)
             )

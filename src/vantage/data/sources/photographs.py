@@ -1,4 +1,4 @@
-"""Small real images without a download: patches of photographs that come inside scikit-image and scikit-learn.
+"""Small real images without a download: patches of photographs that are part of scikit-image and scikit-learn.
 
 n: patches   h, w: height and width in pixels
 """
@@ -17,8 +17,8 @@ from torch import Tensor
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
-# Measured to leave room: raw pixels find the photograph of few patches, so an encoder has something to learn. Pages of
-# text and drawings are left out, and so is the second view of the motorcycle.
+# Measured to be hard enough: raw pixels identify the photograph of few patches, so an encoder has something to learn.
+# Pages of text and drawings are left out, and so is the second view of the motorcycle.
 _PHOTOGRAPHS = (
     ("skimage", "data/astronaut.png"),
     ("skimage", "data/brick.png"),
@@ -38,20 +38,20 @@ _PHOTOGRAPHS = (
     ("sklearn", "datasets/images/flower.jpg"),
 )
 _ROWS, _COLUMNS = 4, 6  # blocks of a photograph
-_BLOCK = 80  # pixels along a block
-_MARGIN = 4  # pixels left out along every border of a block, so patches of neighboring blocks are twice as far apart
+_BLOCK = 80  # height and width of a block in pixels
+_MARGIN = 4  # pixels left out along every border of a block: patches of neighboring blocks are twice this far apart
 _STRIDE = 20  # pixels from one patch to the next in a block
 
 
 @dataclass(frozen=True)
 class Photographs:
-    """Patches of 16 photographs; the class of a patch is the photograph that it was cut from.
+    """Patches of 16 photographs; the class of a patch is the photograph that it was cropped from.
 
-    Every photograph is scaled and cut to 480 x 320 pixels and divided into 24 blocks. The patches of 6 blocks are the
-    test split and those of the other 18 are the train split. No patch crosses a block, and 4 pixels along every border
-    of a block belong to no patch, so that no pixel is in both splits. Patches of one block may overlap.
+    Every photograph is scaled and cropped to 480 x 320 pixels and divided into 24 blocks. The patches of 6 blocks are
+    the test split and those of the other 18 the train split. No patch crosses a block, and 4 pixels along every border
+    of a block belong to no patch, so no pixel is in both splits. Patches of one block may overlap.
 
-    Raises `DataError` when a photograph is not in the installed package.
+    Raises `DataError` if a photograph is not in the installed package.
     """
 
     split: Literal["train", "test"] = "train"
@@ -76,8 +76,8 @@ class Photographs:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One patch as RGB, `side` pixels high and wide."""
-        photograph, (top, left) = self._corner_of(number)
-        return self._pixels[photograph, :, top : top + self.side, left : left + self.side].clone()
+        photograph, (y, x) = self._corner_of(number)
+        return self._pixels[photograph, :, y : y + self.side, x : x + self.side].clone()
 
     def label(self, number: int) -> int:
         """The index of the photograph in `classes`."""
@@ -85,11 +85,11 @@ class Photographs:
 
     def name(self, number: int) -> str:
         """The photograph, and the row and column of the patch's upper left corner."""
-        photograph, (top, left) = self._corner_of(number)
-        return f"{self.classes[photograph]} at {top}, {left}"
+        photograph, (y, x) = self._corner_of(number)
+        return f"{self.classes[photograph]} at {y}, {x}"
 
     def fingerprint(self) -> str:
-        """A hash of the pixels of the photographs and of the places of the patches."""
+        """A hash of the pixels of the photographs and of the positions of the patches."""
         return hash_of([self._pixels.numpy().tobytes(), repr((self.side, self._corners)).encode()])
 
     def _corner_of(self, number: int) -> tuple[int, tuple[int, int]]:
@@ -104,8 +104,9 @@ class Photographs:
         """Upper left corners of the patches, the same in every photograph."""
         steps = range(_MARGIN, _BLOCK - _MARGIN - self.side + 1, _STRIDE)
         blocks = [(row, column) for row in range(_ROWS) for column in range(_COLUMNS)]
-        chosen = [block for block in blocks if _is_test(*block) == (self.split == "test")]
-        return tuple((row * _BLOCK + y, column * _BLOCK + x) for row, column in chosen for y in steps for x in steps)
+        own_blocks = [block for block in blocks if _is_test(*block) == (self.split == "test")]
+        corners = [(row * _BLOCK, column * _BLOCK) for row, column in own_blocks]
+        return tuple((top + y, left + x) for top, left in corners for y in steps for x in steps)
 
     @cached_property
     def _pixels(self) -> UInt8[Tensor, "photographs 3 h w"]:
@@ -113,17 +114,17 @@ class Photographs:
 
 
 def _is_test(row: int, column: int) -> bool:
-    """Every fourth block on a slant, so that both splits see the top, the bottom and both sides of a photograph."""
+    """Every fourth block on a diagonal, so that both splits cover all parts of a photograph."""
     return (column + 2 * row) % 4 == 0
 
 
 def _read(package: str, path: str) -> UInt8[Tensor, "3 h w"]:
-    """One photograph, scaled to cover 480 x 320 pixels and cut from its middle."""
+    """One photograph, scaled to cover 480 x 320 pixels and cropped to its center."""
     file = files(package).joinpath(path)
     if not file.is_file():
         raise DataError(
-            f"the demonstration asked for the photograph {path} of the package {package}, but the installed "
-            "version does not hold it. Install scikit-image 0.24 or later and scikit-learn 1.5 or later"
+            f"the demonstration needs the photograph {path} of the package {package}, but the installed version does "
+            "not have it. Install scikit-image 0.24 or later and scikit-learn 1.5 or later"
         )
     with file.open("rb") as opened, Image.open(opened) as image:
         size = (_COLUMNS * _BLOCK, _ROWS * _BLOCK)

@@ -1,4 +1,4 @@
-"""What every place that images come from answers, and a source made of some images of another.
+"""The interface of every source of images, and a source made of some images of another.
 
 h, w: height and width in pixels   n: images chosen   c: classes
 """
@@ -17,17 +17,17 @@ from vantage.storage.cache import hash_of
 
 @runtime_checkable
 class Source(Protocol):
-    """Images by number, each with a name and perhaps a label. Sources may be handed to worker processes."""
+    """Images by number, each with a name and optionally a label. Sources may be sent to worker processes."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes in the order of their labels; () when the images have no labels."""
+        """The names of the classes in the order of their labels; () if the images have no labels."""
         ...
 
     def __len__(self) -> int: ...
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB, turned upright by its EXIF tag; raises `UnreadableImage`."""
+        """One image as RGB, upright by its EXIF tag; raises `UnreadableImage`."""
         ...
 
     def label(self, number: int) -> int | None:
@@ -35,20 +35,20 @@ class Source(Protocol):
         ...
 
     def name(self, number: int) -> str:
-        """The image's path relative to the place, or "row 17" where images have no path."""
+        """The image's path relative to the source's, or "row 17" where images have no path."""
         ...
 
     def fingerprint(self) -> str:
-        """A hash of what the source holds that does not change with time stamps or the place it lies in."""
+        """A hash of the content, which does not depend on modification times or on where the source is stored."""
         ...
 
 
 @runtime_checkable
 class Stamped(Protocol):
-    """A source that can tell whether its files have changed since it was last opened on this machine."""
+    """A source that can detect whether its files have changed since it was last opened on this machine."""
 
     def stamp(self) -> str:
-        """A hash of the sizes and times of change of all files."""
+        """A hash of the sizes and modification times of all files."""
         ...
 
 
@@ -57,8 +57,10 @@ class MultiLabeled(Protocol):
     """A source whose images may show several classes each; `label` is None for all of them."""
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
-        """Of each image and each of `classes` 1 (it shows the class), −1 (it does not) or 0 (difficult: it shows the
-        class, but hardly so that anybody could tell). None for a source that names one class an image, or wraps one."""
+        """For each image and each of `classes` 1 (it shows the class), −1 (it does not) or 0 (difficult to see).
+
+        None for a source with one class per image, or one that wraps such a source.
+        """
         ...
 
 
@@ -76,23 +78,23 @@ def checked(source: Any) -> Source:
     except UnreadableImage:
         return source
     if not isinstance(image, Tensor) or image.dtype != torch.uint8 or image.ndim != 3 or image.shape[0] != 3:
-        shown = f"{image.dtype} of shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
-        raise DataError(f"{kind}.image gives {shown}: give a uint8 tensor of shape (3, height, width), values 0 to 255")
+        actual = f"{image.dtype} of shape {tuple(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
+        raise DataError(f"{kind}.image gives {actual}: give a uint8 tensor of shape (3, height, width), of 0 to 255")
     return source
 
 
 class SourceSubset:
-    """Some images of a source, renumbered from 0 in the order given: a split, or all but the unreadable ones."""
+    """Some images of a source, renumbered from 0 in the given order: a split, or all but the unreadable ones."""
 
     def __init__(self, source: Source, numbers: Int[Tensor, "n"] | Iterable[int]) -> None:
-        chosen = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
-        if len(chosen) and not 0 <= int(chosen.min()) <= int(chosen.max()) < len(source):
+        images = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
+        if len(images) and not 0 <= int(images.min()) <= int(images.max()) < len(source):
             raise DataError(
-                f"a subset asked for image numbers {int(chosen.min())} to {int(chosen.max())}, but the source holds "
+                f"a subset asked for image numbers {int(images.min())} to {int(images.max())}, but the source holds "
                 f"{len(source)} images: choose numbers from 0 to {len(source) - 1}"
             )
         self.source = source
-        self.numbers = chosen
+        self.numbers = images
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -115,36 +117,38 @@ class SourceSubset:
         return self.source.name(int(self.numbers[number]))
 
     def fingerprint(self) -> str:
-        """A hash of the whole source's fingerprint and of the numbers chosen."""
+        """A hash of the whole source's fingerprint and of the numbers."""
         return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
 
     def stamp(self) -> str:
-        """That of the whole source."""
+        """The stamp of the whole source."""
         return stamp_of(self.source)
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
-        """The rows of the images chosen, where the whole source marks several classes an image."""
+        """The rows of these images, if the whole source marks several classes per image."""
         whole = marks_in(self.source)
         return None if whole is None else whole[self.numbers]
 
 
 def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:
-    """What a multi-label source says of every image and class; None for a source of one class an image."""
+    """The marks of a multi-label source for every image and class; None for a source with one class per image."""
     return source.marks() if isinstance(source, MultiLabeled) else None
 
 
 def marks_of(source: Source) -> Int8[Tensor, "n c"]:
-    """Which classes each image shows (1), does not show (−1), or shows hardly (0), of any source: from its marks, or
-    from its labels. An image that a source of one class an image has no label for is marked −1 everywhere."""
-    found = marks_in(source)
-    if found is None:
+    """Which classes each image of any source shows (1), does not show (−1), or shows with difficulty (0).
+
+    They are the source's marks, or come from its labels; then an image without a label is marked −1 everywhere.
+    """
+    marks = marks_in(source)
+    if marks is None:
         label = labels_of(source)
-        found = torch.full(
+        marks = torch.full(
             (len(label), max(len(source.classes), (int(label.max()) if len(label) else -1) + 1)), -1, dtype=torch.int8
         )
-        known = label >= 0
-        found[known, label[known]] = 1
-    return found
+        labeled = label >= 0
+        marks[labeled, label[labeled]] = 1
+    return marks
 
 
 def labels_of(source: Source) -> Int[Tensor, "n"]:
@@ -154,10 +158,10 @@ def labels_of(source: Source) -> Int[Tensor, "n"]:
 
 
 def cache_key(source: Source) -> str:
-    """The name under which this machine keeps what was made of a source's images.
+    """The name under which this machine caches what was computed from a source's images.
 
-    A fingerprint reads some images only, and is the same wherever the images lie. What is kept follows the time stamps
-    too, where the source can tell them, so that an image that was replaced is looked at anew.
+    A fingerprint reads only some images, and is the same wherever the images are stored. A cache also follows the
+    modification times, if the source has them, so that a replaced image is read again.
     """
     return hash_of([source.fingerprint().encode(), stamp_of(source).encode()])
 
@@ -168,7 +172,7 @@ def stamp_of(source: Source) -> str:
 
 
 def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
-    """A hash of the sizes and times of change of files."""
+    """A hash of the sizes and modification times of files."""
     facts = []
     for path in paths:
         try:
@@ -180,7 +184,7 @@ def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def some_of(count: int, read: Callable[[int], bytes | bytearray]) -> Iterator[bytes]:
-    """What `read` gives for at most 32 of `count` images, evenly spaced; b"unreadable" for one that cannot be read."""
+    """The result of `read` for at most 32 of `count` images, evenly spaced; b"unreadable" for unreadable ones."""
     for number in spread(count):
         try:
             yield bytes(read(number))

@@ -1,8 +1,8 @@
-"""Images in a tar, read where they lie, without unpacking.
+"""Images in a tar, read in place, without unpacking.
 
-The tar's headers are read once; the place of each image is kept in the cache, under a name made of the tar's path, size
-and time of change. A compressed tar has no places: it is decompressed once to a plain tar in the cache (CIFAR-10's
-19 MB become 92 MB, in a second), which later runs find again.
+The tar's headers are read once; the offset of each image is cached, under a name derived from the tar's path, size and
+modification time. A compressed tar has no offsets: it is decompressed once to a plain tar in the cache (CIFAR-10's
+19 MB become 92 MB, in a second), which later runs use again.
 
 h, w: height and width in pixels
 """
@@ -35,19 +35,19 @@ _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, Uni
 
 
 class Tar:
-    """The images of a tar, or of one folder in it; where they lie in several folders, a folder is a class."""
+    """The images of a tar, or of one folder in it; if they lie in several folders, each folder is a class."""
 
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
         self.path = _plain(path, cache)
         self.max_pixels = max_pixels
         names, offsets, sizes, self.ignored = _index(self.path, path, cache)
-        chosen = within(names, part, str(path)) if part else range(len(names))
-        order = sorted(chosen, key=lambda number: (parent(names[number]), names[number]))
+        members = within(names, part, str(path)) if part else range(len(names))
+        order = sorted(members, key=lambda number: (parent(names[number]), names[number]))
         if not order:
             raise DataError(f"no images in {path}: found {self.ignored} other files. Name a tar with image files in it")
-        kept = [names[number] for number in order]
-        self.classes, self._labels = classes_from(kept)
-        self._names = Names(kept)
+        image_names = [names[number] for number in order]
+        self.classes, self._labels = classes_from(image_names)
+        self._names = Names(image_names)
         self._offsets = np.array(offsets, dtype=np.int64)[order]
         self._sizes = np.array(sizes, dtype=np.int64)[order]
         self._descriptor: int | None = None
@@ -68,11 +68,11 @@ class Tar:
         return decode(self.encoded(number), self.name(number), self.max_pixels)
 
     def encoded(self, number: int) -> bytes:
-        """The bytes of one member; raises `UnreadableImage` when the tar cannot be read there."""
+        """The bytes of one member; raises `UnreadableImage` if the tar cannot be read there."""
         try:
             if self._descriptor is None:
                 self._descriptor = os.open(self.path, os.O_RDONLY)
-            # Read at a place, which moves no position: threads and forked workers may share the descriptor.
+            # Read at an offset, without moving the position: threads and forked workers may share the descriptor.
             return os.pread(self._descriptor, int(self._sizes[number]), int(self._offsets[number]))
         except OSError as error:
             raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
@@ -91,14 +91,14 @@ class Tar:
         return hash_of([*facts, *some_of(len(self), self.encoded)])
 
     def stamp(self) -> str:
-        """A hash of the size and time of change of the tar."""
+        """A hash of the size and modification time of the tar."""
         return stamp_of_files([self.path])
 
 
-def within(names: list[str], part: str, place: str) -> list[int]:
-    """The numbers of the names that lie in the folder `part`, wherever the names have it nearest to the top.
+def within(names: list[str], part: str, path: str) -> list[int]:
+    """The numbers of the names that lie in the folder `part`, the one nearest to the top if there are several.
 
-    Raises `DataError` that lists the folders there are, or the two that a part could mean.
+    Raises `DataError` that lists the existing folders, or those that the part could mean.
     """
     part = part.strip("/")
     folders: set[str] = set()
@@ -106,17 +106,17 @@ def within(names: list[str], part: str, place: str) -> list[int]:
         while folder and folder not in folders:
             folders.add(folder)
             folder = parent(folder)
-    found = sorted((folder.count("/"), folder) for folder in folders if folder == part or folder.endswith("/" + part))
-    nearest = [folder for depth, folder in found if depth == found[0][0]]
+    matches = sorted((folder.count("/"), folder) for folder in folders if folder == part or folder.endswith("/" + part))
+    nearest = [folder for depth, folder in matches if depth == matches[0][0]]
     if len(nearest) != 1:
         shallow = sorted(folders, key=lambda folder: (folder.count("/"), folder))[:8]
-        there = f"it could be {' or '.join(nearest)}" if nearest else f"its folders are {', '.join(shallow) or 'none'}"
-        raise DataError(f"{place}#{part} names no one folder of images: {there}. Write one of them after #")
+        advice = f"it could be {' or '.join(nearest)}" if nearest else f"its folders are {', '.join(shallow) or 'none'}"
+        raise DataError(f"{path}#{part} does not name one folder of images: {advice}. Write one of them after #")
     return [number for number, name in enumerate(names) if name.startswith(nearest[0] + "/")]
 
 
 def _key(path: Path) -> str:
-    """A name for what is derived from a file as it is now."""
+    """A name for what is derived from a file in its present state."""
     state = path.stat()
     facts = f"{path.resolve()}|{state.st_size}|{state.st_mtime_ns}"
     return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
@@ -145,10 +145,10 @@ def _plain(path: Path, cache: Path) -> Path:
 
 def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], list[int], int]:
     """Names, offsets and sizes of the image members, and the number of other files."""
-    place = cache / "tars" / f"{_key(path)}.json"
-    known = read_json(place)
-    if isinstance(known, dict) and known.get("version") == _VERSION:
-        return known["names"], known["offsets"], known["sizes"], known["ignored"]
+    file = cache / "tars" / f"{_key(path)}.json"
+    record = read_json(file)
+    if isinstance(record, dict) and record.get("version") == _VERSION:
+        return record["names"], record["offsets"], record["sizes"], record["ignored"]
     names, offsets, sizes, ignored = [], [], [], 0
     try:
         with tarfile.open(tar, "r:") as members:
@@ -164,5 +164,5 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
     except _DAMAGED as error:
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
     index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": ignored}
-    try_write_json(place, index)
+    try_write_json(file, index)
     return names, offsets, sizes, ignored

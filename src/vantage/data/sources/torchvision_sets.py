@@ -1,7 +1,7 @@
 """Data sets that torchvision knows by name and can download.
 
-Named `torchvision:CIFAR10#train`. torchvision checks what it downloads against published sums. CIFAR is taken in its
-binary form, because torchvision's own reader loads pickles, which could run code.
+Named `torchvision:CIFAR10#train`. torchvision verifies downloads by published checksums. CIFAR is read in its binary
+version, because torchvision's own reader loads pickles, which could run code.
 
 n: images   h, w: height and width in pixels
 """
@@ -37,7 +37,7 @@ def _by_split(make: Any, *splits: str) -> dict[str, Callable[[Path], Any]]:
 
 
 def _with_both(make: Any) -> dict[str, Callable[[Path], Any]]:
-    """Training and validation images apart, and joined as `trainval`, which torchvision has for some sets only."""
+    """Training and validation images separately, and joined as `trainval`, which torchvision has for some sets only."""
     apart = _by_split(make, "train", "val", "test")
     return apart | {"trainval": lambda root: _Joined(apart["train"](root), apart["val"](root))}
 
@@ -90,11 +90,11 @@ _CIFAR = {
 
 
 def open_torchvision(name: str, part: str, root: Path) -> Source:
-    """A set by its torchvision name, downloaded below `root` if it is not there. Without a part, the first."""
+    """A set by its torchvision name, downloaded below `root` if it is missing. If the part is omitted, the first."""
     parts = _SETS[name] if name in _SETS else _CIFAR[name][3] if name in _CIFAR else None
     if parts is None:
-        known = ", ".join(sorted((*_SETS, *_CIFAR)))
-        raise DataError(f"torchvision:{name} is not a set we know: choose one of {known}, or name a folder of images")
+        names = ", ".join(sorted((*_SETS, *_CIFAR)))
+        raise DataError(f"torchvision:{name} is not a known set: choose one of {names}, or name a folder of images")
     part = part or next(iter(parts))
     if part not in parts:
         raise DataError(f"torchvision:{name}#{part}: its parts are {', '.join(parts)}. Write one of them after #")
@@ -116,15 +116,15 @@ class TorchvisionSet:
     def __init__(self, dataset: Any, title: str) -> None:
         self.dataset = dataset
         self.title = title
-        found = next(
+        labels = next(
             (getattr(dataset, key) for key in ("targets", "labels", "_labels", "y") if hasattr(dataset, key)), None
         )
-        if found is None:
-            found = [dataset[number][1] for number in range(len(dataset))]
-        self._labels = np.asarray(found, dtype=np.int64).reshape(-1)
+        if labels is None:
+            labels = [dataset[number][1] for number in range(len(dataset))]
+        self._labels = np.asarray(labels, dtype=np.int64).reshape(-1)
         names = getattr(dataset, "classes", None) or getattr(dataset, "categories", None)
-        most = int(self._labels.max(initial=-1))
-        self.classes = tuple(map(_title_of, names)) if names else tuple(str(number) for number in range(most + 1))
+        largest = int(self._labels.max(initial=-1))
+        self.classes = tuple(map(_title_of, names)) if names else tuple(str(number) for number in range(largest + 1))
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -154,19 +154,21 @@ class TorchvisionSet:
 
 
 def read_cifar(files: tuple[Path, ...], label_bytes: int, names: tuple[str, ...]) -> Arrays:
-    """CIFAR's binary layout: for each image its label bytes (the finest last), then 3 x 32 x 32 color planes."""
+    """CIFAR's binary layout: for each image its label bytes (the finest last), then 3 x 32 x 32 bytes of color."""
     width = label_bytes + 3072
     tables = []
     for path in files:
         data = np.fromfile(path, dtype=np.uint8)
         if data.size == 0 or data.size % width:
-            raise DataError(f"{path} has {data.size} bytes, no multiple of {width}: delete it, and it is fetched again")
+            raise DataError(
+                f"{path} has {data.size} bytes, which is not a multiple of {width}: delete it to download it again"
+            )
         tables.append(data.reshape(-1, width))
     rows = np.concatenate(tables)
-    most = int(rows[:, label_bytes - 1].max())
-    if most >= len(names):
+    largest = int(rows[:, label_bytes - 1].max())
+    if largest >= len(names):
         raise DataError(
-            f"{files[0]} has the label {most}, but there are {len(names)} classes: delete it, and it is fetched again"
+            f"{files[0]} has the label {largest}, but there are {len(names)} classes: delete it to download it again"
         )
     arrays = Arrays(rows[:, label_bytes:].reshape(-1, 3, 32, 32), rows[:, label_bytes - 1], str(files[0].parent))
     arrays.classes = names
@@ -183,5 +185,5 @@ def _cifar(name: str, part: str, root: Path) -> Arrays:
 
 
 def _title_of(name: Any) -> str:
-    """The name of a class, of which some sets give several in a tuple."""
+    """The name of a class; some sets have several names for each, in a tuple."""
     return name if isinstance(name, str) else ", ".join(map(str, name))

@@ -135,7 +135,7 @@ class _Course:
             self.seconds = time.monotonic() - begun
             if self.step % self.steps == 0:
                 self._end_epoch(metrics)
-            if stopping.asked:
+            if stopping.requested:
                 self.save()
                 break
             if self.step % 5 == 0:
