@@ -64,7 +64,7 @@ def break_at(patch: pytest.MonkeyPatch, stage: str, problem: BaseException) -> N
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_full_disk_leaves_the_older_one_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str):
     checkpoint.save(tmp_path, 1, tensors(1), {})
-    with monkeypatch.context() as patch, pytest.raises(UserError, match=r"step-000000001 is whole; free some space"):
+    with monkeypatch.context() as patch, pytest.raises(UserError, match=r"step-000000001 is intact; free some space"):
         break_at(patch, stage, OSError(errno.ENOSPC, "No space left on device"))
         checkpoint.save(tmp_path, 2, tensors(2), {})
     intact(tmp_path, 1)
@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_told_by_kind_and_example(tmp_path: Path):
     told = str(problem.value)
     assert "3 tensors are missing in it, such as 1.running_mean; 4 are of another shape, such as 0.weight" in told
     assert told.endswith("0.weight: (2, 3) and not (4, 3)")
-    with pytest.raises(UserError, match="2 tensors of it have no place, such as 1.weight$"):
+    with pytest.raises(UserError, match="2 tensors of it are not needed, such as 1.weight$"):
         checkpoint.fill(nn.Sequential(nn.Linear(3, 2)), small.state_dict(), tmp_path)
 
 

@@ -220,7 +220,7 @@ def test_a_full_disk_leaves_the_older_checkpoint(place: str, tmp_path: Path, mon
         saved(tensors, path)
 
     monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(UserError, match="No space left.*step-000000004 is whole"):
+    with pytest.raises(UserError, match="No space left.*step-000000004 is intact"):
         train(small_run("moco_v2", place), tmp_path / "run")
     monkeypatch.setattr(checkpoint, "save_file", saved)
     with allowing("tiny"):

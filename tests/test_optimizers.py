@@ -239,9 +239,9 @@ def test_nothing_to_train_is_refused() -> None:
     [
         (lambda: SGD(momentum=1.0), "momentum"),
         (lambda: SGD(weight_decay=-1e-4), "weight_decay"),
-        (lambda: LARS(trust_coefficient=float("nan")), "trust"),
-        (lambda: AdamW(beta1=-0.1), "first_moment"),
-        (lambda: AdamW(beta2=1.5), "second_moment"),
+        (lambda: LARS(trust_coefficient=float("nan")), "trust_coefficient"),
+        (lambda: AdamW(beta1=-0.1), "beta1"),
+        (lambda: AdamW(beta2=1.5), "beta2"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(make: Callable[[], Optimizer], named: str) -> None:

@@ -15,7 +15,7 @@ from vantage.training.trial import trial
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        (lambda: Data(num_workers=-1), "data.workers is -1: give at least 0"),
+        (lambda: Data(num_workers=-1), "data.num_workers is -1: give at least 0"),
         (lambda: Data(resident_bytes=-1), "data.resident_bytes is -1"),
         (lambda: Hardware(devices=0), "hardware.devices is 0: give at least 1"),
         (lambda: Hardware(nodes=0), "hardware.nodes is 0"),
@@ -23,7 +23,7 @@ from vantage.training.trial import trial
         (lambda: Monitoring(checkpoint_minutes=float("nan")), "monitoring.checkpoint_minutes is nan"),
         (lambda: Monitoring(knn_every=-1), "monitoring.knn_every is -1"),
         (lambda: simclr(32).resized(epochs=-3), "^epochs is -3: give at least 1"),
-        (lambda: simclr(32).resized(batch_size=0), "^batch is 0: give at least 1"),
+        (lambda: simclr(32).resized(batch_size=0), "^batch_size is 0: give at least 1"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused_by_name(made, told: str) -> None:

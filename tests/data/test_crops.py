@@ -56,7 +56,7 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no box with sides of 70 pixels"):
         BoxCrops(file, least_side=70)
     Image.fromarray(np.zeros((20, 20, 3), np.uint8)).save(tmp_path / "train2017" / "7.png")
-    with pytest.raises(DataError, match="ends outside of 7.png"):
+    with pytest.raises(DataError, match="ends outside 7.png"):
         BoxCrops(file).image(0)
     (tmp_path / "train2017" / "7.png").unlink()
     with pytest.raises(DataError, match="7.png, which does not exist"):

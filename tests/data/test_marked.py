@@ -105,7 +105,7 @@ def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:
         ),
         ("image,dog\na.jpg,1,0\nc.jpg,0,1\n", r"its heading \('image,dog'\) does not name 2 different classes"),
         ("image,dog,dog\na.jpg,1,0\nc.jpg,0,1\n", "does not name 2 different classes"),
-        ("image,dog,cat\na.jpg,1,0\nc.jpg,-1,1\n", "with 0 and -1 in them, of which one may mean .* difficult"),
+        ("image,dog,cat\na.jpg,1,0\nc.jpg,-1,1\n", "with 0 and -1 in them, one of which may mean .* difficult"),
         ("image,dog,cat\na.jpg,1,0\nc.jpg,,1\n", "with 0 and nothing in them"),
         (
             "image,split,dog,cat\na.jpg,train,1,0\nc.jpg,test,0,1\n",
@@ -113,7 +113,7 @@ def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:
         ),
         (
             "image,class,difficult\na.jpg,dog,0\nc.jpg,cat,1\n",
-            r"flags \(difficult\) beside .* \(class\): leave",
+            r"flags \(difficult\) beside .* \(class\): keep only",
         ),
         ("image,dog,cat,cow\na.jpg,0,2,0\nc.jpg,3,1,4\n", r"numbers where names .* \(line 2: 'a.jpg,0,2,0'\): write"),
         ("a.jpg,dog,1,1\nc.jpg,cat\n", "numbers where names of classes are expected"),
@@ -152,7 +152,7 @@ def test_voc_wants_a_split(tmp_path: Path) -> None:
             open_source(f"{root}{part}")
     assert len(open_source(f"{root}#JPEGImages")) == 3
     (root / "ImageSets" / "Main" / "dog_trainval.txt").write_text("000001 1\n")
-    with pytest.raises(DataError, match="does not say 1, 0 or -1 of 1 images of the split, such as 000002"):
+    with pytest.raises(DataError, match="has no 1, 0 or -1 for 1 images of the split, such as 000002"):
         open_source(f"{root}#trainval")
     with pytest.raises(DataError, match="names no class"):
         (root / "ImageSets" / "Main" / "empty.txt").write_text("\n")

@@ -42,7 +42,7 @@ def test_the_shares_of_all_ranks_are_the_joined_batches(world: int, own: int, st
 def test_too_few_images_for_a_batch() -> None:
     with pytest.raises(DataError, match="batches of 64 images were asked for, but there are 63"):
         shares(torch.arange(63), 64)
-    with pytest.raises(DataError, match="batch of 1 to 5"):
+    with pytest.raises(DataError, match="batch size of 1 to 5"):
         steps_in(5, 0)
     assert steps_in(64, 64) == 1
 

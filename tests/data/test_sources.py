@@ -160,7 +160,7 @@ def test_a_part_of_a_tar_lies_nearest_to_the_top(tmp_path: Path) -> None:
             tar.addfile(tarfile.TarInfo(name))
     with pytest.raises(DataError, match="could be new/train or old/train"):
         open_source(f"{tmp_path}/two.tar#train", cache=tmp_path / "cache")
-    with pytest.raises(DataError, match="names no one folder of images"):
+    with pytest.raises(DataError, match="does not name one folder of images"):
         open_source(f"{tmp_path}/t.tar#b/a", cache=tmp_path / "cache")
 
 
@@ -261,11 +261,11 @@ def test_places_that_cannot_be_opened(tmp_path: Path) -> None:
         "empty": "no images in .*empty: found 0 other files",
         "other": "found 1 other files",
         "gone/deeper": f"does not exist .the part that does is {tmp_path}",
-        "one": "holds 1 image, and at least 2",
+        "one": "holds 1 image, but at least 2",
         "one/1.png": "single image",
-        "other/a.doc": "of no kind we can read",
+        "other/a.doc": "in none of the formats that can be read",
         "one#train": "one#train does not exist: leave out #train",
-        "noise.npz": "cannot read .*noise.npz as a NumPy file: it is no such file of plain numbers, or damaged$",
+        "noise.npz": "cannot read .*noise.npz as a NumPy file: it is not a NumPy file of plain numbers, or it is damaged$",
         "void.txt": "names no images",
     }
     for place, message in cases.items():
@@ -347,5 +347,5 @@ def test_cifar_from_binary_files_on_disk(name: str, folder: str, label_bytes: in
     assert source.classes == CLASSES and labels_of(source).tolist() == [0, 1, 2, 0]
     assert torch.equal(source.image(1), torch.from_numpy(images[1]))
     (root / files[0]).write_bytes(rows[:-1])
-    with pytest.raises(DataError, match="no multiple of"):
+    with pytest.raises(DataError, match="not a multiple of"):
         read_cifar((root / files[0],), label_bytes, CLASSES)

@@ -222,7 +222,7 @@ def test_masks_that_do_not_fit_are_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has the index 7, but there are 3 classes"):
         QUICK(trained, *split_masked(open_masked(place, ("a", "b", "c"))), there)
     (masks / "2.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
-    with pytest.raises(DataError, match="no whole PNG"):
+    with pytest.raises(DataError, match="not an intact PNG"):
         open_masked(place)
     (masks / "2.png").rename(masks / "other.png")
     with pytest.raises(DataError, match=r"1 of 6 images have no mask \(a/2.jpg\)"):
@@ -240,7 +240,7 @@ def test_one_class_is_none(tmp_path: Path) -> None:
         QUICK(random_encoder(RUN), *split_masked(open_masked(place)), work(tmp_path))
     for file in (tmp_path / "masks" / "a").iterdir():
         Image.fromarray(np.full((24, 28), 255, np.uint8)).save(file)
-    with pytest.raises(DataError, match="no mask names a class"):
+    with pytest.raises(DataError, match="no mask has a class"):
         open_masked(place)
 
 

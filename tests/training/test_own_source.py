@@ -10,13 +10,13 @@ from jaxtyping import UInt8
 from small_runs import IMAGES, SIZE, small_run, write_images
 from torch import Tensor
 
+from vantage.composition.codec import allowing
 from vantage.data import checked, loading, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training import checkpoint
 from vantage.training.feed import open_images
 from vantage.training.loop import resume, train
 from vantage.training.run import Data, Run
-from vantage.training.settings import allowing
 
 
 class Squares:
