@@ -17,6 +17,7 @@ from vantage.frozen import feature_cache
 from vantage.frozen.encoder import random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.frozen.features import embed
+from vantage.storage import arrays
 
 
 def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_stopped_making_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(feature_cache, "batches", stopping)
     with pytest.raises(KeyboardInterrupt):
         features_of(trained, Counting(), here)
-    (part,) = (tmp_path / "cache" / "features").iterdir()
+    (part,) = (tmp_path / "cache" / "features").glob("*.draft")
     with part.open("ab") as file:
         file.write(b"torn")
     source = Counting()
@@ -101,11 +102,11 @@ def test_features_that_cannot_be_kept_are_held(tmp_path: Path, monkeypatch: pyte
     assert torch.equal(features_of(trained, Counting(), here), expected)
     (kept,) = (tmp_path / "cache" / "features").iterdir()
     kept.unlink()
-    with kept.with_suffix(".part").open("wb") as file:
+    with arrays.draft_of(kept).open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert torch.equal(features_of(trained, Counting(), here), expected) and not kept.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(feature_cache.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 100}))
+        patch.setattr(arrays.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 100}))
         assert torch.equal(features_of(trained, Counting(), here), expected) and not kept.exists()
     blocked = replace(here, cache=tmp_path / "file")
     blocked.cache.write_text("")

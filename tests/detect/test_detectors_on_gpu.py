@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from annotated import coco_content, small_coco, write_coco
-from safetensors.torch import load_file
 from tiny import tiny_run, work
 
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
@@ -28,6 +27,7 @@ from vantage.evaluate.protocols.detection import (
 )
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.progress import QuietProgress
+from vantage.storage.state import KeptState
 
 SIZES = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
 EVERYTHING = 1 << 20  # more regions than there are: none is drawn, so that generators do not matter
@@ -81,7 +81,9 @@ def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
 
     with pytest.raises(Stopped):
         losses(Stop())
-    return load_file(folder / "kept")["losses"].tolist(), losses(QuietProgress())
+    state = KeptState(folder / "kept").read()
+    assert state is not None
+    return state.facts["losses"], losses(QuietProgress())
 
 
 @pytest.mark.gpu

@@ -25,7 +25,7 @@ from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixe
 from vantage.frozen.features import batches
 from vantage.measures import accuracy
 from vantage.measures.accuracy import best_classes
-from vantage.storage import kept_state
+from vantage.storage import state as kept_state
 
 
 def test_the_papers_values_are_the_default() -> None:
@@ -113,7 +113,7 @@ def test_a_stopped_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch
     trained, source = random_encoder(tiny_run()), images(24, 0)
     label, course = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     whole = tune(course, trained, source, label, 3, work(tmp_path / "whole"))
-    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     plain = tuning._State.epoch
 
     def stopping(state: tuning._State, *rest: object) -> float:

@@ -22,7 +22,7 @@ from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.protocols.linear.side_by_side import Classifiers
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_in_parts
-from vantage.storage import kept_state
+from vantage.storage import state as kept_state
 from vantage.views import Augmentation, ColorJitter, HorizontalFlip, Lighting, RandomResizedCrop, Statistics
 from vantage.views.operations.operation import Operation
 
@@ -273,7 +273,7 @@ def test_a_stopped_training_ends_as_one_that_was_not(protocol, kept, tmp_path: P
     trained, train, test = random_encoder(mapped_run()), images(40, 0, noise=60), images(20, 1, noise=60)
     expected = protocol(trained, train, test, work(tmp_path / "whole"))
     wanted = [one.tensors() for one in kept]
-    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     encode, calls = side_by_side.encode, list[int]()
 
     def stopping(backbone: nn.Module, views: Tensor) -> Tensor:

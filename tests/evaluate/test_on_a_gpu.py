@@ -24,7 +24,7 @@ from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.frozen.feature_cache import features_of
 from vantage.frozen.features import embed
-from vantage.storage import kept_state
+from vantage.storage import state as kept_state
 from vantage.views.augmentation import Augmentation
 from vantage.views.operations.crops import SquareCrop
 
@@ -129,7 +129,7 @@ def test_a_stopped_fine_tuning_goes_on_there(tmp_path: Path, monkeypatch: pytest
     label, course = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     there = replace(work(tmp_path), device=DEVICE)
     whole = tune(course, trained, source, label, 3, there)
-    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     plain = tuning._State.epoch
 
     def stopping(state: tuning._State, *rest: object) -> float:

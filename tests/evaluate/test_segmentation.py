@@ -26,7 +26,7 @@ from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.measures.confusion import Confusion
-from vantage.storage import kept_state
+from vantage.storage import state as kept_state
 from vantage.views.colors.statistics import Statistics
 
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
@@ -273,7 +273,7 @@ def test_a_stopped_decoder_ends_as_one_that_was_not(tmp_path: Path, monkeypatch:
     scenes = open_masked(write_scenes(tmp_path / "scenes", 12))
     trained, protocol = random_encoder(SMALL), replace(QUICK, epochs=4)
     expected = protocol(trained, scenes, scenes, work(tmp_path / "whole"))
-    monkeypatch.setattr(kept_state, "SECONDS", -1.0)
+    monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     plain, calls = module.pixel_loss, list[int]()
 
     def stopping(*arguments):

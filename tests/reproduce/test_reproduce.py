@@ -11,9 +11,8 @@ from PIL import Image
 from vantage.cli import main
 from vantage.composition.fields import leaves
 from vantage.data.sources.arrays import Arrays
-from vantage.errors import UserError
 from vantage.studies.moving_mnist import COMBINATIONS, ClipEncoder, ClipTraining, FrameEncoder, LinearHeads, Scene
-from vantage.studies.reproduce import ENTRIES, PUBLISHED, InfoMinTable4, Kept, reproduce
+from vantage.studies.reproduce import ENTRIES, PUBLISHED, InfoMinTable4, reproduce
 
 SMALL = (
     *("--epochs", "1", "--batch", "8", "--heads.course.epochs", "1", "--heads.course.batch", "8"),
@@ -63,19 +62,20 @@ def test_one_command_prints_the_table_and_a_second_one_goes_on(
     assert table[-1]["views share"] == "chance" and float(table[0]["location error (pixels), paper"]) == 13.6
     with Image.open(out / "infomin-table-4.png") as image:
         assert image.height > 7 * 2 * 64
-    rows = sorted((out / "rows").iterdir())
-    assert len(rows) == 9
+    kept = json.loads((out / "rows.json").read_text())
+    assert len(kept["rows"]) == 9
     # One row is lost: only that is made again, and it comes out the same.
-    before = {place: place.read_text() for place in rows}
-    lost, times = rows[3], {place: place.stat().st_mtime_ns for place in rows}
-    lost.unlink()
+    lost = kept["rows"].pop(3)
+    for number, row in enumerate(kept["rows"]):
+        row["seconds"] = 1000.0 + number  # by which a row that is made again would show
+    (out / "rows.json").write_text(json.dumps(kept))
     assert main([*words(places, out), "--seeds", "1"]) == 0
-    assert json.loads(lost.read_text())["measures"] == json.loads(before[lost])["measures"]
-    assert all(place.stat().st_mtime_ns == times[place] for place in rows if place != lost)
+    *others, again = json.loads((out / "rows.json").read_text())["rows"]
+    assert (again["key"], again["measures"]) == (lost["key"], lost["measures"]) and others == kept["rows"]
     assert (out / "infomin-table-4.md").read_text() == document
     # Other settings are refused: their rows would not belong together.
     assert main([*words(places, out), "--temperature", "0.2"]) == 2
-    assert "temperature was 0.1, and is 0.2" in capsys.readouterr().err
+    assert "temperature is 0.1 there, 0.2 was asked for" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_more_seeds_may_be_asked_for_later(places: dict[str, str], tmp_path: Pat
     first = reproduce(entry, arrays, tmp_path).report
     both = reproduce(replace(entry, seeds=2), arrays, tmp_path).report
     assert "±" not in first.rows[0][1] and "±" in both.rows[0][1] and "seeds 2 " in both.notes[0]
-    assert len(list((tmp_path / "rows").iterdir())) == 18
+    assert len(json.loads((tmp_path / "rows.json").read_text())["rows"]) == 18
 
 
 def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +133,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     more = [word for flag, value in changes.items() if flag.startswith("--") for word in (flag, value)]
     assert main([*words(sets, tmp_path / "out"), *more]) == 2
     assert problem in " ".join(capsys.readouterr().err.split())
-    assert not (tmp_path / "out" / "rows").exists()
+    assert not (tmp_path / "out" / "rows.json").exists()
 
 
 def test_an_unknown_entry_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,18 +141,6 @@ def test_an_unknown_entry_names_the_near_one(capsys: pytest.CaptureFixture[str])
     assert "infomin-table-4" in capsys.readouterr().err
     assert main(["reproduce", "infomin-table-4", "--out", "x"]) == 2
     assert "needs --digits" in capsys.readouterr().err
-
-
-def test_damaged_rows_are_named(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, {"entry": "one"})
-    assert kept.find("a row", 0) is None
-    kept.keep("a row", 0, {"digit": 1.5}, 0.1)
-    assert Kept(tmp_path, {"entry": "one"}).find("a row", 0) == {"digit": 1.5}
-    (tmp_path / "rows" / "a-row-seed-0.json").write_text("{")
-    with pytest.raises(UserError, match="damaged"):
-        kept.find("a row", 0)
-    with pytest.raises(UserError, match="entry was one, and is two"):
-        Kept(tmp_path, {"entry": "two"})
 
 
 def test_entries_are_frozen_values_with_their_own_words() -> None:

@@ -254,7 +254,7 @@ def test_a_folder_of_another_sweep_is_refused(whole: tuple[SweepResult, Path], p
         made(asked(place), folder, images(24, seed=4, size=SIZE))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").touch()
-    with pytest.raises(UserError, match="is no folder of a sweep and not empty"):
+    with pytest.raises(UserError, match="is not empty and holds no sweep"):
         made(asked(place), tmp_path / "full")
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "sweep.json").write_text('{"schema": 1, "rows": [{}')

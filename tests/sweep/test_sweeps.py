@@ -130,7 +130,7 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
     base = vantage.moco_v2(64)
     assert Ladder().points(base)[-1].run.views == vantage.views.infomin(64)
     assert [point.label for point in Ladder().points(base)] == [
-        "0 crop", "1 + Flip", "2 + ColorJitter", "3 + GaussianBlur", "4 + RandAugment", "5 + Grayscale",
+        "0 crop", "1 + HorizontalFlip", "2 + ColorJitter", "3 + GaussianBlur", "4 + RandAugment", "5 + Grayscale",
     ]  # fmt: skip
     assert Operations().points(base)[-1].run == base
     assert [point.label for point in Operations((2, 0)).points(base)] == ["2 + Grayscale", "0 crop"]

@@ -1,7 +1,7 @@
 """What can be reproduced: a frozen value that knows its paper's numbers, and measures its own beside them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -9,14 +9,14 @@ from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.storage.files import result_file, write_json, write_text
-from vantage.storage.kept_parts import Kept
 from vantage.storage.provenance import versions
+from vantage.storage.results import KeptResults
 from vantage.storage.tables import Table, csv_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Entry", "Place", "Report", "Reproduced", "reproduce"]
+__all__ = ["Entry", "Measured", "Place", "Report", "Reproduced", "reproduce"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,23 @@ class Place:
 
     help: str
     """What must lie there."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The numbers of one row of a table with one seed."""
+
+    row: str
+    """The row's name."""
+
+    seed: int
+    """The seed."""
+
+    measures: Mapping[str, float]
+    """Numbers by name."""
+
+    seconds: float
+    """Time that they took."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,9 @@ class Entry(Protocol):
         """Raises `UserError` where the images cannot serve, before anything long begins."""
         ...
 
-    def __call__(self, sources: Mapping[str, Source], kept: Kept, work: Work) -> "tuple[Report, Image]":
+    def __call__(
+        self, sources: Mapping[str, Source], kept: KeptResults[Measured], work: Work
+    ) -> "tuple[Report, Image]":
         """Measure what is not kept yet; hand back the whole table, and a picture to look at."""
         ...
 
@@ -104,8 +123,9 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     """
     entry.check(sources)
     facts = {name: source.fingerprint() for name, source in sources.items()}
-    settings = _merged(encode(entry, "entry"), entry.unsaid())
-    kept = Kept(folder, {"entry": entry.name, "settings": settings, "images": facts})
+    settings = {**encode(entry, "entry"), **entry.unsaid()}
+    about = {"entry": entry.name, "settings": settings, "images": facts}
+    kept = KeptResults(folder / "rows.json", about, "reproduction", _read, asdict)
     report, image = entry(sources, kept, work or Work())
     told = {
         "entry": entry.name,
@@ -125,5 +145,6 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     return Reproduced(report, files)
 
 
-def _merged(settings: Any, changes: Mapping[str, Any]) -> Any:
-    return {**settings, **changes}
+def _read(row: dict[str, Any]) -> Measured:
+    measures = {name: float(value) for name, value in row["measures"].items()}
+    return Measured(row["row"], row["seed"], measures, row["seconds"])

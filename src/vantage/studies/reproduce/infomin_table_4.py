@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.storage.kept_parts import Kept
+from vantage.storage.results import KeptResults
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
 from vantage.studies.moving_mnist.course import ClipTraining
@@ -20,7 +20,7 @@ from vantage.studies.moving_mnist.rows import INFORMATION, Bench, Contrasted, En
 from vantage.studies.moving_mnist.shared import COMBINATIONS
 from vantage.studies.moving_mnist.show import picture
 from vantage.studies.moving_mnist.stock import Stock, backgrounds_of, check_backgrounds, check_digits, digits_of
-from vantage.studies.reproduce.entry import Place, Report
+from vantage.studies.reproduce.entry import Measured, Place, Report
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -133,28 +133,31 @@ class InfoMinTable4:
                     f" {', '.join(test[:4])} …: the two must be parts of one set"
                 )
 
-    def __call__(self, sources: Mapping[str, Source], kept: Kept, work: Work) -> "tuple[Report, Image]":
+    def __call__(
+        self, sources: Mapping[str, Source], kept: KeptResults[Measured], work: Work
+    ) -> "tuple[Report, Image]":
         """Train and measure every row and seed that is not kept yet."""
-        missing = [(row, seed) for seed in range(self.seeds) for row in self.rows if kept.find(row.name, seed) is None]
+        pairs = [(row, seed) for seed in range(self.seeds) for row in self.rows]
+        missing = [(row, seed) for row, seed in pairs if _key(row.name, seed) not in kept]
         stocks = self._stocks(sources, work)
-        total = sum(row.work(self._bench(stocks, seed)) for seed in range(self.seeds) for row in self.rows)
+        total = sum(row.work(self._bench(stocks, seed)) for row, seed in pairs)
         done = total - sum(row.work(self._bench(stocks, seed)) for row, seed in missing)
         if missing:
             work.progress.start("frames", total, done)
         for row, seed in missing:
-            bench, start, before = self._bench(stocks, seed), time.perf_counter(), done
+            bench, start, before, key = self._bench(stocks, seed), time.perf_counter(), done, _key(row.name, seed)
 
-            def worked(frames: int, note: str, before: int = before, words: str = f"{row.name}, seed {seed}") -> None:
+            def worked(frames: int, note: str, before: int = before, words: str = key) -> None:
                 work.progress.advance(before + frames, f"{words}: {note}")
 
             measures = row(bench, seed, worked)
-            kept.keep(row.name, seed, measures, time.perf_counter() - start)
+            kept.add(key, Measured(row.name, seed, measures, round(time.perf_counter() - start, 1)))
             done += row.work(bench)
-            work.progress.line(f"{row.name}, seed {seed}: {_told(measures)}")
+            work.progress.line(f"{key}: {_words(measures)}")
         work.progress.stop()
         bench = self._bench(stocks, 0)
-        found = {row.name: [kept.find(row.name, seed) or {} for seed in range(self.seeds)] for row in self.rows}
-        return self._report({**found, _CHANCE: [chance(bench)]}), picture(bench.train)
+        rows = {row.name: [kept[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
+        return self._report({**rows, _CHANCE: [chance(bench)]}), picture(bench.train)
 
     def _stocks(self, sources: Mapping[str, Source], work: Work) -> dict[str, Stock]:
         device, stocks = work.resolved_device(), {}
@@ -204,6 +207,10 @@ class InfoMinTable4:
 _TEST = 0x7E57  # the seed of test clips
 
 
+def _key(row: str, seed: int) -> str:
+    return f"{row}, seed {seed}"
+
+
 def _row(name: str, measures: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
     cells = [name]
     for place, task in enumerate(_TASKS):
@@ -235,5 +242,5 @@ def _deviation(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
 
 
-def _told(measures: Mapping[str, float]) -> str:
+def _words(measures: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {round(value, 2) + 0.0:.2f}" for name, value in measures.items())

@@ -22,7 +22,7 @@ from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.learned import learned
 from vantage.studies.sweep.overall import Within
 from vantage.studies.sweep.result import SweepResult
-from vantage.studies.sweep.rows import RANDOM, RAW, Kept, SweepRow, digest, of_run
+from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest, kept_rows, of_run
 from vantage.studies.sweep.sweeps import Point, Sweep
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
@@ -92,7 +92,7 @@ class _Making:
         self.judged = [[protocol.name, protocol.version, asdict(protocol)] for protocol in asked.protocols]  # pyright: ignore
         for point in self.points:
             _try(point, train)
-        self.kept = Kept(folder, self._about())
+        self.rows = kept_rows(folder, self._about())
 
     def _about(self) -> dict[str, Any]:
         """What must be the same for rows to stand in one table; values and seeds may become more."""
@@ -114,14 +114,14 @@ class _Making:
     def swept(self) -> SweepResult:
         """All of it, seed by seed, so that every value has a row soon."""
         pairs = [(point, seed) for seed in self.asked.seeds for point in self.points]
-        missing = [pair for pair in pairs if self._row_key(*pair) not in self.kept.rows]
+        missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
         steps = self.asked.base.epochs * (len(self.train) // self.asked.base.batch_size)
         done = steps * (len(pairs) - len(missing))
         self.progress.start(f"sweep {self.asked.sweep.name}", steps * len(pairs), done)
         if done:
             self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
-        self.kept.write()  # before the first training, so that it may be interrupted
+        self.rows.write()  # before the first training, so that it may be interrupted
         try:
             for point, seed in missing:
                 finished = self._measure(point, seed, done, steps)
@@ -154,7 +154,7 @@ class _Making:
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(place)),
             **of_run(shared), loss=last["loss"], seconds=last["seconds"],
         )  # fmt: skip
-        self.kept.add(row)
+        self.rows.add(row.key, row)
         told = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
         self.progress.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {told}")
         if self.asked.discard:
@@ -178,8 +178,8 @@ class _Making:
 
     def _judge_baselines(self) -> None:
         for empty, make in self._baselines():
-            if empty.key not in self.kept.rows:
-                self.kept.add(replace(empty, accuracy=self._accuracy(make())))
+            if empty.key not in self.rows:
+                self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
 
     def _baseline_key(self, *facts: Any) -> str:
         return digest(facts, self._images(), self.judged)
@@ -200,9 +200,10 @@ class _Making:
     def _found(self, finished: bool) -> SweepResult:
         """The rows that were asked for, in order."""
         keys = [self._row_key(point, seed) for point in self.points for seed in self.asked.seeds]
-        rows = [self.kept.rows[key] for key in keys if key in self.kept.rows]
-        kept = self.kept.rows
-        baselines = [replace(kept[row.key], label=row.label) for row, _ in self._baselines() if row.key in kept]
+        rows = [self.rows[key] for key in keys if key in self.rows]
+        baselines = [
+            replace(self.rows[row.key], label=row.label) for row, _ in self._baselines() if row.key in self.rows
+        ]
         return SweepResult(
             self.asked.sweep.name, self.asked.sweep.axis, tuple(rows), tuple(baselines), finished,
             self.asked.information.among(len(self.test)), min(len(self.test), self.asked.information.images),

@@ -3,7 +3,6 @@
 b: images of a step   h, w: height and width in pixels
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +10,6 @@ from itertools import chain
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from vantage import draws
@@ -27,7 +24,7 @@ from vantage.evaluate.protocols.detection.schedules import DetectionSchedule
 from vantage.evaluate.protocols.detection.scoring import Found
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
-from vantage.storage.files import written_whole
+from vantage.storage.state import KeptState, restore, tensors_of
 
 __all__ = ["DetectorTraining", "find", "seeded"]
 
@@ -64,28 +61,29 @@ class DetectorTraining:
         detector.model.to(device)
         detector.learn()
         optimizer = _optimizer(detector.model)
-        losses = self._restored(detector.model, optimizer)
+        state, parts, losses = KeptState(self.kept, self.minutes), {"model": detector.model}, list[float]()
+        before = state.read()
+        if before and restore(parts, optimizer, before.tensors):
+            losses = before.facts["losses"]
         start = len(losses)
         work.progress.start(f"training a detector, {name}", schedule.steps, start)
-        last = time.monotonic()
         try:
             steps = range(start, schedule.steps)
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
                 losses.append(self._step(detector, optimizer, batch, step, device))
                 work.progress.advance(step + 1, f"loss {losses[-1]:.3f}")
-                if time.monotonic() - last > 60 * self.minutes:
-                    self._keep(detector.model, optimizer, losses)
-                    last = time.monotonic()
+                if state.due:
+                    state.write(tensors_of(parts, optimizer), {"losses": losses})
         finally:
             work.progress.stop()
         if start < schedule.steps:
-            self._keep(detector.model, optimizer, losses)
+            state.write(tensors_of(parts, optimizer), {"losses": losses})
         self._set_statistics(detector, source, output, work)
         return losses
 
     def forget(self) -> None:
-        """Take the kept state away: the detector was judged."""
-        self.kept.unlink(missing_ok=True)
+        """Remove the kept state: the detector was judged."""
+        KeptState(self.kept).forget()
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
         order = Order(len(source), self.schedule.batch, self.seed, wide(source) if self.shapes_apart else None)
@@ -135,36 +133,6 @@ class DetectorTraining:
             work.progress.stop()
             for norm, momentum in zip(norms, before, strict=True):
                 norm.momentum = momentum
-
-    def _keep(self, model: nn.Module, optimizer: torch.optim.Optimizer, losses: list[float]) -> None:
-        tensors = {f"model.{name}": value for name, value in _state(model).items()}
-        tensors |= {f"momentum.{name}": value for name, value in _momenta(model, optimizer).items()}
-        tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
-        whole = save({name: value.cpu().contiguous() for name, value in tensors.items()})
-        try:
-            with written_whole(self.kept) as file:
-                file.write(whole)
-        except OSError:
-            pass  # a cache without room costs time after a stop, but is no failure
-
-    def _restored(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> list[float]:
-        """The losses of the steps that are done, after reading the kept state where there is one."""
-        try:
-            with safe_open(self.kept, "pt") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError):
-            return []  # not there or damaged: from the beginning
-        state = _state(model)
-        held = {name for name in tensors if not name.startswith("momentum.")}
-        if held != {"losses", *(f"model.{name}" for name in state)}:
-            return []
-        with torch.no_grad():
-            for name, value in state.items():
-                value.copy_(tensors[f"model.{name}"])
-        for name, parameter in model.named_parameters():
-            if f"momentum.{name}" in tensors:
-                optimizer.state[parameter]["momentum_buffer"] = tensors[f"momentum.{name}"].to(parameter.device)
-        return tensors["losses"].tolist()
 
 
 @torch.no_grad()
@@ -219,13 +187,3 @@ def _optimizer(model: nn.Module) -> torch.optim.Optimizer:
         {"params": [own for own in learned if id(own) in norms], "weight_decay": 0.0},
     ]
     return torch.optim.SGD([group for group in groups if group["params"]], lr=0.0, momentum=0.9)
-
-
-def _state(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers, each once."""
-    return dict(model.named_parameters()) | dict(model.named_buffers())
-
-
-def _momenta(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    known = ((name, optimizer.state.get(own, {}).get("momentum_buffer")) for name, own in model.named_parameters())
-    return {name: value for name, value in known if value is not None}

@@ -23,7 +23,8 @@ from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of
+from vantage.storage.results import CachedResults
 
 __all__ = ["FineTune", "mean_and_spread", "named_in", "share_of_each_class"]
 
@@ -94,8 +95,7 @@ class FineTune:
         check_classes(label, wanted, test.classes, work.progress)
         classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), trained.digest()
         kept = work.cache / "finetune" / f"{self._key(trained, train, label, test, wanted, work)}.json"
-        stored = read_json(kept)
-        done: dict[str, Any] = stored if isinstance(stored, dict) else {}
+        done = CachedResults(kept)
         for sample in range(self.samples):
             if str(sample) in done:
                 continue
@@ -104,13 +104,8 @@ class FineTune:
             course = self._course(len(rows) / len(train), seed)
             tuned = tune(course, trained, SourceSubset(train, rows), label[rows], classes, work)
             measures = accuracy(tuned.predict(trained, test, work), wanted, classes).measures()
-            done[str(sample)] = {
-                "measures": measures,
-                "losses": tuned.losses,
-                "images": len(rows),
-                "how": dict(tuned.how),
-            }
-            try_write_json(kept, done)
+            one = {"measures": measures, "losses": tuned.losses, "images": len(rows), "how": dict(tuned.how)}
+            done.add(str(sample), one)
         if trained.digest() != before:
             raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
         found = [done[str(sample)] for sample in range(self.samples)]

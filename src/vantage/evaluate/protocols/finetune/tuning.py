@@ -24,7 +24,8 @@ from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
-from vantage.storage.kept_state import KeptState, restore, tensors_of
+from vantage.storage.cache import hash_of
+from vantage.storage.state import KeptState, State, restore, tensors_of
 
 __all__ = ["TuningSchedule", "Diverged", "Tuned", "tune"]
 
@@ -123,8 +124,9 @@ def tune(
     state = _State(course, trained, classes, device)
     facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
-    kept = KeptState(work.cache / "finetune", (fact.encode() for fact in facts))
-    state.restore(kept.read())
+    kept = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+    if before := kept.read():
+        state.restore(before)
     size = ceil(len(source) / ceil(len(source) / course.batch))
     view = training_view(trained, course.smallest_area)
     images = epochs_of(source, view, size, course.seed, work)
@@ -143,7 +145,7 @@ def tune(
             )
         note = f", loss {loss:.3f}"
         if kept.due and epoch + 1 < course.epochs:
-            kept.write(state.tensors())
+            kept.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
     work.progress.stop()
     kept.forget()
     how = course.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
@@ -193,16 +195,11 @@ class _State:
         return self.losses[-1]
 
     @property
-    def _parts(self) -> dict[str, nn.Module]:
+    def parts(self) -> dict[str, nn.Module]:
+        """What is trained."""
         return {"backbone": self.backbone, "head": self.head}
 
-    def tensors(self) -> dict[str, Tensor]:
-        """All of it."""
-        losses = torch.tensor(self.losses, dtype=torch.float64)
-        return tensors_of(self._parts, self.optimizer) | {"losses": losses}
-
-    def restore(self, found: dict[str, Tensor]) -> None:
-        """Take up what was kept, if anything was."""
-        if "losses" in found:
-            self.losses = found.pop("losses").tolist()
-            restore(self._parts, self.optimizer, found)
+    def restore(self, before: State) -> None:
+        """Go on from a kept state."""
+        if restore(self.parts, self.optimizer, before.tensors):
+            self.losses = before.facts["losses"]

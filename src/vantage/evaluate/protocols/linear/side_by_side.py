@@ -28,7 +28,8 @@ from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
-from vantage.storage.kept_state import KeptState
+from vantage.storage.cache import hash_of
+from vantage.storage.state import KeptState
 
 __all__ = ["Classifiers", "Verdict", "check_settings", "judge"]
 
@@ -121,7 +122,8 @@ def judge(
     whole = Classifiers(plan, depths, classes, plan.rates, device)
     partial = Classifiers(plan, depths, classes, choosing, device)
     facts = (plan.facts, trained.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
-    kept = KeptState(work.cache / "linear", [label.numpy().tobytes(), *(fact.encode() for fact in facts)])
+    key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
+    kept = KeptState(work.cache / "linear" / f"{key}.safetensors")
     images = epochs_of(train, plan.view, plan.batch, plan.seed, work)
     _train(plan, (whole, partial), (~held if choosing else None), images, label, trained, kept, work)
     known = _accuracies(partial, trained, SourceSubset(train, held.nonzero().squeeze(1)), label[held], work)
@@ -153,10 +155,11 @@ def _train(
     """The first classifiers on all images, the second on those `kept` from being held out, if any are; from the epoch
     that an earlier training was stopped in."""
     live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    found, device = state.read(), work.resolved_device()
-    done = int(found.pop("epochs", torch.zeros(()))) if found.keys() == live.keys() | {"epochs"} else 0
-    for name in live if done else ():
-        live[name].copy_(found[name])
+    before, device, done = state.read(), work.resolved_device(), 0
+    if before and before.tensors.keys() == live.keys():
+        done = before.facts["epochs"]
+        for name, value in before.tensors.items():
+            live[name].copy_(value)
     count = len(label)
     work.progress.start(f"linear classifiers, {trained.name}, images", plan.epochs * count, done * count)
     for epoch in range(done, plan.epochs):
@@ -168,7 +171,7 @@ def _train(
                 some = kept[rows].to(device)
                 both[1].step(features[some], wanted[some], factor)
         if state.due:
-            state.write(live | {"epochs": torch.tensor(epoch + 1)})
+            state.write(live, {"epochs": epoch + 1})
     work.progress.stop()
 
 

@@ -16,8 +16,9 @@ from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.progress import counting
+from vantage.storage.arrays import Rows, kept_rows
 from vantage.storage.cache import hash_of
-from vantage.storage.kept_rows import Rows, kept_rows
 
 __all__ = ["FeatureMaps", "Squares", "fitting", "mirrored"]
 
@@ -34,7 +35,8 @@ class Squares:
             return torch.cat(list(in_threads(self._both, iter([numbers.tolist()]), work.num_workers)))
 
         file = work.cache / "squares" / f"{self.key}.npy"
-        self._rows = kept_rows(made, self.count, file, work.resident_bytes, work.progress, "images as squares")
+        with counting(work.progress, "images as squares") as progress:
+            self._rows = kept_rows(made, self.count, file, work.resident_bytes, progress)
 
     def images(self, numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 3 s s"]:
         """Whole images, resized on both sides."""
@@ -73,8 +75,8 @@ class FeatureMaps:
         facts = (trained.digest(), repr(trained.view), squares.key, f"{depth} {self._ways}", self.device.type, "1")
         self.key = hash_of(fact.encode() for fact in facts)
         file = work.cache / "maps" / f"{self.key}.npy"
-        what, count = f"maps, {trained.name}", self._ways * squares.count
-        self._rows: Rows = kept_rows(self._made, count, file, work.resident_bytes, work.progress, what)
+        with counting(work.progress, f"maps, {trained.name}") as progress:
+            self._rows: Rows = kept_rows(self._made, self._ways * squares.count, file, work.resident_bytes, progress)
 
     def of(self, numbers: Int[Tensor, "b"], flipped: Bool[Tensor, "b"] | None = None) -> Float[Tensor, "b d y x"]:
         """Maps of some images, on the device of the work; of the mirror images of those that are `flipped`."""

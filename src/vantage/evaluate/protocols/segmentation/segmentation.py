@@ -23,7 +23,8 @@ from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, p
 from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirrored
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
-from vantage.storage.kept_state import KeptState, restore, tensors_of
+from vantage.storage.cache import hash_of
+from vantage.storage.state import KeptState, restore, tensors_of
 
 __all__ = ["Segmentation"]
 
@@ -121,12 +122,10 @@ class Segmentation:
         per_epoch = max(1, math.ceil(squares.count / self.batch))
         optimizer = torch.optim.AdamW(decoder.parameters(), self.rate, weight_decay=self.weight_decay, **_ADAMW)
         facts = (maps.key, repr(self), torch.__version__)
-        state, parts = KeptState(work.cache / "decoders", (fact.encode() for fact in facts)), {"decoder": decoder}
-        if found := state.read():
-            done = int(found.pop("epochs"))
-            restore(parts, optimizer, found)
-        else:
-            done = 0
+        state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
+        parts = {"decoder": decoder}
+        before = state.read()
+        done = before.facts["epochs"] if before and restore(parts, optimizer, before.tensors) else 0
         work.progress.start(f"decoder, {maps.trained.name}", self.epochs, done)
         for epoch in range(done, self.epochs):
             loss = torch.zeros(())
@@ -140,7 +139,7 @@ class Segmentation:
                 optimizer.step()
             work.progress.advance(epoch + 1, f"loss {float(loss.detach()):.3f}")
             if state.due:
-                state.write(tensors_of(parts, optimizer) | {"epochs": torch.tensor(epoch + 1)})
+                state.write(tensors_of(parts, optimizer), {"epochs": epoch + 1})
         work.progress.stop()
         state.forget()
         return decoder.eval()

@@ -22,7 +22,8 @@ from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, 
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of
+from vantage.storage.results import CachedResults
 
 __all__ = ["Judged", "SamplePlan", "few_images", "judge"]
 
@@ -97,8 +98,7 @@ def judge(plan: SamplePlan, trained: FrozenEncoder, train: Source, test: Source,
     facts = (seen.digest(), repr(seen.view), cache_key(train), cache_key(test), repr(plan))
     facts += (sklearn.__version__, work.resolved_device().type)
     kept = work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json"
-    stored = read_json(kept)
-    done: dict[str, Any] = stored if isinstance(stored, dict) else {}
+    done = CachedResults(kept)
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
     left = [pair for pair in pairs if f"{pair[0]}/{pair[1]}" not in done]
     classes = len(known.classes)
@@ -111,8 +111,7 @@ def judge(plan: SamplePlan, trained: FrozenEncoder, train: Source, test: Source,
             table.append(_precisions(next(machines), query, asked.mark[:, number]))
             before += 1
             work.progress.advance(before, f"{pair[0]} images of each class")
-        done[f"{pair[0]}/{pair[1]}"] = table
-        try_write_json(kept, done)
+        done.add(f"{pair[0]}/{pair[1]}", table)
     work.progress.stop()
     found = {pair: torch.tensor(done[f"{pair[0]}/{pair[1]}"], dtype=torch.float64) for pair in pairs}
     return Judged(found, len(known.mark), len(asked.mark), words, how_of(seen, plan.solver))

@@ -22,7 +22,8 @@ from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deep
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of
+from vantage.storage.results import CachedResults
 
 __all__ = ["COSTS", "SVM", "Costs", "costs_of"]
 
@@ -133,25 +134,22 @@ class SVM:
         """Of each class and C the precision on images held out, and how many machines did not converge."""
         if len(costs) == 1:
             return [[(0.0, 0)] for _ in known.classes]
-        kept = work.cache / "svm" / f"{key}.json"
-        stored = read_json(kept)
-        done: list[Any] = stored if isinstance(stored, list) and len(stored) <= len(known.classes) else []
-        before, total = len(done) * len(costs), len(known.classes) * len(costs)
+        done, numbers = CachedResults(work.cache / "svm" / f"{key}.json"), range(len(known.classes))
+        left = [(number, cost) for number in numbers if str(number) not in done for cost in costs]
+        total = len(numbers) * len(costs)
         vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
-        left = [(number, cost) for number in range(len(done), len(known.classes)) for cost in costs]
         tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in left)
         row: list[Any] = []
-        work.progress.start("SVMs on folds", total, before)
-        processes = processes_for(vector.size, len(left) * self.folds)
-        for count, result in enumerate(in_parallel(tasks, processes), before + 1):
+        work.progress.start("SVMs on folds", total, total - len(left))
+        results = in_parallel(tasks, processes_for(vector.size, len(left) * self.folds))
+        for count, ((number, _), result) in enumerate(zip(left, results, strict=True), total - len(left) + 1):
             row.append(result)
-            work.progress.advance(count, known.classes[len(done)])
+            work.progress.advance(count, known.classes[number])
             if len(row) == len(costs):
-                done.append(row)
+                done.add(str(number), row)
                 row = []
-                try_write_json(kept, done)
         work.progress.stop()
-        return [[(float(score), int(failed)) for score, failed in of_class] for of_class in done]
+        return [[(float(score), int(failed)) for score, failed in done[str(number)]] for number in numbers]
 
     def _fit(
         self, known: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work

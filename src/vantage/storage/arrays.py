@@ -1,0 +1,242 @@
+"""Rows of numbers that are slow to make: made once, kept in a plain .npy file, and read from it as they are used.
+
+A file is filled as a draft. A note beside it says what the draft holds and how many of its rows are safe on disk, so
+that stopped work goes on after them, and ends with the same bytes.
+
+n: rows   b: rows that are asked for at once   row: axes of one
+"""
+
+import contextlib
+import errno
+import fcntl
+import io
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from jaxtyping import Int, Shaped
+from torch import Tensor
+
+from vantage.errors import DataError
+from vantage.storage.cache import read_json
+from vantage.storage.files import written_whole
+
+__all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "kept_rows", "made_rows", "open_rows"]
+
+Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
+"""By their numbers from 0, rows of one shape, on the CPU."""
+
+_AT_ONCE = 64
+"""Rows that are made at once, always the same ones together, so that a matrix product rounds them the same way."""
+
+_SAFE_SECONDS = 5.0
+"""Seconds between two notes of what is safe on disk."""
+
+
+class RowsFile:
+    """Rows in a complete file. They are read and not mapped, since mapped pages would count as memory in use."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        """Raises `ValueError` for anything but a complete array of this many rows, `OSError` if there is no file."""
+        with path.open("rb") as file:
+            if np.lib.format.read_magic(file) != (1, 0):
+                raise ValueError("another version")
+            shape, fortran, self.dtype = np.lib.format.read_array_header_1_0(file)
+            self.path, self.row, self.start = path, shape[1:], file.tell()
+            self.row_bytes = math.prod(self.row) * self.dtype.itemsize
+            self.count, self.bytes = count, count * self.row_bytes
+            complete = self.start + self.bytes == os.fstat(file.fileno()).st_size
+        if fortran or self.dtype.hasobject or shape[:1] != (count,) or not complete:
+            raise ValueError("other rows")
+
+    def __call__(self, numbers: Int[Tensor, "b"]) -> Shaped[Tensor, "b *row"]:
+        """Some of the rows."""
+        rows = np.empty((len(numbers), self.row_bytes), np.uint8)
+        try:
+            with self.path.open("rb") as file:
+                for number, row in zip(numbers.tolist(), rows, strict=True):
+                    file.seek(self.start + number * self.row_bytes)
+                    if file.readinto(row.data) != self.row_bytes:
+                        raise OSError("it was cut short")
+        except OSError as problem:
+            words = f"{self.path} changed while it was in use ({problem.strerror or problem})"
+            raise DataError(f"{words}: run the same again, it is then made anew") from problem
+        return torch.from_numpy(rows.view(self.dtype).reshape(len(rows), *self.row))
+
+    def part(self, first: int, count: int) -> Shaped[Tensor, "_ *row"]:
+        """Rows one after the other."""
+        size = count * math.prod(self.row)
+        rows = np.fromfile(self.path, self.dtype, size, offset=self.start + first * self.row_bytes)
+        return torch.from_numpy(rows.reshape(count, *self.row))
+
+    def mapped(self) -> Shaped[Tensor, "n *row"]:
+        """All rows, which the system reads as they are used and drops when memory is short. What is written to them
+        does not reach the file."""
+        if not self.bytes:
+            return self.part(0, self.count)
+        return torch.from_numpy(np.memmap(self.path, self.dtype, "c", self.start, (self.count, *self.row)))
+
+
+def open_rows(path: Path, count: int) -> RowsFile | None:
+    """Rows kept earlier, or None if there are none or they are damaged: they are then made again."""
+    try:
+        return RowsFile(path, count)
+    except (OSError, ValueError, EOFError):
+        return None
+
+
+def kept_rows(
+    make: Rows,
+    count: int,
+    file: Path,
+    resident: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Rows:
+    """The same `count` rows as `make` gives, from `file` (.npy) if it holds them, else made once and kept there.
+
+    Up to `resident` bytes of them are held in memory, more are read from the file as they are used. If the file cannot
+    be written, or would take more than half of the free disk, rows that do not fit in memory are made each time.
+    `progress` hears how many are made, of how many.
+    """
+    rows = open_rows(file, count)
+    if rows is None:
+        first = make(torch.arange(min(count, 1)))
+
+        def batches(start: int) -> Iterator[Tensor]:
+            for numbers in torch.arange(start, count).split(_AT_ONCE):
+                yield make(numbers)
+                progress(int(numbers[-1]) + 1, count)
+
+        rows = made_rows(file, (count, *first.shape[1:]), first.dtype, {}, batches)
+        if rows is None:
+            need = count * math.prod(first.shape[1:]) * first.element_size()
+            return make if need > resident else _held(torch.cat(list(batches(0))))
+    return _held(rows.part(0, count)) if rows.bytes <= resident else rows
+
+
+def made_rows(
+    file: Path,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    facts: Mapping[str, Any],
+    batches: Callable[[int], Iterable[Tensor]],
+) -> RowsFile | None:
+    """Rows that are made into a file of the cache, after those that stopped work left; None if they cannot be kept.
+
+    `facts` are what stopped work must share beyond the file's name; `batches` gives the rows from a number on.
+    """
+    with contextlib.suppress(OSError):
+        fill(draft_of(file), shape, dtype, facts, batches, sparing=True)
+        finish(draft_of(file), file)
+    return open_rows(file, shape[0])
+
+
+def draft_of(file: Path) -> Path:
+    """Where a file's rows are until all are there."""
+    return file.with_name(file.name + ".draft")
+
+
+def fill(
+    draft: Path,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    facts: Mapping[str, Any],
+    batches: Callable[[int], Iterable[Tensor]],
+    sparing: bool = False,
+) -> None:
+    """Append rows to a draft until it holds an array of this shape.
+
+    `batches` gives the rows from a number on. A draft with the same facts is continued after its safe rows, any other
+    is begun anew. Raises `OSError` if there is no room or another process is at it; with `sparing`, also if the rows
+    would take more than half of the free disk.
+    """
+    header, row_bytes = _header(shape, dtype), math.prod(shape[1:]) * dtype.itemsize
+    facts = {**facts, "shape": list(shape), "dtype": str(dtype)}
+    with _alone(draft) as file:
+        done = _safe_rows(draft, facts, len(header), row_bytes)
+        if sparing and 2 * row_bytes * (shape[0] - done) > shutil.disk_usage(draft.parent).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        file.write(header)
+        file.truncate(file.seek(len(header) + done * row_bytes))  # what came after the last note may be torn
+        last = time.monotonic()
+        try:
+            for rows in batches(done):
+                file.write(rows.contiguous().numpy().data)
+                done += len(rows)
+                if time.monotonic() - last >= _SAFE_SECONDS:
+                    _note(file, draft, facts, done)
+                    last = time.monotonic()
+        except BaseException:
+            with contextlib.suppress(OSError):
+                if done:
+                    _note(file, draft, facts, done)
+                else:
+                    draft.unlink()
+            raise
+        _note(file, draft, facts, done)
+
+
+def finish(draft: Path, file: Path) -> None:
+    """A draft that is full becomes the file."""
+    os.replace(draft, file)
+    forget_note(draft)
+
+
+def forget_note(draft: Path) -> None:
+    """Remove the note beside a draft."""
+    _note_of(draft).unlink(missing_ok=True)
+
+
+def _header(shape: tuple[int, ...], dtype: torch.dtype) -> bytes:
+    """What precedes the rows of an array in an .npy file."""
+    header = io.BytesIO()
+    kind = np.lib.format.dtype_to_descr(torch.empty(0, dtype=dtype).numpy().dtype)
+    np.lib.format.write_array_header_1_0(header, {"descr": kind, "fortran_order": False, "shape": shape})
+    return header.getvalue()
+
+
+def _note_of(draft: Path) -> Path:
+    return draft.with_name(draft.name + ".json")
+
+
+def _note(file: IO[bytes], draft: Path, facts: Mapping[str, Any], done: int) -> None:
+    """Flush the rows to disk, then note that they are there."""
+    file.flush()
+    os.fsync(file.fileno())
+    with written_whole(_note_of(draft)) as note:
+        note.write(json.dumps({**facts, "rows": done}).encode())
+
+
+def _safe_rows(draft: Path, facts: Mapping[str, Any], header: int, row_bytes: int) -> int:
+    """How many rows of a draft with these facts are safe; 0 if there is no such draft."""
+    note = read_json(_note_of(draft))
+    rows = note.pop("rows", 0) if isinstance(note, dict) else 0
+    if note != facts or not isinstance(rows, int) or draft.stat().st_size < header + rows * row_bytes:
+        return 0
+    return rows
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[IO[bytes]]:
+    """A file to read and write that no other process writes to meanwhile. Raises `OSError` if one does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError("another process is writing it") from None
+        if not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            raise OSError("another process has just finished it")
+        yield file
+
+
+def _held(rows: Shaped[Tensor, "n *row"]) -> Rows:
+    return lambda numbers: rows[numbers]

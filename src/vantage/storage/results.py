@@ -1,0 +1,117 @@
+"""Results that are done and need not be made again: in the cache, or in a folder that belongs to one piece of work."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from vantage.errors import UserError
+from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.files import write_json
+
+__all__ = ["CachedResults", "KeptResults", "differences"]
+
+T = TypeVar("T")
+
+_SCHEMA = 1
+"""Form of the file; raised when an older reader would misread a newer file."""
+
+
+class CachedResults:
+    """Plain data by key in a JSON file of the cache, whose name depends on everything that the results depend on.
+
+    A damaged file counts as none, and a cache that cannot be written costs time later, but is no failure.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        stored = read_json(file)
+        self._results: dict[str, Any] = stored if isinstance(stored, dict) else {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._results
+
+    def __getitem__(self, key: str) -> Any:
+        return self._results[key]
+
+    def add(self, key: str, result: Any) -> None:
+        """Keep one more."""
+        self._results[key] = result
+        try_write_json(self.file, self._results)
+
+
+class KeptResults(Generic[T]):
+    """Results by key in a JSON file of their own folder, all made under the same settings, written after each."""
+
+    def __init__(
+        self,
+        file: Path,
+        about: Mapping[str, Any],
+        what: str,
+        read: Callable[[dict[str, Any]], T],
+        plain: Callable[[T], Mapping[str, Any]],
+    ) -> None:
+        """`about` holds everything that must be the same for results to belong together, as plain data; `what` names
+        the work. `plain` turns a result into plain data, and `read` is its inverse.
+
+        Raises `UserError` if the folder holds other results, damaged ones, or anything else.
+        """
+        self.file, self.about, self._what, self._plain = file, json.loads(json.dumps(about)), what, plain
+        self._results: dict[str, T] = {}
+        folder = file.parent
+        if file.exists():
+            self._results = self._read(read)
+        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} is not empty and holds no {what}: name another folder, or a new one")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._results
+
+    def __getitem__(self, key: str) -> T:
+        return self._results[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def add(self, key: str, result: T) -> None:
+        """Keep one more, on disk too."""
+        self._results[key] = result
+        self.write()
+
+    def write(self) -> None:
+        """Write what there is, so that the folder belongs to this work."""
+        rows = [{"key": key, **self._plain(result)} for key, result in self._results.items()]
+        write_json(self.file, {"schema": _SCHEMA, **self.about, "rows": rows})
+
+    def _read(self, read: Callable[[dict[str, Any]], T]) -> dict[str, T]:
+        try:
+            content = json.loads(self.file.read_text())
+            schema, rows = content.pop("schema"), content.pop("rows")
+            if schema != _SCHEMA:
+                raise UserError(f"{self.file} was written by another version: name another folder")
+            results = {row["key"]: read(dict(row)) for row in rows}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise UserError(f"{self.file} is damaged ({problem}): name another folder") from problem
+        self._check(content)
+        return results
+
+    def _check(self, before: Any) -> None:
+        if changes := differences(before, self.about):
+            path, old, new = changes[0]
+            more = f", and {len(changes) - 1} more differ" if len(changes) > 1 else ""
+            raise UserError(
+                f"{self.file.parent} holds another {self._what}: {path} is {old!r} there, {new!r} was asked for{more};"
+                " name another folder"
+            )
+
+
+def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two plain values differ: the path, and the value on each side."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = dict.fromkeys([*before, *after])
+        pairs = [(name, before.get(name), after.get(name)) for name in names]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = [(str(number), *pair) for number, pair in enumerate(zip(before, after, strict=True))]
+    else:
+        return [] if before == after else [(path, before, after)]
+    return [change for name, a, b in pairs for change in differences(a, b, f"{path}.{name}" if path else name)]
