@@ -113,7 +113,7 @@ def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
     """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
     run = replace(vantage.simclr(32), recipe="trained with labels", encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
-    backbone = learner.networks.kept[0].get_submodule("backbone")
+    backbone = learner.networks.encoders[0].get_submodule("backbone")
     view = random_encoder(run).view
     source = open_source(f"{data}/cifar10-jpg.tar.gz#train")
     pixels, label = decode_all(source, 32, cache=folder.parent), labels_of(source)

@@ -79,7 +79,7 @@ def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
     """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
     run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(FourLayers(), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
-    backbone = learner.networks.kept[0].get_submodule("backbone")
+    backbone = learner.networks.encoders[0].get_submodule("backbone")
     view = random_encoder(run).view
     source = open_source(f"{data}/tiny-imagenet-50.tar.gz#train")
     pixels, label = decode_all(source, 32), labels_of(source)

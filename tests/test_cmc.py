@@ -38,7 +38,7 @@ def test_cmc_is_its_loop():
     learner = shrunken.learner(run)
     views, image = shrunken.batches(1, shrunken.shapes(run))[0]
     step = learner(views, image, 0)
-    networks: Any = learner.networks.kept
+    networks: Any = learner.networks.encoders
     lightness, color = (network(view) for network, view in zip(networks, views, strict=True))
     of_color, of_lightness = (learner.store(number) for number in range(2))
     asked = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
@@ -64,7 +64,7 @@ def swapped(run: Run) -> Run:
 def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
     run = shrunken.shrunk(recipe(32), None)
     learner, mirror = shrunken.learner(run), shrunken.learner(swapped(run))
-    for mine, theirs in zip(mirror.networks.kept, reversed(list(learner.networks.kept)), strict=True):
+    for mine, theirs in zip(mirror.networks.encoders, reversed(list(learner.networks.encoders)), strict=True):
         mine.load_state_dict(theirs.state_dict())
     for number in range(2):
         mirror.store(number).load_state_dict(learner.store(number).state_dict())

@@ -92,7 +92,7 @@ def test_a_run_is_exported(tmp_path: Path) -> None:
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         found = model_from(made.how, tmp_path)(images)
-        torch.testing.assert_close(found, learner.networks.kept[0].features(images), rtol=0, atol=0)
+        torch.testing.assert_close(found, learner.networks.encoders[0].features(images), rtol=0, atol=0)
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tm
     store, view = learner.store(branch), evaluation_view(run)
     assert isinstance(store, OnlineStore) and learner.networks.training
     assert_close(learner.networks.state_dict(), before, rtol=0, atol=0)
-    encoder = learner.networks.kept[0].eval()
+    encoder = learner.networks.encoders[0].eval()
     images = torch.stack([view.crop(source.image(number)) for number in range(IMAGES)])
     with torch.no_grad():
         features = encoder.get_submodule("head")(encoder.get_submodule("backbone")(view.finish(images)))

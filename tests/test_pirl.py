@@ -63,7 +63,7 @@ def test_pirl_is_its_loop():
     run = shrunken.shrunk(pirl(32), None)
     learner, (views, image) = shrunken.learner(run), views_of(run)
     step, found = gradients(learner, views, image)
-    network: Any = learner.networks.kept[0]
+    network: Any = learner.networks.encoders[0]
     features = torch.stack([network.backbone(views[1][:, place]) for place in range(9)], 1)
     each = torch.cat([network.jigsaw.patch(features[:, place]) for place in range(9)], 1)
     queries = (network(views[0]), normalize(network.jigsaw.joined(each), dim=1))
@@ -89,7 +89,7 @@ def test_only_whole_images_are_remembered():
     step = learner(views, image, 0)
     assert set(step.fresh.vectors) == {0}
     learner.after_step([step.fresh], 0)
-    whole = learner.networks.kept[0](views[0]).tolist()
+    whole = learner.networks.encoders[0](views[0]).tolist()
     for bank, old in zip(banks, before, strict=True):
         expected = memory.bank(old, image.tolist(), whole, 0.5)
         assert_close(bank.vector, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
@@ -132,7 +132,7 @@ def test_19_infomins_jigsaw_asks_for_mocos_key_and_without_it_is_moco(share: flo
         for name, gradient in found.items():
             assert_close(gradient, expected.get(name, torch.zeros_like(gradient)), rtol=0, atol=1e-12)
         return
-    network: Any = learner.networks.kept[0]
+    network: Any = learner.networks.encoders[0]
     queue: Any = learner.store(0)
     key = step.fresh.vectors[1]
     temperature: Any = run.branches[0].estimator.temperature  # pyright: ignore

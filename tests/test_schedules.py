@@ -220,7 +220,7 @@ def test_13_rings_line_and_levels() -> None:
 
 
 def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:
-    course = BetweenEpochs(Linear(1.0, 0.1, 100)).fit(images=1000, batch=30)
+    course = BetweenEpochs(Linear(1.0, 0.1, 100)).fit(images=1000, batch_size=30)
     assert course.steps_per_epoch == 33
     longer = course.stretched(longer=2.0, finer=1.0)
     assert [longer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])

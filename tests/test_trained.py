@@ -26,7 +26,7 @@ ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), Line
 def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> None:
     learner = kept_run(tmp_path, tiny_run(role)).eval()
     views = torch.randn(4, 3, 32, 32)
-    for number, network in enumerate(learner.networks.kept):
+    for number, network in enumerate(learner.networks.encoders):
         trained = load(tmp_path, number)
         assert torch.equal(trained.backbone(views), network.features(views))
         assert trained.width == network.backbone.width and trained.checkpoint == checkpoint.latest(tmp_path)

@@ -158,7 +158,7 @@ def test_timm_takes_its_own_state_back() -> None:
 
 def test_a_misspelled_timm_name_is_answered_with_near_ones() -> None:
     pytest.importorskip("timm")
-    with pytest.raises(UserError, match="'resnt50'; perhaps you meant .*resnet50"):
+    with pytest.raises(UserError, match="'resnt50'; did you mean .*resnet50"):
         Timm("resnt50").build()
     with pytest.raises(UserError, match="list_models"):
         Timm("qqqqqqqqqqqq").build()

@@ -41,7 +41,7 @@ def test_timm_shows_its_own_maps() -> None:
 
 
 def test_a_backbone_without_maps_and_a_depth_too_many_are_refused() -> None:
-    with pytest.raises(UserError, match="Flatten shows no maps"):
+    with pytest.raises(UserError, match="Flatten has no maps"):
         maps(nn.Flatten(), torch.randn(1, 3, 8, 8))
     with pytest.raises(UserError, match="depth 5 was asked for, but the backbone has 5 maps"):
         AtDepth(ResNet(18).build(), 5, nn.Identity(), torch.randn(1, 3, 32, 32))

@@ -157,7 +157,7 @@ def test_the_normalization_reaches_the_jigsaw_head() -> None:
 def test_patches_without_a_head_for_them_are_refused() -> None:
     with pytest.raises(UserError, match=r"give Encoder\.jigsaw one"):
         SMALL.build()(torch.randn(2, 9, 3, 9, 9))
-    with pytest.raises(UserError, match="one width"):
+    with pytest.raises(UserError, match="the same width"):
         Encoder(ResNet(18), LinearHead(16), jigsaw=JigsawHead())
 
 

@@ -46,9 +46,9 @@ def test_per_view_has_a_network_for_each_view():
     queries = networks.queries({0: views()[0]})
     keys = networks.keys(views(), queries, 0)
     assert keys[0] is queries[0] and keys[1].requires_grad
-    assert_close(keys[1], networks.kept[1](views()[1]))
-    assert len(networks.kept) == 2
-    with pytest.raises(UserError, match="one width"):
+    assert_close(keys[1], networks.encoders[1](views()[1]))
+    assert len(networks.encoders) == 2
+    with pytest.raises(UserError, match="make them equal"):
         PerView((PLAIN, Encoder(shrunken.TwoLayers(False), LinearHead(5)))).build()
     with pytest.raises(UserError, match="no encoders"):
         PerView(())

@@ -132,7 +132,7 @@ def test_learned_is_above_random_for_every_pixel(ranked: Ranked, tmp_path: Path)
 @pytest.mark.slow
 def test_learned_is_above_random_in_a_table_of_sets(ranked: Ranked, tmp_path: Path) -> None:
     learner = kept_run(tmp_path / "run", RUN)
-    learner.networks.kept[0].get_submodule("backbone").load_state_dict(ranked.learned.backbone.state_dict())
+    learner.networks.encoders[0].get_submodule("backbone").load_state_dict(ranked.learned.backbone.state_dict())
     state = {f"learner.{name}": value for name, value in learner.state_dict().items()}
     checkpoint.save(tmp_path / "run", 9, state, {})
     for source, name in ((ranked.train, "train"), (ranked.test, "test")):

@@ -1,4 +1,4 @@
-"""Who encodes the views: backbones, heads, the reach of BatchNorm, and the roles of networks."""
+"""Encoders of views: backbones, heads, the extent of BatchNorm, and the roles of networks."""
 
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.convolutions import Convolutions

@@ -2,8 +2,8 @@
 
 b: images   c: channels   h: height   w: width of an image   d: width of the features
 
-A backbone is a frozen choice; `build` gives a module from images (b, c, h, w) to features (b, d) that says its `width`.
-The modules are torchvision's and timm's own, less their classifiers, so their `state_dict` loads back there as it is.
+A backbone is a frozen choice; `build` returns a module from images (b, c, h, w) to features (b, d) with `.width` = d.
+The modules are torchvision's and timm's own without their classifiers, so their `state_dict` loads back there as it is.
 """
 
 import difflib
@@ -21,7 +21,7 @@ class Backbone(Protocol):
     """A frozen choice of network from images to pooled features."""
 
     def build(self) -> nn.Module:
-        """A freshly initialized module: images (b, c, h, w) to features (b, d), with `.width` = d."""
+        """A freshly initialized module from images (b, c, h, w) to features (b, d), with `.width` = d."""
         ...
 
 
@@ -29,13 +29,14 @@ class Backbone(Protocol):
 class ResNet:
     """torchvision's residual networks (arXiv 1512.03385), without the classifier.
 
-    Feature widths are 512 for depths 18 and 34, 2048 for the deeper. Beyond the plain ones: ResNeXt-50 32x4d is
-    `ResNet(50, groups=32, width_per_group=4)`, ResNeXt-101 32x8d `ResNet(101, groups=32, width_per_group=8)`, and the
-    wide networks 50-2 and 101-2 have `width_per_group=128`.
+    Features are 512 wide for depths 18 and 34, 2048 for the deeper ones. Variants: ResNeXt-50 32x4d is
+    `ResNet(50, groups=32, width_per_group=4)`, ResNeXt-101 32x8d is `ResNet(101, groups=32, width_per_group=8)`, and
+    the wide networks 50-2 and 101-2 have `width_per_group=128`.
 
     The ordinary stem (7x7, stride 2, then a max-pool) shrinks an image fourfold: 32 px would reach the last stage as
-    one pixel, 64 px as four. For 32 px take `small=True`. For 64 px take `small=True, stem_stride=2`, which costs what
-    32 px cost at stride 1, or stride 1 for four times the time. Raises `UserError` for combinations that do not exist.
+    one pixel, 64 px as four. For 32 px use `small=True`. For 64 px use `small=True, stem_stride=2`, which takes as long
+    as 32 px at stride 1, or stride 1, which takes four times as long. Raises `UserError` for combinations that do not
+    exist.
     """
 
     depth: Literal[18, 34, 50, 101, 152] = 18
@@ -47,7 +48,7 @@ class ResNet:
     groups: int = 1
     """Groups of the 3x3 convolutions (ResNeXt: 32); depth 50 and more."""
     width_per_group: int = 64
-    """Channels a group of the 3x3 convolutions of the first stage (wide networks: 128); depth 50 and more."""
+    """Channels per group of the 3x3 convolutions of the first stage (wide networks: 128); depth 50 and more."""
     zero_init_residual: bool = False
     """Start each block as the identity: the scale of its last BatchNorm begins at 0 (SimCLR does)."""
     in_channels: int = 3
@@ -59,16 +60,16 @@ class ResNet:
         if self.depth < 50 and (self.groups, self.width_per_group) != (1, 64):
             raise UserError(
                 f"ResNet: depth {self.depth} was asked for with groups {self.groups} and width_per_group"
-                f" {self.width_per_group}, but its blocks have one group of 64; take depth 50 or more"
+                f" {self.width_per_group}, but its blocks have one group of 64; use depth 50 or more"
             )
         if self.stem_stride != 1 and not self.small:
-            raise UserError(f"ResNet: stem_stride {self.stem_stride} is of the small stem only; say small=True as well")
+            raise UserError(f"ResNet: stem_stride {self.stem_stride} is for the small stem only; set small=True too")
         for field in ("groups", "width_per_group", "in_channels"):
             if getattr(self, field) < 1:
                 raise UserError(f"ResNet: {field} is {getattr(self, field)}; it must be 1 or more")
 
     def build(self) -> "ResNetFeatures":
-        """torchvision's network with the stem asked for and no classifier."""
+        """torchvision's network with the chosen stem and no classifier."""
         return ResNetFeatures(self)
 
 
@@ -83,7 +84,7 @@ LAYERS: dict[int, tuple[int, int, int, int]] = {
 
 
 class ResNetFeatures(resnet.ResNet):
-    """torchvision's ResNet giving pooled features: parameters and buffers keep torchvision's names, less `fc`."""
+    """torchvision's ResNet up to the pooled features: parameters and buffers keep torchvision's names, without `fc`."""
 
     fc: nn.Module
     maxpool: nn.Module
@@ -126,7 +127,7 @@ class Timm:
     in_channels: int = 3
     """Channels of the images."""
     image_size: int | None = None
-    """Side of the images in pixels, for models that fix it (vision transformers); none keeps the model's own."""
+    """Side of the images in pixels, for models that fix it (vision transformers); if omitted, the model's own."""
 
     def build(self) -> nn.Module:
         """timm's own module with its pooling and no classes."""
@@ -137,7 +138,7 @@ class Timm:
                 f"the backbone {self.name} was asked for from timm, which is not installed:"
                 " pip install 'vantage-ssl[timm]'"
             ) from missing
-        # Names with a source, such as hf-hub:..., would reach for the network.
+        # Names with a source, such as hf-hub:..., would download.
         if ":" in self.name or "/" in self.name or not timm.is_model(self.name):
             raise UserError(f"timm has no model called {self.name!r}; {_suggestion(self.name, timm.list_models())}")
         settings: dict[str, Any] = {"in_chans": self.in_channels}
@@ -148,7 +149,7 @@ class Timm:
         except (TypeError, ValueError, RuntimeError, AssertionError) as refusal:
             raise UserError(
                 f"timm refuses {self.name} with in_channels {self.in_channels}, image_size {self.image_size}:"
-                f" {refusal}; leave out image_size, which only models with a fixed size take, or choose another"
+                f" {refusal}; leave out image_size, which only models of a fixed size take, or choose another"
             ) from refusal
         # Some networks have a layer after the pooling, and then are wider than their last stage.
         width = getattr(model, "head_hidden_size", None) or getattr(model, "num_features", None)
@@ -157,17 +158,17 @@ class Timm:
         return model
 
 
-def _suggestion(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name.split(".")[0], known, n=3, cutoff=0.6)
-    return f"perhaps you meant {' or '.join(near)}" if near else "timm.list_models() names them all"
+def _suggestion(name: str, names: list[str]) -> str:
+    similar = difflib.get_close_matches(name.split(".")[0], names, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(similar)}?" if similar else "timm.list_models() lists them all"
 
 
 def width_of(backbone: nn.Module) -> int:
-    """Width of the features of a built backbone; raises `UserError` where it does not say."""
+    """Width of the features of a built backbone; raises `UserError` where it has none."""
     width = getattr(backbone, "width", None)
     if not isinstance(width, int) or width < 1:
         raise UserError(
             f"the backbone {type(backbone).__name__} has width {width!r};"
-            " its build() must give a module whose .width is the number of features an image"
+            " its build() must return a module whose .width is the number of features per image"
         )
     return width

@@ -13,13 +13,13 @@ from vantage.errors import UserError
 
 @dataclass(frozen=True)
 class Convolutions:
-    """Convolutions of 3 × 3, each at half the resolution of the one before, with BatchNorm and ReLU; then the mean.
+    """Convolutions of 3 × 3, each halving the resolution, with BatchNorm and ReLU; then the mean.
 
-    Of no paper: for short runs and for the critics of `vantage views learn` where there is no GPU.
+    From no paper: for short runs, and for the critics of `vantage views learn`, where there is no GPU.
     """
 
     widths: tuple[int, ...] = (32, 64, 128, 256)
-    """Channels of each; the last is the width of the features."""
+    """Channels of each convolution; the last is the width of the features."""
 
     in_channels: int = 3
     """Channels of the images."""
@@ -27,8 +27,8 @@ class Convolutions:
     def __post_init__(self) -> None:
         if not self.widths or min(*self.widths, self.in_channels) < 1:
             raise UserError(
-                f"Convolutions with widths {self.widths} on {self.in_channels} channels: give at least one, each 1 or"
-                " more"
+                f"Convolutions with widths {self.widths} on {self.in_channels} channels: give at least one width;"
+                " all must be 1 or more"
             )
 
     def build(self) -> "ConvolutionFeatures":
@@ -50,5 +50,5 @@ class ConvolutionFeatures(nn.Module):
         self.width = widths[-1]
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-        """The mean over the last convolution's positions."""
+        """The mean of the last map over its positions."""
         return self.layers(images)

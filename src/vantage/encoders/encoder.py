@@ -21,19 +21,19 @@ class Encoder:
     """A backbone, a head on it, and which images share the statistics of their BatchNorm layers."""
 
     backbone: Backbone
-    """From images to features; what is kept after training."""
+    """From images to features; it is kept after training."""
     head: Head
-    """From features to the vectors that are compared; thrown away after training."""
+    """From features to the vectors that are compared; it is discarded after training."""
     normalization: Normalization = BatchNorm()
     """Which images share the statistics of BatchNorm, in the backbone and in the head."""
     jigsaw: JigsawHead | None = None
-    """The head for views that are patches; none where every view is a whole image. Thrown away after training."""
+    """The head for views that are patches; None if every view is a whole image. It is discarded after training."""
 
     def __post_init__(self) -> None:
         if self.jigsaw is not None and self.jigsaw.width != self.head.width:
             raise UserError(
                 f"vectors of whole images have width {self.head.width}, those of jigsaws {self.jigsaw.width}, but they"
-                " are compared: give both heads one width"
+                " are compared: give both heads the same width"
             )
 
     def build(self) -> "EncoderNetwork":
@@ -54,8 +54,8 @@ class EncoderNetwork(nn.Module):
     width: int
 
     def __init__(self, backbone: nn.Module, head: nn.Module, width: int, jigsaw: nn.Module | None = None) -> None:
-        """`backbone` to features with `.width`, `head` from these to vectors of `width`, `jigsaw` from those of an
-        image's patches to one vector of `width`."""
+        """`backbone` maps images to features and has `.width`, `head` maps features to vectors of `width`, `jigsaw` the
+        features of an image's patches to one vector of `width`."""
         super().__init__()
         self.backbone = backbone
         self.head = head
@@ -63,13 +63,13 @@ class EncoderNetwork(nn.Module):
         self.width = width
 
     def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b f"]:
-        """What the backbone makes of the images, pooled: what evaluations use."""
+        """The backbone's pooled features, which evaluations use."""
         return self.backbone(images)
 
     def forward(self, images: Float[Tensor, "b c h w"] | Float[Tensor, "b n c h w"]) -> Float[Tensor, "b d"]:
         """Vectors of unit length, in float32 at least, whatever the precision of the network.
 
-        Images with a fifth axis are patches; raises `UserError` for these where there is no head for them.
+        Images with a fifth axis are patches; raises `UserError` if there is no head for them.
         """
         if images.ndim == 4:
             return unit(self.head(self.features(images)))
@@ -80,9 +80,9 @@ class EncoderNetwork(nn.Module):
 
 
 def unit(vector: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
-    """Each row divided by its length; half precisions become float32 first, for these cosines select and compare.
+    """Each row divided by its length; half precisions become float32 first, since their cosines rank the keys.
 
-    A row of zeros stays zeros and gets no gradient: there is no direction to turn it to.
+    A row of zeros stays zero and gets no gradient, since it has no direction.
     """
     vector = vector if vector.dtype == torch.float64 else vector.float()
     length = torch.linalg.vector_norm(vector, dim=1, keepdim=True)

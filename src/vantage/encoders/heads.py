@@ -2,8 +2,8 @@
 
 b: images   n: patches of a jigsaw   f: width of the features   d: width of the vectors
 
-A head is a frozen choice; `build(features)` gives a module from (b, f) to (b, d). What it gives is not yet of unit
-length: `Encoder` normalizes. After training the head is thrown away.
+A head is a frozen choice; `build(features)` returns a module from (b, f) to (b, d). Its vectors are not yet of unit
+length: `Encoder` normalizes them. The head is discarded after training.
 """
 
 from collections import OrderedDict
@@ -73,10 +73,10 @@ class MLP:
 
 @dataclass(frozen=True)
 class NormalizedMLP:
-    """Linear, BatchNorm, ReLU, linear, BatchNorm: SimCLR (arXiv 2002.05709), in the form mmselfsup trains.
+    """Linear, BatchNorm, ReLU, linear, BatchNorm: SimCLR (arXiv 2002.05709), in the form that mmselfsup trains.
 
-    Neither linear layer has a bias, since the BatchNorm after it would take the bias away again; both BatchNorms have a
-    scale and a shift. Their statistics follow the encoder's choice of normalization.
+    Neither linear layer has a bias, since the BatchNorm after it would remove it; both BatchNorms have a scale and a
+    shift. Their statistics follow the encoder's choice of normalization.
     """
 
     hidden: int = 2048
@@ -103,19 +103,19 @@ class NormalizedMLP:
 
 @dataclass(frozen=True)
 class JigsawHead:
-    """From the features of an image's patches to one vector: a head for every patch, their vectors side by side, one
-    linear layer (PIRL, arXiv 1912.01991, in the form of the PyContrast code).
+    """From the features of an image's patches to one vector: a head shared by the patches, concatenation, one linear
+    layer (PIRL, arXiv 1912.01991, in the form of the PyContrast code).
 
-    PIRL has a linear layer for the patches, InfoMin (arXiv 2005.10243) an MLP. It stands beside the head for whole
-    images (`Encoder.jigsaw`).
+    For the patches PIRL has a linear layer, InfoMin (arXiv 2005.10243) an MLP. It complements the head for whole images
+    (`Encoder.jigsaw`).
     """
 
     patch: Head = LinearHead(128)
-    """The head that every patch goes through."""
+    """The head of every patch."""
     width: int = 128
-    """Width of the image's vector; the same as that of the head for whole images, since the two are compared."""
+    """Width of the image's vector; equal to that of the head for whole images, since the two are compared."""
     patches: int = 9
-    """How many patches an image has."""
+    """Number of patches of an image."""
 
     def __post_init__(self) -> None:
         _positive(self, "width", self.width)
@@ -138,10 +138,10 @@ class JigsawNetwork(nn.Module):
         self.patch, self.joined, self.patches = patch, joined, patches
 
     def forward(self, features: Float[Tensor, "b n f"]) -> Float[Tensor, "b d"]:
-        """One vector for each image; raises `UserError` for another number of patches than it was built for."""
+        """One vector for each image; raises `UserError` for a number of patches other than it was built for."""
         if features.shape[1] != self.patches:
             raise UserError(
                 f"the jigsaw head was built for {self.patches} patches, but the view has {features.shape[1]}:"
-                " give JigsawHead.patches the square of Jigsaw.cells"
+                " set JigsawHead.patches to the square of Jigsaw.cells"
             )
         return self.joined(self.patch(features.flatten(0, 1)).unflatten(0, features.shape[:2]).flatten(1))

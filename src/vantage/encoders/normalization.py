@@ -43,8 +43,8 @@ class BatchNorm:
 class SplitBatchNorm:
     """Statistics over each of g consecutive parts of the batch, as if g devices each held one.
 
-    On one device this is what shuffle-BN needs to do anything: keys that are permuted first then share their statistics
-    with other images than their queries do. Raises `UserError` in training for a batch that g does not divide.
+    On one device shuffle-BN has an effect only with it: permuted keys then share their statistics with other images
+    than their queries do. Raises `UserError` in training for a batch that g does not divide.
     """
 
     groups: int = 8
@@ -54,21 +54,21 @@ class SplitBatchNorm:
         if self.groups < 1:
             raise UserError(f"SplitBatchNorm: groups is {self.groups}; it must be 1 or more")
 
-    def fit(self, images: int, batch: int) -> "SplitBatchNorm":
-        """Fewer groups where the batch became small: halved until each holds 16 images, half of what MoCo's hold."""
+    def fit(self, images: int, batch_size: int) -> "SplitBatchNorm":
+        """Fewer groups for small batches: halved until each holds 16 images, half as many as in MoCo."""
         groups = self.groups
-        while groups > 1 and batch < 16 * groups:
+        while groups > 1 and batch_size < 16 * groups:
             groups = groups // 2
         return SplitBatchNorm(groups)
 
     def convert(self, module: nn.Module) -> nn.Module:
-        """`module` with every BatchNorm split; raises `UserError` for kinds of BatchNorm that cannot be."""
+        """`module` with every BatchNorm split; raises `UserError` for kinds of BatchNorm that cannot be split."""
         layers = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
         refused = {kind for kind in map(type, layers) if kind not in SPLIT_KINDS and not _keeps_activation(kind)}
         if refused:
             raise UserError(_refusal("split", refused))
         for layer in layers:
-            # Only the behavior changes: parameters, buffers, hooks and whoever else holds the layer stay as they are.
+            # Only the behavior changes: parameters, buffers, hooks and references to the layer stay as they are.
             layer.__class__ = SPLIT_KINDS.get(type(layer), SplitBatchNormAct2d)
             setattr(layer, "groups", self.groups)  # noqa: B010
         return module
@@ -87,7 +87,7 @@ class SyncBatchNorm:
         foreign = kinds - TORCH_KINDS
         if not foreign:
             return nn.SyncBatchNorm.convert_sync_batchnorm(module)
-        # torch's own conversion would silently drop the activation that timm keeps inside its BatchNorm.
+        # torch's own conversion would silently drop the activation inside timm's BatchNorm.
         if all(_keeps_activation(kind) for kind in foreign):
             from timm.layers.norm_act import convert_sync_batchnorm
 
@@ -100,7 +100,7 @@ TORCH_KINDS: frozenset[type[nn.Module]] = frozenset({nn.BatchNorm1d, nn.BatchNor
 
 
 class GroupedStatistics(_BatchNorm):
-    """BatchNorm with statistics of their own for each of g consecutive parts of the batch, while training.
+    """BatchNorm with separate statistics for each of g consecutive parts of the batch in training.
 
     In evaluation it is exactly BatchNorm.
     """
@@ -128,7 +128,7 @@ class SplitBatchNorm3d(GroupedStatistics, nn.BatchNorm3d):
 
 
 class SplitBatchNormAct2d(GroupedStatistics, nn.BatchNorm2d):
-    """`nn.BatchNorm2d` in groups, then the drop and activation layers that timm keeps inside its BatchNorm."""
+    """`nn.BatchNorm2d` in groups, then the drop and activation layers inside timm's BatchNorm."""
 
     drop: nn.Module
     act: nn.Module
@@ -143,18 +143,19 @@ SPLIT_KINDS: dict[type[nn.Module], type[GroupedStatistics]] = {
     nn.BatchNorm2d: SplitBatchNorm2d,
     nn.BatchNorm3d: SplitBatchNorm3d,
 }
-"""What each of torch's kinds becomes in groups."""
+"""The grouped counterpart of each of torch's kinds."""
 
 
 def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
     """Normalize each of `groups` consecutive parts of the batch by its own mean and variance.
 
-    Running statistics move once, by the average over the parts. Raises `UserError` for a batch that does not divide.
+    Running statistics are updated once, by the average over the parts. Raises `UserError` for a batch that does not
+    divide.
     """
     if len(images) % groups:
         raise UserError(
-            f"BatchNorm was asked to split a batch of {len(images)} images into {groups} groups, which leaves a rest;"
-            f" choose a batch size that {groups} divides, or other groups"
+            f"BatchNorm cannot split a batch of {len(images)} images into {groups} equal groups: choose a batch size"
+            f" that is a multiple of {groups}, or another number of groups"
         )
     means, variances, weight_on_new = _running(norm, groups)
     parts = [
@@ -168,7 +169,7 @@ def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups
 
 
 def _running(norm: _BatchNorm, groups: int) -> tuple[list[Tensor | None], list[Tensor | None], float]:
-    # Every part moves a copy of its own from the same start, so the average is one move by the average statistics.
+    # Every part updates a separate copy, so their average is one update by the average statistics.
     if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
         return [None] * groups, [None] * groups, 0.0
     norm.num_batches_tracked.add_(1)
@@ -179,7 +180,7 @@ def _running(norm: _BatchNorm, groups: int) -> tuple[list[Tensor | None], list[T
 
 
 def _keeps_activation(kind: type[nn.Module]) -> bool:
-    # Only where timm's layers are loaded can a network have one: timm itself is not imported for this.
+    # A network can have one only if timm's layers are loaded, so timm is not imported for this.
     layers = sys.modules.get("timm.layers.norm_act")
     return layers is not None and kind is layers.BatchNormAct2d
 

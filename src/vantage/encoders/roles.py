@@ -1,7 +1,7 @@
-"""Who answers: which network encodes queries, and which encodes keys.
+"""Roles: which network encodes queries, and which encodes keys.
 
-A role is a frozen choice; what it builds holds the networks. Queries stay on their process; keys come back gathered
-from all of them, in the order of ranks.
+A role is a frozen choice; it builds a module that holds the networks. Queries stay on their process; keys are gathered
+from all processes, in the order of ranks.
 
 b: images here   w: processes   d: width
 """
@@ -26,39 +26,39 @@ __all__ = ["Momentum", "PerView", "Role", "RoleNetworks", "Shared"]
 
 
 class RoleNetworks(nn.Module, ABC):
-    """The networks of a role. Views are given by number; each is encoded once per network that answers for it."""
+    """The networks of a role. Views come with their numbers; each is encoded once by every network that needs it."""
 
     width: int
 
     @property
     @abstractmethod
-    def kept(self) -> nn.ModuleList:
-        """The trained networks, what a run is for: one, or one per view."""
+    def encoders(self) -> nn.ModuleList:
+        """The trained networks, the result of a run: one, or one per view."""
 
     @abstractmethod
     def queries(self, views: Mapping[int, Tensor]) -> dict[int, Float[Tensor, "b d"]]:
-        """Unit vectors of the views that ask, with gradient."""
+        """Unit vectors of the query views, with gradient."""
 
     @abstractmethod
     def keys(
         self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int
     ) -> dict[int, Float[Tensor, "w_b d"]]:
-        """Unit vectors of the views that answer or are remembered, of all processes.
+        """Unit vectors of the views that serve as keys or are remembered, from all processes.
 
-        `queries` holds what `queries` returned for this step; `shuffle` seeds the order of shuffle-BN, equal on all
+        `queries` are the results of `queries` for this step; `shuffle` seeds the order of shuffle-BN, equal on all
         processes.
         """
 
     def before_step(self, step: int) -> None:
-        """What moves once before the forward passes of an optimizer step."""
+        """Updates before the forward passes of an optimizer step."""
 
     def after_step(self, step: int) -> None:
-        """What moves once after an optimizer step."""
+        """Updates after an optimizer step."""
 
 
 @runtime_checkable
 class Role(Protocol):
-    """The frozen choice of who answers."""
+    """The frozen choice of which networks encode queries and keys."""
 
     def build(self) -> RoleNetworks:
         """The networks, initialized from torch's default generator."""
@@ -86,7 +86,7 @@ def _encode(network: nn.Module, views: Mapping[int, Tensor]) -> dict[int, Tensor
 
 @dataclass(frozen=True)
 class Shared:
-    """One network for queries and keys; keys learn too (SimCLR, IR, PIRL)."""
+    """One network for queries and keys; keys have gradients too (SimCLR, IR, PIRL)."""
 
     encoder: Encoder
     """The network."""
@@ -104,7 +104,7 @@ class SharedNetworks(RoleNetworks):
         self.network, self.width = network, network.width
 
     @property
-    def kept(self) -> nn.ModuleList:
+    def encoders(self) -> nn.ModuleList:
         """The network."""
         return nn.ModuleList([self.network])
 
@@ -113,7 +113,7 @@ class SharedNetworks(RoleNetworks):
         return _encode(self.network, views)
 
     def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
-        """The vectors that the views have as queries, where they ask too; all with gradient."""
+        """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
         encoded = {**queries, **_encode(self.network, rest)}
         return {number: processes.gather(encoded[number]) for number in views}
@@ -142,11 +142,11 @@ class PerViewNetworks(RoleNetworks):
         super().__init__()
         widths = [network.width for network in networks]
         if len(set(widths)) > 1:
-            raise UserError(f"views are compared, but their vectors have widths {widths}: give all heads one width")
+            raise UserError(f"views are compared, but the widths of their vectors are {widths}: make them equal")
         self.networks, self.width = nn.ModuleList(networks), widths[0]
 
     @property
-    def kept(self) -> nn.ModuleList:
+    def encoders(self) -> nn.ModuleList:
         """The networks, by view."""
         return self.networks
 
@@ -155,7 +155,7 @@ class PerViewNetworks(RoleNetworks):
         return {number: self.networks[number](view) for number, view in views.items()}
 
     def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
-        """The vectors that the views have as queries, where they ask too; all with gradient."""
+        """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
         encoded = {**queries, **self.queries(rest)}
         return {number: processes.gather(encoded[number]) for number in views}
@@ -163,24 +163,24 @@ class PerViewNetworks(RoleNetworks):
 
 @dataclass(frozen=True)
 class Momentum:
-    """A slow copy of the network answers; it follows by an exponential mean and gets no gradient (MoCo, arXiv
-    1911.05722).
+    """A slow copy of the network encodes keys; it follows as an exponential moving average and gets no gradient (MoCo,
+    arXiv 1911.05722).
 
-    Only parameters follow; batch statistics are the slow network's own, in training mode. Keys go through shuffle-BN:
-    a random order over all processes, so that no key shares batch statistics with its own query. On one process that
-    means something only with `SplitBatchNorm`, whose groups then play the processes.
+    Only parameters are averaged; the slow network computes its own batch statistics, in training mode. Keys go through
+    shuffle-BN: a random order over all processes, so that no key shares batch statistics with its query. On one process
+    this has an effect only with `SplitBatchNorm`, whose groups then stand for processes.
     """
 
     encoder: Encoder
-    """The network; its copy starts equal."""
+    """The network; its copy starts as an equal one."""
 
     momentum: Schedule = Constant(0.999)
-    """Weight on the slow network's own parameters, by step."""
+    """Weight of the slow network's own parameters, by step."""
 
     after_step: bool = False
-    """Whether it follows after the optimizer step, not before the next keys (the MoCo release). With a
-    constant momentum it encodes the same keys either way, and only what a checkpoint holds differs; a schedule is read
-    one step earlier."""
+    """Whether the copy is updated after the optimizer step, not before the next keys (the MoCo release). With constant
+    momentum, keys are the same either way, and only the state in a checkpoint differs; a schedule is read one step
+    earlier."""
 
     def build(self) -> "MomentumNetworks":
         """The network and its copy."""
@@ -198,7 +198,7 @@ class MomentumNetworks(RoleNetworks):
         self.grouped = any(isinstance(layer, GroupedStatistics) for layer in network.modules())
 
     @property
-    def kept(self) -> nn.ModuleList:
+    def encoders(self) -> nn.ModuleList:
         """The trained network, not its copy."""
         return nn.ModuleList([self.network])
 
@@ -220,12 +220,12 @@ class MomentumNetworks(RoleNetworks):
         return {n: processes.gather(vector)[back] for n, vector in _encode(self.slow, mixed).items()}
 
     def before_step(self, step: int) -> None:
-        """The slow network follows, before it encodes keys."""
+        """Update the slow network before it encodes keys."""
         if not self.follows_after_step:
             self._follow(step)
 
     def after_step(self, step: int) -> None:
-        """The slow network follows, if that was chosen."""
+        """Update the slow network here, if that was chosen."""
         if self.follows_after_step:
             self._follow(step)
 

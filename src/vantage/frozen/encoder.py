@@ -102,7 +102,7 @@ def digest_of(module: nn.Module) -> str:
 
 def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, source: Path | None) -> FrozenEncoder:
     backbone = backbone_of(run, networks, network).eval().requires_grad_(False)
-    alone = 0 if len(networks.kept) == 1 else network
+    alone = 0 if len(networks.encoders) == 1 else network
     choice = None if alone is None else _choice(run.encoders, alone)
     return FrozenEncoder(backbone, evaluation_view(run, network), name, run, choice, source)
 

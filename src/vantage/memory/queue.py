@@ -32,11 +32,11 @@ class Queue:
         if self.length < 1:
             raise UserError(f"a queue of length {self.length} remembers nothing: give at least 1, or use InBatch()")
 
-    def fit(self, images: int, batch: int) -> "Queue":
+    def fit(self, images: int, batch_size: int) -> "Queue":
         """At most a tenth of the images (65,536 of 1.28 million is a twentieth), so that few keys are of the query's
         own image; but four batches where that is more, and never above half of the images."""
         room = max(1, images // 2)
-        return Queue(min(self.length, max(images // 10, min(4 * batch, room))))
+        return Queue(min(self.length, max(images // 10, min(4 * batch_size, room))))
 
     def build(self, images: int, width: int) -> "QueueStore":
         """A queue of random unit vectors, drawn from torch's default generator."""

@@ -15,16 +15,16 @@ __all__ = ["backbone_of", "evaluation_view"]
 
 def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Module:
     """One of the trained backbones, or all of them side by side; raises `UserError` where there is no such network."""
-    kept = [network.get_submodule("backbone") for network in networks.kept]
-    if network is None and len(kept) > 1:
+    backbones = [network.get_submodule("backbone") for network in networks.encoders]
+    if network is None and len(backbones) > 1:
         seen = evaluation_view(run).channels
-        each = [run.views.evaluation(number).channels for number in range(len(kept))]
-        return Joined(kept, [[seen.index(channel) for channel in channels] for channels in each])
-    if not 0 <= (network or 0) < len(kept):
+        each = [run.views.evaluation(number).channels for number in range(len(backbones))]
+        return Joined(backbones, [[seen.index(channel) for channel in channels] for channels in each])
+    if not 0 <= (network or 0) < len(backbones):
         raise UserError(
-            f"network {network} was asked for, but the run trained {len(kept)}: choose 0 to {len(kept) - 1}"
+            f"network {network} was asked for, but the run trained {len(backbones)}: choose 0 to {len(backbones) - 1}"
         )
-    return kept[network or 0]
+    return backbones[network or 0]
 
 
 def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:

@@ -25,7 +25,7 @@ def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> Non
         if not store.waits:
             continue
         which = branch.pool[0] if isinstance(run.encoders, PerView) else 0
-        network = learner.networks.kept[which]
+        network = learner.networks.encoders[which]
         assert isinstance(network, EncoderNetwork)
         view = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)
         device = next(network.parameters()).device
