@@ -25,7 +25,7 @@ from vantage.views import (
     simclr_views,
 )
 from vantage.views.operations import perform
-from vantage.views.operations.operation import rows
+from vantage.views.operations.operation import slice_rows
 
 OPERATIONS = [
     RandomResizedCrop(16),
@@ -51,7 +51,7 @@ def pictures(count: int, height: int, width: int, seed: int = 0) -> torch.Tensor
 class TestOperations:
     def test_satisfies_the_protocol(self, operation) -> None:
         assert isinstance(operation, Operation)
-        assert rows(operation.draw(5, generator()), 1, 3) is not None
+        assert slice_rows(operation.draw(5, generator()), 1, 3) is not None
 
     def test_draws_one_row_per_image_on_the_cpu(self, operation) -> None:
         drawn = operation.draw(5, generator())
@@ -70,7 +70,7 @@ class TestOperations:
     def test_a_row_means_the_same_alone_as_in_a_batch(self, operation) -> None:
         images = torch.rand(6, 3, 20, 20)
         drawn = operation.draw(6, generator(2))
-        alone = torch.cat([operation.apply(images[i : i + 1], rows(drawn, i, i + 1)) for i in range(6)])
+        alone = torch.cat([operation.apply(images[i : i + 1], slice_rows(drawn, i, i + 1)) for i in range(6)])
         torch.testing.assert_close(operation.apply(images, drawn), alone, atol=1e-5, rtol=1e-5)
 
     def test_does_not_change_its_input(self, operation) -> None:

@@ -80,7 +80,7 @@ def test_an_altered_or_missing_file_is_refused(learned: LearnedSpace) -> None:
     with pytest.raises(UserError, match=f"its SHA-256 begins with .{{12}}, not {learned.digest[:12]}"):
         learned.convert(images())
     file.unlink()
-    with pytest.raises(UserError, match="are not there: put the file back"):
+    with pytest.raises(UserError, match="are missing: put the file back"):
         learned.convert(images())
 
 
@@ -119,13 +119,13 @@ def test_a_run_keeps_a_copy_beside_its_settings(learned: LearnedSpace, tmp_path:
         assert isinstance(space, LearnedSpace)
         Path(space.file).write_bytes(b"other")
         (space,) = (part.space for part in operations(settings.read(moved)) if isinstance(part, InSpace))
-        with pytest.raises(UserError, match="is not the file of learned views that was asked for"):
+        with pytest.raises(UserError, match="is not the right file of learned views"):
             space.convert(images())
 
 
 def test_a_run_on_a_missing_file_is_refused_before_it_begins(learned: LearnedSpace, tmp_path: Path) -> None:
     run = run_on(replace(learned, file=str(tmp_path / "gone.safetensors"), digest="0" * 64))
-    with allowing("tiny"), pytest.raises(UserError, match="are not there"):
+    with allowing("tiny"), pytest.raises(UserError, match="are missing"):
         settings.write(run, tmp_path / "run")
     assert not (tmp_path / "run" / settings.FILE).exists()
 

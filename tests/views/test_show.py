@@ -15,7 +15,7 @@ import vantage
 from vantage.cli import main
 from vantage.errors import UserError
 from vantage.views import IMAGENET, EvaluationView, Patches, cmc_views, frequency_views, pirl_views
-from vantage.views.show import columns, picture
+from vantage.views.show import panels, picture
 
 
 def images(count: int = 3, height: int = 40, width: int = 50) -> list[torch.Tensor]:
@@ -36,8 +36,8 @@ def made(maker, seed: int = 1) -> list[torch.Tensor]:
 def test_every_recipe_can_be_looked_at(recipe):
     """An image and every view of it, as colors."""
     views = recipe(32).views
-    shown = columns(views, made(views))
-    assert len(shown) >= views.count and len({column.words for column in shown}) == len(shown)
+    shown = panels(views, made(views))
+    assert len(shown) >= views.count and len({column.heading for column in shown}) == len(shown)
     for column in shown:
         assert column.images.shape[:2] == (3, 3) and 0 <= column.images.min() <= column.images.max() <= 1
     whole = picture(views, images(), side=64)
@@ -48,20 +48,20 @@ def test_normalization_is_undone():
     """What is shown is the crop itself where nothing else is done to it."""
     views = Patches(8, 4)
     crops = tuple(torch.stack(part) for part in zip(*(views.crop(i, seeded(1)) for i in images()), strict=True))
-    for column, crop in zip(columns(views, views.finish(crops, seeded(1))), crops, strict=True):
+    for column, crop in zip(panels(views, views.finish(crops, seeded(1))), crops, strict=True):
         assert_close(column.images, crop / 255, rtol=0, atol=1e-6)
 
 
 def test_frequencies_jigsaws_and_channels_have_pictures_of_their_own():
-    low, high = columns(frequency_views(32), made(frequency_views(32)))
-    assert (low.words, high.words) == ("low", "high") and abs(float(high.images.mean()) - 0.5) < 0.02
-    *_, jigsaw = columns(pirl_views(32), made(pirl_views(32)))
-    assert jigsaw.words == "jigsaw" and jigsaw.images.shape[-1] == 3 * 10  # nine patches of nine pixels, and lines
+    low, high = panels(frequency_views(32), made(frequency_views(32)))
+    assert (low.heading, high.heading) == ("low", "high") and abs(float(high.images.mean()) - 0.5) < 0.02
+    *_, jigsaw = panels(pirl_views(32), made(pirl_views(32)))
+    assert jigsaw.heading == "jigsaw" and jigsaw.images.shape[-1] == 3 * 10  # nine patches of nine pixels, and lines
     patches = made(pirl_views(32))[-1]
     mean, std = (torch.tensor(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     assert_close(jigsaw.images[:, :, 10:19, 20:29], (patches[:, 5] * std + mean).clamp(0, 1), rtol=0, atol=1e-6)
-    gray = columns(cmc_views(32), made(cmc_views(32)))
-    assert [column.words for column in gray] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
+    gray = panels(cmc_views(32), made(cmc_views(32)))
+    assert [column.heading for column in gray] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
     assert all(torch.equal(column.images[:, 0], column.images[:, 2]) for column in gray)
 
 
@@ -85,7 +85,7 @@ class Own:
 
 
 def test_views_of_ones_own_are_stretched():
-    (column,) = columns(Own(), made(Own()))
+    (column,) = panels(Own(), made(Own()))
     assert column.images.min() == 0 and column.images.max() == 1
 
 

@@ -1,4 +1,4 @@
-"""How one view is made, and several views of each image: a crop, then a row of operations on whole batches.
+"""How one view is made, and several views of each image: a crop, then operations on whole batches, in sequence.
 
 b: images   c: channels of a view   h, w: size of an image in pixels   s: size of a view in pixels
 """
@@ -27,17 +27,17 @@ class ViewMaker(Protocol):
         ...
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 _ _"], ...]:
-        """The part of the work that is best done where one image of any size was decoded: small uint8 images."""
+        """The part of the work that is best done where an image is decoded, whatever its size: small uint8 images."""
         ...
 
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
     ) -> list[Float[Tensor, "b ..."]]:
-        """The rest, for a batch of what `crop` gave, on the device where it lies."""
+        """The rest, for a batch of what `crop` returned, on its device."""
         ...
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
-        """All of the work, for a batch of whole images on their device."""
+        """All of the work at once, for a batch of whole images on their device."""
         ...
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
@@ -50,23 +50,23 @@ class ViewMaker(Protocol):
 class Augmentation:
     """How one view is made: a crop, then operations from left to right.
 
-    `crop_one` then `finish` is for images of different sizes, whose crops are cut where they are decoded; `batch` does
-    both for images that lie on the device. The two crops differ by at most one gray level of 255, because `crop_one`
-    rounds to whole ones. Every random number is drawn on the CPU from the generator given, so all devices make the same
-    views.
+    `crop_one` then `finish` is for images of different sizes, which are cropped where they are decoded; `batch` does
+    both for images that are already on the device. The two crops differ by at most one gray level of 255, because
+    `crop_one` rounds to whole levels. Every random number is drawn on the CPU from the generator passed in, so all
+    devices make the same views.
     """
 
     crop: Crop
     """Which part of the image is seen."""
     operations: tuple[Operation, ...]
-    """What is done to it, in this order; the last is usually `Normalize`."""
+    """What is done to the crop, in this order; the last is usually `Normalize`."""
 
     def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
         """The crop of one image of any size."""
         return self.crop.crop_one(image, generator)
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
-        """The view that each crop becomes."""
+        """The view made from each crop."""
         return perform(crops, self.operations, generator)
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
@@ -80,7 +80,7 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Views:
-    """Several views of each image, each made in its own way."""
+    """Several views of each image, each with its own augmentation."""
 
     views: tuple[Augmentation, ...]
     """How each view is made."""
@@ -101,7 +101,7 @@ class Views:
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
     ) -> list[Float[Tensor, "b 3 _ _"]]:
-        """The views that the crops become, in the same order."""
+        """The views made from the crops, in the same order."""
         if len(crops) != self.count:
             raise UserError(f"{self.count} views need {self.count} batches of crops, found {len(crops)}")
         return [view.finish(crop, generator) for view, crop in zip(self.views, crops, strict=True)]
@@ -111,7 +111,7 @@ class Views:
         return [view.batch(images, generator) for view in self.views]
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
-        """As that view; if omitted, as the first: smaller ones that follow (`multi_crop`) are for training alone."""
+        """As that view; if omitted, as the first. Smaller views that follow it (multi-crop) are for training only."""
         return self.views[view_number(self, view)].evaluation()
 
 

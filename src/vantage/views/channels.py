@@ -25,13 +25,13 @@ __all__ = ["Channels", "cmc_views", "in_space", "pycontrast_c_views"]
 
 @dataclass(frozen=True)
 class Channels:
-    """One crop of each image, whose channels are dealt out to the views (CMC, Tian et al., arXiv 1906.05849)."""
+    """One crop of each image, its channels divided among the views (CMC, Tian et al., arXiv 1906.05849)."""
 
     view: Augmentation
-    """How the image is made whose channels are dealt out; its last operations are usually `InSpace` and `Normalize`."""
+    """How the image is made whose channels are divided; its last operations are usually `InSpace` and `Normalize`."""
 
     channels: tuple[tuple[int, ...], ...] = ((0,), (1, 2))
-    """Which channels each view sees: lightness, and the two of color."""
+    """Which channels each view sees: by default lightness, and the two color channels."""
 
     def __post_init__(self) -> None:
         if not self.channels or any(not part or not set(part) <= {0, 1, 2} for part in self.channels):
@@ -51,63 +51,63 @@ class Channels:
     ) -> list[Float[Tensor, "b _ s s"]]:
         """The channels of each view."""
         if len(crops) != 1:
-            raise UserError(f"channels are dealt out of one batch of crops, found {len(crops)}")
-        return self._dealt(self.view.finish(crops[0], generator))
+            raise UserError(f"channels are taken from one batch of crops, found {len(crops)}")
+        return self._split(self.view.finish(crops[0], generator))
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b _ s s"]]:
         """The views of every image."""
-        return self._dealt(self.view.batch(images, generator))
+        return self._split(self.view.batch(images, generator))
 
     def evaluation(self, view: int | None = None) -> EvaluationView:
         """The channels of that view; if omitted, all three."""
         whole = self.view.evaluation()
         return whole if view is None else replace(whole, channels=self.channels[view_number(self, view)])
 
-    def _dealt(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b _ s s"]]:
+    def _split(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b _ s s"]]:
         return [images[:, list(part)] for part in self.channels]
 
 
 def cmc_views(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
-    """Views of CMC (arXiv 1906.05849): crop, flip, lightness against color.
+    """Views of CMC (arXiv 1906.05849): crop, flip, lightness versus color.
 
-    `smallest_area` is the least share of the image a crop takes: .08 with a ResNet, .2 with AlexNet, and .2 always up
-    to 64 pixels, as in all recipes.
+    `smallest_area` is the least share of the image that a crop takes: .08 with a ResNet, .2 with AlexNet. Up to 64
+    pixels it is at least .2, as in all recipes.
     """
-    return _dealt(size, space, smallest_area, (HorizontalFlip(0.5),))
+    return _channels_of(size, space, smallest_area, (HorizontalFlip(0.5),))
 
 
 def pycontrast_c_views(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:
     """Views "C" of the PyContrast code: `cmc_views` with color jitter before the colors are converted."""
-    return _dealt(size, space, smallest_area, (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.1)))
+    return _channels_of(size, space, smallest_area, (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.1)))
 
 
 def in_space(views: ViewMaker, space: ColorSpace) -> Any:
-    """The same views in another color space, normalized by its statistics: what learned views are used by.
+    """The same views in another color space, normalized by its statistics: how learned views are used.
 
-    Raises `UserError` where the views are in no color space of their own.
+    Raises `UserError` where the views do not convert to a color space.
     """
     if not any(isinstance(part, InSpace) for part in parts_of(views)):
         raise UserError(
-            f"{type(views).__name__} convert to no color space, so there is none to replace: take a method that"
+            f"{type(views).__name__} convert to no color space, so there is none to replace: choose a method that"
             " contrasts channels, such as cmc"
         )
-    return everywhere(views, lambda part: _moved(part, space) if isinstance(part, Augmentation) else part)
+    return everywhere(views, lambda part: _converted(part, space) if isinstance(part, Augmentation) else part)
 
 
-def _moved(view: Augmentation, space: ColorSpace) -> Augmentation:
-    """A view whose conversion, and the first normalization after it, are those of another space."""
+def _converted(view: Augmentation, space: ColorSpace) -> Augmentation:
+    """The same view with the conversion, and the first normalization after it, of another space."""
     operations: list[Operation] = []
-    waiting = False
+    normalize_next = False
     for operation in view.operations:
         if isinstance(operation, InSpace):
-            operation, waiting = InSpace(space), True
-        elif isinstance(operation, Normalize) and waiting:
-            operation, waiting = space.statistics.normalize(), False
+            operation, normalize_next = InSpace(space), True
+        elif isinstance(operation, Normalize) and normalize_next:
+            operation, normalize_next = space.statistics.normalize(), False
         operations.append(operation)
     return replace(view, operations=tuple(operations))
 
 
-def _dealt(size: int, space: ColorSpace, smallest_area: float, operations: tuple[Operation, ...]) -> Channels:
+def _channels_of(size: int, space: ColorSpace, smallest_area: float, operations: tuple[Operation, ...]) -> Channels:
     least = max(smallest_area, 0.2) if size <= 64 else smallest_area
     crop = RandomResizedCrop(size, (least, 1.0))
     return Channels(Augmentation(crop, (*operations, InSpace(space), space.statistics.normalize())))

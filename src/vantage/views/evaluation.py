@@ -1,4 +1,4 @@
-"""The view without chance that features are taken from: resize, central crop, color space, normalize.
+"""The deterministic view that features are taken from: resize, central crop, color space, normalize.
 
 b: images   h, w: size of an image in pixels   s: size of the crop in pixels   c: channels seen
 """
@@ -30,20 +30,19 @@ class EvaluationView:
     """Shorter side resized, center cropped, converted to a color space, normalized.
 
     `crop` then `finish` is for images of different sizes, `batch` for images of one size on the device. The two differ
-    by at most one gray level of 255, because `crop` rounds to whole ones; where the size does not change they are
-    equal.
+    by at most one gray level of 255, because `crop` rounds to whole levels; where nothing is resized they are equal.
     """
 
     size: int
     """Side of the crop, in pixels."""
     resize: int
-    """What the shorter side of the image becomes before the crop, in pixels."""
+    """What the shorter side of the image is resized to before the crop, in pixels."""
     statistics: Statistics
     """Mean and standard deviation that the pixels are normalized with."""
     space: ColorSpace = RGB()
-    """Color space that they are converted to before; its own statistics are not used here."""
+    """Color space that they are converted to first; its own statistics are not used here."""
     channels: tuple[int, ...] = (0, 1, 2)
-    """Which of its channels are seen, of 0, 1 and 2."""
+    """Which channels of that space are seen, of 0, 1 and 2."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
@@ -60,7 +59,7 @@ class EvaluationView:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What is done to every view of an evaluation after it was cut: color space, normalization, channels."""
+        """What is done to a crop: color space, normalization, channels."""
         convert = () if isinstance(self.space, RGB) else (InSpace(self.space),)
         pick = () if self.channels == (0, 1, 2) else (Pick(self.channels),)
         return (*convert, self.statistics.normalize(), *pick)
@@ -70,7 +69,7 @@ class EvaluationView:
         return perform(crops, self.operations, torch.Generator())
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"]) -> Float[Tensor, "b c {self.size} {self.size}"]:
-        """Both at once, for images of one size on their device."""
+        """Crop and finish at once, for images of one size on their device."""
         height, width = images.shape[-2:]
         if height == width == self.resize == self.size:
             return self.finish(images)
@@ -99,58 +98,58 @@ class EvaluationView:
 
 @dataclass(frozen=True)
 class Straight:
-    """The whole image as a square, as the released code of linear SVMs sees it: shorter side resized, then both sides
-    to the same size, without a crop; converted and normalized as another view has it."""
+    """The whole image as a square, as in the released code of linear SVMs: the shorter side is resized, then both sides
+    to the same size, without a crop. Color space, statistics and channels are those of another view."""
 
-    seen: EvaluationView
-    """The view whose sizes, color space and statistics are used."""
+    base: EvaluationView
+    """The view whose sizes, color space, statistics and channels are used."""
 
     @property
     def size(self) -> int:
         """Side of the square, in pixels."""
-        return self.seen.size
+        return self.base.size
 
     @property
     def statistics(self) -> Statistics:
-        """As the other view has it."""
-        return self.seen.statistics
+        """Those of the other view."""
+        return self.base.statistics
 
     @property
     def space(self) -> ColorSpace:
-        """As the other view has it."""
-        return self.seen.space
+        """Those of the other view."""
+        return self.base.space
 
     @property
     def channels(self) -> tuple[int, ...]:
-        """As the other view has it."""
-        return self.seen.channels
+        """Those of the other view."""
+        return self.base.channels
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """As the other view has it."""
-        return self.seen.operations
+        """Those of the other view."""
+        return self.base.operations
 
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
         """One image of any size, resized twice as torchvision's antialiased uint8 resize gives it."""
-        smaller = functional.resize(image, [self.seen.resize], antialias=True)
+        smaller = functional.resize(image, [self.base.resize], antialias=True)
         return functional.resize(smaller, [self.size, self.size], antialias=True).contiguous()
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
         """The squares as normalized floats, on their device."""
-        return self.seen.finish(crops)
+        return self.base.finish(crops)
 
 
 def view_after(size: int, operations: tuple[Operation, ...]) -> EvaluationView:
-    """What remains, without chance, of a training view: a crop of `size` pixels, then `operations`.
+    """The deterministic counterpart of a training view that is a crop of `size` pixels, then `operations`.
 
     The color space and the statistics are the last ones among the operations. Images up to 96 pixels are seen whole,
     larger ones through the middle of a resize 8/7 as large (224 of 256). Raises `UserError` without a `Normalize`.
     """
     parts = list(parts_of(operations))
-    normalized = [part for part in parts if isinstance(part, Normalize)]
+    normalizations = [part for part in parts if isinstance(part, Normalize)]
     spaces = [part.space for part in parts if isinstance(part, InSpace)]
-    if not normalized:
+    if not normalizations:
         raise UserError("a view without Normalize has no statistics to evaluate by: add Normalize to its operations")
     resize = size if size <= _WHOLE else round(size * 8 / 7)
-    statistics = Statistics(normalized[-1].mean, normalized[-1].std)
+    statistics = Statistics(normalizations[-1].mean, normalizations[-1].std)
     return EvaluationView(size, resize, statistics, spaces[-1] if spaces else RGB())

@@ -23,17 +23,18 @@ __all__ = ["Frequencies", "frequency_views"]
 
 @dataclass(frozen=True)
 class Frequencies:
-    """One crop of each image as two views: blurred, and what the blur took away (Tian et al., arXiv 2005.10243).
+    """One crop of each image as two views: blurred, and what the blur removed (Tian et al., arXiv 2005.10243, appendix
+    B.3).
 
-    v1 = blur(x, sigma) and v2 = x − v1, so that v1 + v2 = x. The blur is a Gaussian cut at 4 sigma, edges mirrored; the
-    paper gives neither. It is done after normalization, which gives the same views: v1 of the normalized image is the
-    normalized v1, and of v2 the mean is gone.
+    v1 = blur(x, sigma) and v2 = x − v1, so that v1 + v2 = x. The blur is a Gaussian cut at 4 sigma with mirrored edges;
+    the paper gives neither. It is applied after normalization, which changes nothing: v1 of the normalized image is the
+    normalized v1, and v2 has no mean to subtract.
     """
 
     view: Augmentation
-    """How the image is made that is split; its last operation is usually `Normalize`."""
+    """How the image to be split is made; its last operation is usually `Normalize`."""
     sigma: float = 0.7
-    """Standard deviation of the blur, in pixels: on STL-10 the views share most at .7, and 1 is best for accuracy."""
+    """Standard deviation of the blur, in pixels: on STL-10 the views share most at .7, and accuracy is best at 1."""
 
     def __post_init__(self) -> None:
         if not self.sigma > 0:
@@ -66,7 +67,7 @@ class Frequencies:
 
     @torch.no_grad()
     def split(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b 3 s s"]]:
-        """Blurred images, and what the blur took away."""
+        """Blurred images, and what the blur removed."""
         with torch.autocast(images.device.type, enabled=False):
             kernel = gaussian(torch.full((len(images),), self.sigma), math.ceil(4 * self.sigma))
             low = blur(images, kernel.to(images))
@@ -74,7 +75,7 @@ class Frequencies:
 
 
 def frequency_views(size: int = 224, sigma: float = 0.7, statistics: Statistics = IMAGENET) -> Frequencies:
-    """Views of InfoMin's frequency separation (arXiv 2005.10243, section 4.2): crop from .2 of the image, flip,
+    """Views of InfoMin's frequency separation (arXiv 2005.10243, appendix B.3): crop from .2 of the image, flip,
     split."""
     crop = RandomResizedCrop(size, (0.2, 1.0))
     return Frequencies(Augmentation(crop, (HorizontalFlip(0.5), statistics.normalize())), sigma)

@@ -1,4 +1,4 @@
-"""Jigsaw views: a part of each image cut into cells, a patch from every cell, the patches in a random order.
+"""Jigsaw views: a part of each image cut into cells, a patch from every cell, and the patches in random order.
 
 b: images   c: channels   h, w: size of an image in pixels   s: side of the part   n: patches   p: side of a patch
 """
@@ -27,10 +27,10 @@ _CELL, _PATCH = 85, 64  # pixels, where a whole view has 224
 
 
 class Cut(NamedTuple):
-    """What decides the patches of an image; a row for each image, a column for each place in the row of patches."""
+    """What determines the patches of images: a row for each image, a column for each position in the sequence."""
 
     cell: Int64[Tensor, "b n"]
-    """Which cell, counted along the rows of the grid, is shown in each place: a permutation."""
+    """Which cell, counted along the rows of the grid, is at each position: a permutation."""
     down: Float64[Tensor, "b n"]
     """Where in its cell the patch lies, from top (0) to bottom (1, never reached)."""
     right: Float64[Tensor, "b n"]
@@ -42,27 +42,27 @@ class Jigsaw:
     """The view of PIRL (Misra and van der Maaten, arXiv 1912.01991): n patches of an image in random order, of shape
     (b, n, c, p, p).
 
-    A patch lies anywhere in its cell with equal probability, to the pixel, so that patches do not fit together at their
-    edges. The method permutes the patches' vectors before they are joined. Here the patches themselves are permuted,
-    which is the same: an encoder sees each by itself, and the statistics of BatchNorm are those of the same patches as
-    long as its groups hold whole images.
+    A patch lies at a uniformly random pixel of its cell, so that neighboring patches do not fit together at their
+    edges. The method permutes the patches' vectors before it concatenates them. Here the patches themselves are
+    permuted, which is equivalent: an encoder sees each one alone, and BatchNorm's statistics are over the same patches
+    as long as its groups hold whole images.
     """
 
     crop: Crop = RandomResizedCrop(255, (0.6, 1.0))
-    """Which part of the image is cut up, drawn apart from all other views."""
+    """Which part of the image is cut up, drawn independently of the other views."""
     operations: tuple[Operation, ...] = (HorizontalFlip(0.5),)
-    """What is done to that part before it is cut."""
+    """What is done to that part before it is cut up."""
     patch_operations: tuple[Operation, ...] = (IMAGENET.normalize(),)
-    """What is done to every patch by itself; the last is usually `Normalize`."""
+    """What is done to every patch on its own; the last is usually `Normalize`."""
     cells: int = 3
-    """Rows, and columns, of the grid: 3 make nine patches. Pixels that are left over at its end are not seen."""
+    """Rows, and columns, of the grid: 3 make nine patches. Pixels left over at its end are not seen."""
     patch: int = 64
     """Side of a patch, in pixels; at most that of a cell, which is the crop's side over `cells`, rounded down."""
 
     def __post_init__(self) -> None:
         if self.cells < 1 or not 1 <= self.patch <= self.crop.size // self.cells:
             raise UserError(
-                f"a jigsaw of {self.cells} x {self.cells} patches of {self.patch} px was asked for in a crop of"
+                f"a jigsaw of {self.cells} x {self.cells} patches of {self.patch} px does not fit in a crop of"
                 f" {self.crop.size} px: give 1 to {self.crop.size // max(1, self.cells)} px, or a larger crop"
             )
 
@@ -84,11 +84,11 @@ class Jigsaw:
         return Cut(raw[:, 0].argsort(1), raw[:, 1], raw[:, 2])
 
     def cut(self, images: Float[Tensor, "b c s s"], drawn: Cut) -> Float[Tensor, "b n c p p"]:
-        """The patches that `drawn` means."""
+        """The patches that `drawn` determines."""
         side = self.crop.size // self.cells
         room = side - self.patch
-        # A place of exactly 1 cannot be drawn, but rounding of the product could reach one pixel too far.
-        down, right = ((place * (room + 1)).long().clamp(max=room) for place in (drawn.down, drawn.right))
+        # A draw is below 1, but rounding of the product could reach one pixel too far.
+        down, right = ((share * (room + 1)).long().clamp(max=room) for share in (drawn.down, drawn.right))
         top = (drawn.cell // self.cells * side + down).to(images.device, non_blocking=True)
         left = (drawn.cell % self.cells * side + right).to(images.device, non_blocking=True)
         windows = images.unfold(2, self.patch, 1).unfold(3, self.patch, 1)  # a view: nothing is copied
@@ -104,7 +104,7 @@ class Jigsaw:
 
 @dataclass(frozen=True)
 class WithJigsaw:
-    """The views of another maker, and after them a jigsaw of the same image: patches as a fifth axis."""
+    """The views of another maker, then a jigsaw of the same image; its patches are a fifth axis."""
 
     views: ViewMaker
     """What makes the other views."""
@@ -113,7 +113,7 @@ class WithJigsaw:
 
     @property
     def count(self) -> int:
-        """How many views of each image are made, the jigsaw among them."""
+        """How many views of each image are made, including the jigsaw."""
         return self.views.count + 1
 
     def crop(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> tuple[UInt8[Tensor, "3 _ _"], ...]:
@@ -123,7 +123,7 @@ class WithJigsaw:
     def finish(
         self, crops: tuple[UInt8[Tensor, "b 3 _ _"], ...], generator: torch.Generator
     ) -> list[Float[Tensor, "b ..."]]:
-        """The views that the crops become, in the same order."""
+        """The views made from the crops, in the same order."""
         return [*self.views.finish(crops[:-1], generator), self.jigsaw.finish(crops[-1], generator)]
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b ..."]]:
@@ -137,18 +137,18 @@ class WithJigsaw:
 
 def pycontrast_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
     """The jigsaw of the PyContrast code, for PIRL and for InfoMin (arXiv 2005.10243): nine patches of 64 pixels from
-    cells of 85, mirrored as a whole, colors as they are.
+    cells of 85, flipped as a whole, colors unchanged.
 
-    Where whole views have another `size`, cells and patches follow it: 24 and 18 pixels at 64, 12 and 9 at 32. The
-    recipes' ResNets then see a patch, at each of these sizes, as 2 x 2 places in their last stage.
+    Where whole views have another `size`, cells and patches scale with it: 24 and 18 pixels at 64, 12 and 9 at 32. At
+    each of these sizes the recipes' ResNets turn a patch into 2 x 2 positions in their last stage.
     """
     cell, patch = _lengths(size)
     return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (HorizontalFlip(0.5),), (statistics.normalize(),), 3, patch)
 
 
 def vissl_jigsaw(size: int = 224, statistics: Statistics = IMAGENET) -> Jigsaw:
-    """`pycontrast_jigsaw` with jitter, grayscale and flip of every patch by itself, as PIRL's authors train in VISSL;
-    their photometric distortion is left out."""
+    """`pycontrast_jigsaw` with jitter, grayscale and flip of every patch on its own, as PIRL's authors train in VISSL,
+    without their photometric distortion."""
     operations = (ColorJitter(0.4, 0.4, 0.4, 0.2), Grayscale(0.2), HorizontalFlip(0.5), statistics.normalize())
     cell, patch = _lengths(size)
     return Jigsaw(RandomResizedCrop(3 * cell, (0.6, 1.0)), (), operations, 3, patch)

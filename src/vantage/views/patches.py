@@ -21,10 +21,10 @@ __all__ = ["Patches"]
 @dataclass(frozen=True)
 class Patches:
     """Two patches of each image: one at (x, y), one `distance` pixels further right and down (Tian et al., arXiv
-    2005.10243, section 4.1).
+    2005.10243, section 3.3 and appendix B.1).
 
-    (x, y) is uniform where both fit, to the pixel. At distance 0 they are the same patch; below the patch's side they
-    overlap. The paper's patches of 64 pixels of DIV2K are best for CIFAR-10 at distance 128.
+    (x, y) is uniform over the pixels where both patches fit. At distance 0 they are the same patch; below the patch's
+    side they overlap. In the paper, 64-pixel patches of DIV2K transfer best to CIFAR-10 at distance 128.
     """
 
     size: int = 64
@@ -32,7 +32,7 @@ class Patches:
     distance: int = 128
     """d: how far right and down the second patch lies from the first, in pixels."""
     operations: tuple[Operation, ...] = (IMAGENET.normalize(),)
-    """What is done to every patch by itself; the last is usually `Normalize`."""
+    """What is done to every patch on its own; the last is usually `Normalize`."""
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.distance < 0:
@@ -56,7 +56,7 @@ class Patches:
     ) -> list[Float[Tensor, "b 3 p p"]]:
         """Both patches of each image."""
         if len(crops) != 2:
-            raise UserError(f"patches come as two batches of crops, found {len(crops)}")
+            raise UserError(f"two patches need two batches of crops, found {len(crops)}")
         return [perform(crop.contiguous(), self.operations, generator) for crop in crops]
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b 3 p p"]]:
@@ -69,11 +69,11 @@ class Patches:
         return view_after(self.size, self.operations)
 
     def _room(self, side: int) -> int:
-        """How many places a side of the image leaves."""
+        """How many positions a side of the image allows."""
         room = side - self.size - self.distance + 1
         if room < 1:
             raise UserError(
                 f"two patches of {self.size} px at a distance of {self.distance} px need images of"
-                f" {self.size + self.distance} px, found a side of {side} px: take smaller patches or bring them nearer"
+                f" {self.size + self.distance} px, found a side of {side} px: use smaller patches or a smaller distance"
             )
         return room

@@ -1,15 +1,15 @@
-"""The views of the published methods. Operations stand in the order of the methods' own code.
+"""The views of the published methods. Operations are in the order of each method's own code.
 
-Everywhere: `size` is the side of a view in pixels, `count` the number of views of each image, and `statistics` what
-pixels are normalized with. At 224 pixels the recipes are the papers'. For small images two things follow the size, by
-these rules:
+Throughout: `size` is the side of a view in pixels, `count` the number of views of each image, and `statistics` what
+pixels are normalized with. At 224 pixels these are the papers' views. For small images two things depend on the
+size:
 
-* the blur's sigma is a length in pixels of a 224-pixel view, so it scales with size / 224; up to 32 pixels there is no
+* the blur's sigma is a length in pixels of a 224-pixel view, so it scales with size / 224. Up to 32 pixels there is no
   blur, as in SimCLR's experiments on CIFAR-10 (arXiv 2002.05709, B.9);
-* up to 64 pixels no crop takes less than 0.2 of the image, as instance discrimination's code on CIFAR-10: 0.08 of a
+* up to 64 pixels no crop takes less than 0.2 of the image, as in instance discrimination's code for CIFAR-10: 0.08 of a
   32-pixel image would be 9 pixels square.
 
-Statistics do not follow the size: give `CIFAR10` or `STL10` for those sets; Tiny ImageNet is ImageNet.
+Statistics do not depend on the size: pass `CIFAR10` or `STL10` for those sets; Tiny ImageNet uses ImageNet's.
 """
 
 from vantage.errors import UserError
@@ -23,15 +23,15 @@ from vantage.views.operations.operation import Operation
 from vantage.views.operations.randaugment import RandAugment
 
 PAPER_SIZE = 224
-"""Side, in pixels, of the views the papers' numbers are for."""
+"""Side, in pixels, of the views in the papers."""
 
 
 def npid_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET) -> Views:
-    """Views of instance discrimination (arXiv 1805.01978), MoCo v1 and local aggregation: grayscale comes *before*
+    """Views of instance discrimination (arXiv 1805.01978), MoCo v1 and local aggregation, with grayscale *before*
     jitter.
 
     Instance discrimination makes one view of each image (`count` 1), MoCo v1 two. Its CIFAR-10 code jitters before
-    grayscale and does not flip; here the order and the flip stay at every size.
+    grayscale and does not flip; here the order is the same, with a flip, at every size.
     """
     operations = (Grayscale(0.2), ColorJitter(0.4, 0.4, 0.4, 0.4), HorizontalFlip(0.5))
     return _repeat(size, 0.2, operations, count, statistics)
@@ -40,10 +40,10 @@ def npid_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENE
 def pycontrast_a_views(
     size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, smallest_area: float = 0.2
 ) -> Views:
-    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: as `npid_views`, jitter before
+    """Views "A" of the PyContrast code, which InfoMin (arXiv 2005.10243) starts from: `npid_views` with jitter before
     grayscale.
 
-    `smallest_area` is the least share of the image a crop takes: the code has 0.2 with a queue and 0.08 with a bank.
+    `smallest_area` is the least share of the image that a crop takes: the code has 0.2 with a queue, 0.08 with a bank.
     """
     operations = (HorizontalFlip(0.5), ColorJitter(0.4, 0.4, 0.4, 0.4), Grayscale(0.2))
     return _repeat(size, smallest_area, operations, count, statistics)
@@ -67,17 +67,17 @@ def interclr_views(size: int = 224, count: int = 1, statistics: Statistics = IMA
 
 
 def simclr_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
-    """Views of SimCLR (arXiv 2002.05709); `strength` scales the color jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
+    """Views of SimCLR (arXiv 2002.05709). `strength` scales the color jitter: 1 for ImageNet, 0.5 for CIFAR-10."""
     _check_strength("simclr", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
     return _repeat(size, 0.08, (HorizontalFlip(0.5), jitter, Grayscale(0.2), *_blur(size)), count, statistics)
 
 
 def infomin_views(size: int = 224, count: int = 2, statistics: Statistics = IMAGENET, strength: float = 1.0) -> Views:
-    """Views of InfoMin (arXiv 2005.10243, section 5 and appendix C), "D" of its code: SimCLR's jitter and blur, then
-    RandAugment, then grayscale, on crops from 0.2 of the image. Its jigsaw is a view of its own: `WithJigsaw`.
+    """Views of InfoMin (arXiv 2005.10243, section 3.4 and appendix C), "D" of its code: SimCLR's jitter and blur, then
+    RandAugment, then grayscale, on crops from 0.2 of the image. Its jigsaw is a separate view: `WithJigsaw`.
 
-    `strength` scales the color jitter; the paper's sweep from 0.125 to 2.5 is best at 1.
+    `strength` scales the color jitter; in the paper's sweep from 0.125 to 2.5 the best is 1.
     """
     _check_strength("infomin", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
@@ -88,7 +88,7 @@ def infomin_views(size: int = 224, count: int = 2, statistics: Statistics = IMAG
 def _check_strength(name: str, strength: float) -> None:
     """Refuse, with a `UserError`, a strength of jitter outside [0, 2.5]."""
     if not 0 <= strength <= 2.5:
-        raise UserError(f"{name}'s strength must be from 0 to 2.5 (where the hue is wholly random), found {strength}")
+        raise UserError(f"{name}'s strength must be from 0 to 2.5 (where the hue is uniform), found {strength}")
 
 
 def _repeat(
@@ -103,7 +103,7 @@ def _repeat(
 
 
 def _blur(size: int) -> tuple[GaussianBlur, ...]:
-    """The blur that suits the size, or none."""
+    """The blur for this size, or none."""
     if size <= 32:
         return ()
     return (GaussianBlur((0.1 * size / PAPER_SIZE, 2.0 * size / PAPER_SIZE), 0.5),)

@@ -1,6 +1,6 @@
-"""Invertible flows over the colors of each pixel: what InfoMin learns views with.
+"""Invertible flows over the colors of each pixel, with which InfoMin learns views.
 
-No code of it was ever released; the paper (Tian et al., arXiv 2005.10243, section 4.3 and appendix B) leaves depth,
+No code was released for this; the paper (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5) leaves depth,
 width and the equations of a coupling open, so each is a setting here.
 
 b: images   h, w: height and width in pixels   i, o: channels in and out
@@ -20,22 +20,22 @@ __all__ = ["Coupling", "CouplingLayer", "Flow", "FlowNetwork", "RealNVP", "TwoSi
 
 
 class CouplingLayer(nn.Module, ABC):
-    """One invertible step: a single channel and a pair of channels, each changed by what the other says of the pixel.
+    """One invertible step: a single channel and a pair of channels, each changed as a function of the other.
 
-    The volume it stretches is told as a sum over the pixels of log |det| of the 3 × 3 Jacobians.
+    The change of volume is returned as a sum over the pixels of log |det| of the 3 × 3 Jacobians.
     """
 
     @abstractmethod
     def forward(
         self, one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"]
     ) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"], Float[Tensor, "b"]]:
-        """Both, changed, and the logarithm of the volume."""
+        """Both, transformed, and the logarithm of the volume."""
 
     @abstractmethod
     def inverse(
         self, one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"]
     ) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"]]:
-        """What `forward` was given, of what it gave."""
+        """The arguments of `forward`, from what it returned."""
 
 
 @runtime_checkable
@@ -43,13 +43,13 @@ class Coupling(Protocol):
     """The frozen choice of a coupling."""
 
     def build(self) -> CouplingLayer:
-        """The layer; it changes nothing until it is trained."""
+        """The layer, which is the identity until it is trained."""
         ...
 
 
 @dataclass(frozen=True)
 class _Pixelwise:
-    """How large the functions of a coupling are: convolutions of 1 × 1, with ReLU between."""
+    """Size of the functions in a coupling: 1 × 1 convolutions with ReLU between them."""
 
     hidden: int = 32
     """Channels between the convolutions."""
@@ -60,8 +60,8 @@ class _Pixelwise:
     def __post_init__(self) -> None:
         if self.hidden < 1 or self.layers < 2:
             raise UserError(
-                f"{type(self).__name__} with {self.layers} convolutions of {self.hidden} channels: give 2 or more, and"
-                " 1 or more"
+                f"{type(self).__name__} with {self.layers} convolutions of {self.hidden} channels: give at least 2"
+                " and at least 1"
             )
 
     def function(self, inputs: int, outputs: int) -> nn.Module:
@@ -78,7 +78,7 @@ class _Pixelwise:
 
 
 class _Pixels(nn.Sequential):
-    """Convolutions of 1 × 1 as products of matrices, the pixels of all images side by side: twice as fast on a CPU."""
+    """1 × 1 convolutions as one matrix product over the pixels of all images: twice as fast on a CPU."""
 
     def forward(self, input: Float[Tensor, "b i h w"]) -> Float[Tensor, "b o h w"]:
         pixels = input.movedim(1, 0).flatten(1)
@@ -102,7 +102,7 @@ class VolumePreserving(_Pixelwise):
 
 @dataclass(frozen=True)
 class TwoSided(_Pixelwise):
-    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, the volume does not. Another reading of the paper's text."""
+    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, but not the volume. Another reading of the paper's text."""
 
     def build(self) -> "AdditiveLayer":
         """The layer."""
@@ -114,7 +114,7 @@ class RealNVP(_Pixelwise):
     """Y₁ = X₁, Y₂ = X₂ ⊙ exp(S(X₁)) + T(X₁): affine coupling (Dinh et al., arXiv 1605.08803), InfoMin's "NVP"."""
 
     bound: float = 0.0
-    """Largest |S|, reached as bound · tanh(S / bound), against numbers that run away; 0 bounds nothing."""
+    """Bound on |S|, which becomes bound · tanh(S / bound) so that values cannot diverge; 0: no bound."""
 
     def build(self) -> "AffineLayer":
         """The layer."""
@@ -129,12 +129,12 @@ class AdditiveLayer(CouplingLayer):
         self.to_two, self.to_one = to_two, to_one
 
     def forward(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Both, changed; the volume stays."""
+        """Both, transformed; the volume does not change."""
         one = one if self.to_one is None else one + self.to_one(two)
         return one, two + self.to_two(one), one.new_zeros(len(one))
 
     def inverse(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
-        """What `forward` was given."""
+        """The arguments of `forward`."""
         two = two - self.to_two(one)
         return (one if self.to_one is None else one - self.to_one(two)), two
 
@@ -151,31 +151,31 @@ class AffineLayer(CouplingLayer):
         return self.bound * torch.tanh(raw / self.bound) if self.bound else raw
 
     def forward(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Both, changed, and the logarithm of the volume."""
+        """Both, transformed, and the logarithm of the volume."""
         logarithm = self._logarithm(one)
         return one, two * logarithm.exp() + self.shift(one), logarithm.flatten(1).sum(1)
 
     def inverse(self, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
-        """What `forward` was given."""
+        """The arguments of `forward`."""
         return one, (two - self.shift(one)) * (-self._logarithm(one)).exp()
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Couplings one after the other, whose single channel is the first, the second, the third, and so on around."""
+    """Couplings in sequence, whose single channel is the first, the second, the third, the first again, and so on."""
 
     coupling: Coupling = VolumePreserving()
-    """What each step is."""
+    """The kind of each step."""
 
     couplings: int = 6
-    """How many: with six each channel is the single one twice."""
+    """How many: with six, each channel is the single one twice."""
 
     def __post_init__(self) -> None:
         if self.couplings < 1:
             raise UserError(f"a flow of {self.couplings} couplings changes nothing: give at least 1")
 
     def build(self) -> "FlowNetwork":
-        """The network; it gives images back as they are until it is trained."""
+        """The network, which is the identity until it is trained."""
         return FlowNetwork([self.coupling.build() for _ in range(self.couplings)])
 
 
@@ -190,9 +190,9 @@ class FlowNetwork(nn.Module):
         """The images in the flow's colors, and the logarithm of the volume: log |det| summed over the pixels."""
         volume = images.new_zeros(len(images))
         for number, layer in enumerate(self.layers):
-            one, two = _parted(images, number % 3)
-            one, two, stretched = layer(one, two)
-            images, volume = _joined(one, two, number % 3), volume + stretched
+            one, two = _take_out(images, number % 3)
+            one, two, log_volume = layer(one, two)
+            images, volume = _put_in(one, two, number % 3), volume + log_volume
         return images, volume
 
     def inverse(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
@@ -200,21 +200,21 @@ class FlowNetwork(nn.Module):
         for number in reversed(range(len(self.layers))):
             layer = self.layers[number]
             assert isinstance(layer, CouplingLayer)
-            one, two = _parted(images, number % 3)
-            images = _joined(*layer.inverse(one, two), number % 3)
+            one, two = _take_out(images, number % 3)
+            images = _put_in(*layer.inverse(one, two), number % 3)
         return images
 
 
-def _parted(
+def _take_out(
     images: Float[Tensor, "b 3 h w"], channel: int
 ) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"]]:
-    """One channel, and the two others."""
+    """One channel, and the other two."""
     others = [n for n in range(3) if n != channel]
     return images[:, channel : channel + 1], images[:, others]
 
 
-def _joined(one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"], channel: int) -> Float[Tensor, "b 3 h w"]:
-    """The channels in their places."""
+def _put_in(one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"], channel: int) -> Float[Tensor, "b 3 h w"]:
+    """The three channels in order."""
     parts = list(two.split(1, 1))
     parts.insert(channel, one)
     return torch.cat(parts, 1)

@@ -1,7 +1,7 @@
-"""A color space that was learned: a frozen flow, read from a file that is known by its digest.
+"""A learned color space: a frozen flow, read from a file that is identified by its digest.
 
-The file is safetensors: the flow's parameters, and as metadata (JSON) the flow's choice, the color space whose
-channels go in, and mean and deviation of the channels that come out. Nothing in it is executed.
+The file is safetensors: the flow's parameters, and as metadata (JSON) the kind of flow, the color space of its input,
+and mean and deviation of the channels of its output. Nothing in it is executed.
 
 b: images   h, w: height and width in pixels
 """
@@ -30,19 +30,19 @@ from vantage.views.colors.statistics import Statistics
 __all__ = ["BEST", "LAST", "LearnedSpace", "learned_space", "write_learned"]
 
 BEST = "best.safetensors"
-"""Name of the file with the best state, in the folder that `vantage views learn` wrote."""
+"""Name of the file with the best state, in the folder that `vantage views learn` writes."""
 LAST = "last.safetensors"
-"""Name of the file with the last one."""
+"""Name of the file with the last state."""
 
 _META, _SCHEMA = "vantage.learned_views", 1
 
 
 @dataclass(frozen=True)
 class LearnedSpace:
-    """The channels that a trained flow makes of an image (InfoMin, Tian et al., arXiv 2005.10243, section 4.2).
+    """The channels that a trained flow computes from an image (InfoMin, Tian et al., arXiv 2005.10243, section 4.2).
 
-    Two are equal if their digests are: the file may move. A run that uses one keeps a copy beside its settings. Raises
-    `UserError` when it is first used, where the file is missing or is not the one that the digest names.
+    Two are equal if their digests are, wherever the files are. A run that uses one keeps a copy beside its settings.
+    Raises `UserError` on first use where the file is missing or does not have this digest.
     """
 
     digest: str
@@ -56,76 +56,76 @@ class LearnedSpace:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as the learned channels, without a gradient."""
-        found = _opened(self.file, self.digest, str(images.device), images.dtype)
+        opened = _opened(self.file, self.digest, str(images.device), images.dtype)
         with torch.no_grad():
-            normalized = found.space.statistics.normalize()
-            channels = normalized.apply(found.space.convert(images), torch.empty(len(images), 0))
-            return found.network(channels)[0]
+            normalized = opened.space.statistics.normalize()
+            channels = normalized.apply(opened.space.convert(images), torch.empty(len(images), 0))
+            return opened.network(channels)[0]
 
     def copy_to(self, folder: Path) -> None:
-        """Put a copy of the file into a folder, which `beside` finds. Raises `UserError` where the file is missing, is
-        not what the digest says, or cannot be copied."""
+        """Copy the file to a folder, where `beside` finds it. Raises `UserError` where the file is missing, does not
+        have this digest, or cannot be copied."""
         _opened(self.file, self.digest, "cpu", torch.float32)
-        place = self._place(folder)
-        if place.is_file() and (Path(self.file).samefile(place) or _digest(place) == self.digest):
+        copy = self._copy(folder)
+        if copy.is_file() and (Path(self.file).samefile(copy) or _digest(copy) == self.digest):
             return
         try:
-            shutil.copyfile(self.file, place)
+            shutil.copyfile(self.file, copy)
         except OSError as problem:
-            raise UserError(f"the learned views could not be copied to {place}: {problem}") from problem
+            raise UserError(f"the learned views could not be copied to {copy}: {problem}") from problem
 
     def beside(self, folder: Path) -> "LearnedSpace":
         """The same channels, read from the copy in this folder where there is one."""
-        place = self._place(folder)
-        return replace(self, file=str(place.absolute())) if place.is_file() else self
+        copy = self._copy(folder)
+        return replace(self, file=str(copy.absolute())) if copy.is_file() else self
 
-    def _place(self, folder: Path) -> Path:
+    def _copy(self, folder: Path) -> Path:
         return folder / f"views-{self.digest[:16]}.safetensors"
 
 
-def learned_space(place: Path | str) -> LearnedSpace:
-    """The color space that `vantage views learn` wrote: a file, or a folder, whose last state is then meant.
+def learned_space(path: Path | str) -> LearnedSpace:
+    """The color space that `vantage views learn` wrote to `path`: a file, or the last state in a folder.
 
     Raises `UserError` where there is none.
     """
-    place = Path(place)
-    if place.is_dir():
-        found = place / LAST
-        if not found.is_file():
+    path = Path(path)
+    if path.is_dir():
+        last = path / LAST
+        if not last.is_file():
             raise UserError(
-                f"{place} holds no learned views: there is no {LAST} in it. Name the folder that was given to"
+                f"{path} holds no learned views: there is no {LAST} in it. Name the folder that was given to"
                 " `vantage views learn` as --out"
             )
-        place = found
-    if not place.is_file():
-        raise UserError(f"{place} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
-    file, digest = str(place.absolute()), _digest(place)
+        path = last
+    if not path.is_file():
+        raise UserError(f"{path} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
+    file, digest = str(path.absolute()), _digest(path)
     return LearnedSpace(digest, file, _opened(file, digest, "cpu", torch.float32).statistics)
 
 
 def write_learned(
     file: Path, flow: Flow, network: FlowNetwork, space: ColorSpace, statistics: Statistics
 ) -> LearnedSpace:
-    """Keep a trained flow as a file, whole or not at all, and give the color space that reads it.
+    """Write a trained flow to a file, whole or not at all, and return the color space that reads it.
 
-    `space` is the one whose channels, normalized by its statistics, go into the flow; `statistics` are those of the
-    channels that come out. Raises `UserError` where the file cannot be written.
+    `space` is the one whose channels, normalized by its statistics, are the flow's input; `statistics` are those of its
+    output. Raises `UserError` where the file cannot be written.
     """
 
-    told = {
+    metadata = {
         "schema": _SCHEMA,
         "flow": encode(flow),
         "space": encode(space),
         "statistics": encode(statistics),
     }
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    content = save(state, {_META: json.dumps(told, allow_nan=False)})
+    content = save(state, {_META: json.dumps(metadata, allow_nan=False)})
     write_result(file, content, "the learned views")
     return LearnedSpace(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
 
 
 class _Opened(NamedTuple):
-    """What a file of learned views holds."""
+    """The content of a file of learned views."""
 
     space: ColorSpace
     network: FlowNetwork
@@ -134,43 +134,43 @@ class _Opened(NamedTuple):
 
 @functools.lru_cache(maxsize=16)
 def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
-    """The frozen flow on a device; read once in a process."""
+    """The frozen flow on a device; read once per process."""
     path = Path(file)
     if not path.is_file():
         raise UserError(
-            f"the learned views {file} are not there: put the file back, or learn views anew (vantage views learn)"
+            f"the learned views {file} are missing: put the file back, or learn views again (vantage views learn)"
         )
-    found = _digest(path)
-    if found != digest:
+    actual = _digest(path)
+    if actual != digest:
         raise UserError(
-            f"{file} is not the file of learned views that was asked for: its SHA-256 begins with {found[:12]}, not"
+            f"{file} is not the right file of learned views: its SHA-256 begins with {actual[:12]}, not"
             f" {digest[:12]}. Put the right file back, or start a new run with this one"
         )
-    told, state = _read(path)
+    metadata, state = _read(path)
 
-    flow: Flow = decode(told["flow"], Flow, path="flow")
-    space: ColorSpace = decode(told["space"], ColorSpace, path="space")
+    flow: Flow = decode(metadata["flow"], Flow, path="flow")
+    space: ColorSpace = decode(metadata["space"], ColorSpace, path="space")
     network = flow.build()
     try:
         network.load_state_dict(state)
     except RuntimeError as problem:
         raise UserError(f"{file} does not hold the flow that it names: {str(problem)[:200]}") from problem
     network = network.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return _Opened(space, network, decode(told["statistics"], Statistics, path="statistics"))
+    return _Opened(space, network, decode(metadata["statistics"], Statistics, path="statistics"))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
-            told = json.loads((file.metadata() or {})[_META])
+            metadata = json.loads((file.metadata() or {})[_META])
             state = {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError, KeyError, ValueError) as problem:
         raise UserError(
             f"{path} holds no learned views ({problem}): name what `vantage views learn` wrote"
         ) from problem
-    if not isinstance(told, dict) or told.get("schema") != _SCHEMA:
+    if not isinstance(metadata, dict) or metadata.get("schema") != _SCHEMA:
         raise UserError(f"{path} was written by another version of learned views: read it with that version")
-    return told, state
+    return metadata, state
 
 
 def _digest(path: Path) -> str:

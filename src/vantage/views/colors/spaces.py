@@ -1,7 +1,7 @@
 """Color spaces: what the three channels of an image mean, for views that see some of them (CMC, InfoMin).
 
-Each follows scikit-image's function of its name, on whole batches and on any device. Where no paper gives constants to
-normalize the channels with, they are means and deviations of 5,000 images of 50 classes of Tiny ImageNet.
+Each follows scikit-image's function of the same name, on whole batches and on any device. Where no paper gives
+constants to normalize the channels with, they are means and deviations of 5,000 images of 50 classes of Tiny ImageNet.
 
 b: images   c: channels picked   h, w: height and width in pixels
 """
@@ -54,7 +54,7 @@ class ColorSpace(Protocol):
         ...
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-        """Red, green and blue from 0 to 1, as the channels of this space."""
+        """Red, green and blue from 0 to 1, converted to the channels of this space."""
         ...
 
 
@@ -74,8 +74,8 @@ class RGB:
 class Lab:
     """CIE L*a*b*: lightness from 0 to 100, then green to red and blue to yellow, for daylight (D65).
 
-    The space of CMC (Tian et al., arXiv 1906.05849), with the constants of its release: middle and half of the range of
-    each channel, not statistics of images.
+    The space of CMC (Tian et al., arXiv 1906.05849), with the constants of its release: the middle and half the range
+    of each channel, not statistics of images.
     """
 
     statistics: Statistics = Statistics((50.0, 6.025, -6.6895), (50.0, 92.208, 101.1675))
@@ -84,22 +84,22 @@ class Lab:
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as L, a and b."""
         white = images.new_tensor(_WHITE)[:, None, None]
-        xyz = _mixed(_linear(images), _XYZ) / white
-        bent = torch.where(xyz > 0.008856, xyz.clamp(min=1e-6) ** (1 / 3), 7.787 * xyz + 16 / 116)
-        x, y, z = bent.unbind(1)
+        xyz = _mix(_linear(images), _XYZ) / white
+        curved = torch.where(xyz > 0.008856, xyz.clamp(min=1e-6) ** (1 / 3), 7.787 * xyz + 16 / 116)
+        x, y, z = curved.unbind(1)
         return torch.stack((116 * y - 16, 500 * (x - y), 200 * (y - z)), 1)
 
 
 @dataclass(frozen=True)
 class YCbCr:
-    """Luma and two color differences of ITU-R BT.601, from 16 to 235 and to 240; constants as CMC's release."""
+    """Luma and two color differences of ITU-R BT.601, from 16 to 235 and to 240; constants of CMC's release."""
 
     statistics: Statistics = Statistics((116.151, 121.080, 132.342), (109.5, 111.855, 111.964))
     """What the channels are shifted and divided by."""
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as Y, Cb and Cr."""
-        return _mixed(images, _YCBCR) + images.new_tensor((16.0, 128.0, 128.0))[:, None, None]
+        return _mix(images, _YCBCR) + images.new_tensor((16.0, 128.0, 128.0))[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class YDbDr:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as Y, Db and Dr."""
-        return _mixed(images, _YDBDR)
+        return _mix(images, _YDBDR)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class YIQ:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as Y, I and Q."""
-        return _mixed(images, _YIQ)
+        return _mix(images, _YIQ)
 
 
 @dataclass(frozen=True)
@@ -136,19 +136,19 @@ class YUV:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as Y, U and V."""
-        return _mixed(images, _YUV)
+        return _mix(images, _YUV)
 
 
 @dataclass(frozen=True)
 class XYZ:
-    """CIE XYZ, what `Lab` is made of; statistics of Tiny ImageNet."""
+    """CIE XYZ, from which `Lab` is computed; statistics of Tiny ImageNet."""
 
     statistics: Statistics = Statistics((0.2439, 0.2539, 0.2407), (0.2412, 0.2550, 0.2793))
     """Mean and standard deviation of the channels."""
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as X, Y and Z."""
-        return _mixed(_linear(images), _XYZ)
+        return _mix(_linear(images), _XYZ)
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,10 @@ class HSV:
 
 @dataclass(frozen=True)
 class InSpace:
-    """The operation that takes images to a color space; the space's own `Normalize` usually follows."""
+    """The operation that converts images to a color space; the space's own `Normalize` usually follows."""
 
     space: ColorSpace
-    """What the channels become."""
+    """The color space."""
 
     def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "{count} 0"]:
         """Nothing is random here."""
@@ -190,7 +190,7 @@ class InSpace:
 
 @dataclass(frozen=True)
 class Pick:
-    """The operation that leaves some channels of each image."""
+    """The operation that keeps some channels of each image."""
 
     channels: tuple[int, ...]
     """Which, of 0, 1 and 2, in this order."""
@@ -209,11 +209,11 @@ class Pick:
 
 
 def _linear(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
-    """Light in place of the steps of sRGB."""
+    """Linear light instead of sRGB's values."""
     return torch.where(images > 0.04045, ((images.clamp(min=0) + 0.055) / 1.055) ** 2.4, images / 12.92)
 
 
-def _mixed(images: Float[Tensor, "b 3 h w"], matrix: _Matrix) -> Float[Tensor, "b 3 h w"]:
-    """Each pixel multiplied by a matrix: a row for each channel that comes out."""
+def _mix(images: Float[Tensor, "b 3 h w"], matrix: _Matrix) -> Float[Tensor, "b 3 h w"]:
+    """Each pixel multiplied by a matrix, with a row for each output channel."""
     mixed = torch.tensor(matrix, dtype=images.dtype, device=images.device) @ images.flatten(2)
     return mixed.unflatten(2, images.shape[2:])

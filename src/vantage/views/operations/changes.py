@@ -1,7 +1,7 @@
-"""Changes of an image by a level from 0 (none) to 1 (strongest): what RandAugment draws from.
+"""Changes to an image by a level from 0 (none) to 1 (strongest): what RandAugment draws from.
 
-They follow PIL as timm's RandAugment calls it, which InfoMin's code used, on whole batches of floats. Where those
-count in gray levels of 255 (posterize, solarize, equalize, autocontrast), pixels are rounded to them.
+They follow PIL as called by timm's RandAugment, which InfoMin's code used, but on whole batches of floats. Where PIL
+works in gray levels of 255 (posterize, solarize, equalize, autocontrast), pixels are rounded to them.
 
 m: images, each with its own level   c: channels   h, w: height and width in pixels
 """
@@ -41,10 +41,10 @@ class Strength(NamedTuple):
     sign: Float[Tensor, "m"]
     """1 or −1: the direction of geometric changes."""
     cubic: Bool[Tensor, "m"]
-    """Whether geometric changes interpolate by cubics, not linearly."""
+    """Whether geometric changes interpolate bicubically instead of bilinearly."""
 
     def across(self, images: Float[Tensor, "m c h w"]) -> Float[Tensor, "m 1 1 1"]:
-        """The level, to be multiplied with images."""
+        """The level, in a shape that broadcasts over images."""
         return self.level.to(images)[:, None, None, None]
 
 
@@ -68,7 +68,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class AutoContrast:
-    """Each channel stretched to all of [0, 1], whatever the level."""
+    """Each channel stretched to fill [0, 1], whatever the level."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The stretched images."""
@@ -80,7 +80,7 @@ class Equalize:
     """Each channel with a histogram as even as its gray levels allow, whatever the level."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The evened images."""
+        """The equalized images."""
         return vision.equalize(_levels(images).byte()).to(images) / 255
 
 
@@ -98,18 +98,18 @@ class Posterize:
     """Only the highest ⌊bits · level⌋ of eight bits: fewer at a lower level, as in InfoMin's code."""
 
     bits: int = 4
-    """Bits that stay at level 1."""
+    """Bits kept at level 1."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The images in fewer shades."""
-        kept = (self.bits * strength.level.double() + 1e-9).floor()
-        step = (2.0 ** (8 - kept)).to(images)[:, None, None, None]
+        bits = (self.bits * strength.level.double() + 1e-9).floor()
+        step = (2.0 ** (8 - bits)).to(images)[:, None, None, None]
         return _levels(images).div(step).floor() * step / 255
 
 
 @dataclass(frozen=True)
 class Solarize:
-    """The negative of what is at least ⌊256 · level⌋ bright: nothing at level 1."""
+    """The negative of pixels of at least ⌊256 · level⌋: of none at level 1."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The images, their bright parts inverted."""
@@ -120,7 +120,7 @@ class Solarize:
 
 @dataclass(frozen=True)
 class SolarizeAdd:
-    """⌊add · level⌋ shades more for what is darker than 128."""
+    """⌊add · level⌋ added to pixels below 128."""
 
     add: float = 110.0
     """Shades of 255 added at level 1; never more than 128."""
@@ -133,22 +133,22 @@ class SolarizeAdd:
 
 
 class _Blend:
-    """A blend of the image with a poorer one, by a factor from .1 at level 0 to 1.9 at level 1, cut to [0, 1]."""
+    """A blend of the image with a degraded one, by a factor from .1 at level 0 to 1.9 at level 1, clipped to [0, 1]."""
 
-    def blended(
-        self, images: Float[Tensor, "m c h w"], poor: Float[Tensor, "m _ _ _"], strength: Strength
+    def blend(
+        self, images: Float[Tensor, "m c h w"], degraded: Float[Tensor, "m _ _ _"], strength: Strength
     ) -> Float[Tensor, "m c h w"]:
-        """poor + factor · (image − poor)."""
-        return torch.lerp(poor.expand_as(images), images, 0.1 + 1.8 * strength.across(images)).clamp(0, 1)
+        """degraded + factor · (image − degraded)."""
+        return torch.lerp(degraded.expand_as(images), images, 0.1 + 1.8 * strength.across(images)).clamp(0, 1)
 
 
 @dataclass(frozen=True)
 class Saturation(_Blend):
-    """More or less color: 1.9 times at level 1, nearly gray at 0 (`Color` of RandAugment)."""
+    """More or less color: 1.9 times as much at level 1, nearly gray at 0 (`Color` of RandAugment)."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The images, blended with their gray."""
-        return self.blended(images, gray(images), strength)
+        """The images, blended with their grayscale."""
+        return self.blend(images, gray(images), strength)
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ class Contrast(_Blend):
     """More or less contrast, around the mean gray of the image."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The images, blended with one even gray."""
-        even = (gray(images).mean((1, 2, 3), keepdim=True) * 255 + 0.5).floor() / 255
-        return self.blended(images, even, strength)
+        """The images, blended with one uniform gray."""
+        uniform = (gray(images).mean((1, 2, 3), keepdim=True) * 255 + 0.5).floor() / 255
+        return self.blend(images, uniform, strength)
 
 
 @dataclass(frozen=True)
@@ -167,22 +167,22 @@ class Brightness(_Blend):
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The images, blended with black."""
-        return self.blended(images, images.new_zeros(len(images), 1, 1, 1), strength)
+        return self.blend(images, images.new_zeros(len(images), 1, 1, 1), strength)
 
 
 @dataclass(frozen=True)
 class Sharpness(_Blend):
-    """Sharper or softer; the outermost pixels stay."""
+    """Sharper or softer; the outermost pixels are unchanged."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The images, blended with their mean over 3 × 3 pixels, the middle one counted five times."""
+        """The images, blended with their mean over 3 × 3 pixels, the middle one with five times the weight."""
         if min(images.shape[-2:]) <= 2:
             return images
         soft = images.clone()
         high = images[..., :-2, :] + images[..., 1:-1, :] + images[..., 2:, :]
         square = high[..., :-2] + high[..., 1:-1] + high[..., 2:]
         soft[..., 1:-1, 1:-1] = square.add_(images[..., 1:-1, 1:-1], alpha=4).mul_(1 / 13)
-        return self.blended(images, soft, strength)
+        return self.blend(images, soft, strength)
 
 
 def _levels(images: Float[Tensor, "m c h w"]) -> Float[Tensor, "m c h w"]:

@@ -1,6 +1,6 @@
 """Color jitter, grayscale and normalization of whole batches, with parameters per image.
 
-b: images   m: images in a part of the batch   h, w: height and width in pixels   p: pixels (h x w)   k: steps in a row
+b: images   m: images in a part of the batch   h, w: height and width in pixels
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.operations.operation import check_probability, chosen, coin, put_back, taken, uniform
+from vantage.views.operations.operation import check_probability, coin, indices, put_back, select, uniform
 
 LUMA = (0.2989, 0.587, 0.114)
 """Shares of red, green and blue in the gray value, as torchvision has them (ITU-R BT.601)."""
@@ -32,7 +32,7 @@ class JitterDraw(NamedTuple):
     turn: Float[Tensor, "b"]
     """Rotation of the hue, in turns."""
     order: Int64[Tensor, "b 4"]
-    """The four changes (0 brightness, 1 contrast, 2 saturation, 3 hue) in the order they are made."""
+    """The four changes (0 brightness, 1 contrast, 2 saturation, 3 hue) in the order in which they are applied."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ColorJitter:
     """Brightness, contrast, saturation and hue changed at random, the four in a random order per image, as in
     torchvision.
 
-    The order matters because every change is cut to [0, 1]. The hue is turned exactly, in HSV.
+    The order matters because the result of every change is clipped to [0, 1]. The hue is rotated exactly, in HSV.
     """
 
     brightness: float
@@ -50,7 +50,7 @@ class ColorJitter:
     saturation: float
     """Factor from 1 - saturation (at least 0) to 1 + saturation."""
     hue: float
-    """Turn from -hue to +hue; 0.5 reaches every hue."""
+    """Rotation from -hue to +hue, in turns; 0.5 reaches every hue."""
     probability: float = 1.0
     """Share of the images that are changed."""
 
@@ -73,7 +73,7 @@ class ColorJitter:
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: JitterDraw) -> Float[Tensor, "b 3 h w"]:
         """The images in [0, 1], changed as `drawn` says."""
-        # Sorted by when the hue is turned, each turn is one slice; the three other changes are then steps for all.
+        # Sorted by when the hue is rotated, each rotation is one slice; the other three changes are then steps for all.
         when = numpy.where(drawn.on.numpy(), (drawn.order.numpy() == HUE).argmax(1), 4)
         ends = numpy.bincount(when, minlength=5).cumsum()[:4].tolist()
         which = torch.from_numpy(when.argsort(kind="stable")[: ends[3]])
@@ -82,7 +82,7 @@ class ColorJitter:
         matrix, shift = (part.to(images.device, non_blocking=True) for part in _color_steps(drawn, which))
         turn = drawn.turn[which].to(images.device, non_blocking=True)
         where = which.to(images.device, non_blocking=True)
-        part, start = taken(images, where), 0
+        part, start = select(images, where), 0
         for step, stop in enumerate(ends):
             if self.hue > 0 and stop > start:
                 turned = turn_hue(part[start:stop], turn[start:stop])
@@ -112,13 +112,13 @@ class Grayscale:
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
         """The images, gray where `drawn` is true."""
-        which = chosen(drawn, images.device)
-        return put_back(images, which, gray(taken(images, which)).repeat(1, 3, 1, 1)) if len(which) else images
+        which = indices(drawn, images.device)
+        return put_back(images, which, gray(select(images, which)).repeat(1, 3, 1, 1)) if len(which) else images
 
 
 @dataclass(frozen=True)
 class Normalize:
-    """Each channel less its mean, over its standard deviation."""
+    """The mean of each channel subtracted, then divided by its standard deviation."""
 
     mean: tuple[float, float, float]
     """Means of red, green and blue, where pixels are from 0 to 1."""
@@ -147,12 +147,12 @@ def gray(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1 h w"]:
 
 
 def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
-    """Images in [0, 1] with their hue turned exactly, value and saturation kept.
+    """Images in [0, 1] with their hue rotated exactly, and value and saturation unchanged.
 
     In units of a sixth of a turn, let H from -3 to 3 be the hue (0 red, 2 green, -2 blue), V and v the largest and the
     least of the channels, C = V - v, and u = red - v. Then |H| C = 3 C - w with w = 2 u + | u - |green - blue| |, and H
     has the sign of green - blue, so that up to whole turns H = 3 - (w / C with that sign). Back, red = V - C cut(|H| -
-    1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|), where cut holds to [0, 1]. So no pixel needs a
+    1), green = V - C cut(2 - |H + 1|), blue = V - C cut(2 - |H - 1|), where cut clips to [0, 1]. So no pixel needs a
     case distinction: masks and remainders are what makes HSV slow on a CPU.
     """
     red, green, blue = images.unbind(1)
@@ -201,7 +201,7 @@ def _mix(
 def _affine(
     mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
 ) -> tuple[Float[Tensor, "3 1 1"], Float[Tensor, "3 1 1"]]:
-    """Normalization as a factor and a shift, kept on the device so that no step waits for a copy."""
+    """Normalization as a factor and a shift, cached on the device so that no step waits for a copy."""
     deviation = torch.tensor(std, dtype=torch.float64)
     shift = -torch.tensor(mean, dtype=torch.float64) / deviation
     return (1 / deviation).float().to(device).view(3, 1, 1), shift.float().to(device).view(3, 1, 1)

@@ -21,7 +21,7 @@ from vantage.views.operations.resampling import interpolation, resample
 __all__ = ["TRIES", "Crop", "CropBoxes", "CropDraw", "RandomResizedCrop", "SquareCrop"]
 
 TRIES = 10
-"""How often a box is drawn before the central one is taken, as in torchvision."""
+"""How many boxes are drawn before the central one is used, as in torchvision."""
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class Crop(Protocol):
         ...
 
     def draw(self, count: int, generator: torch.Generator) -> Any:
-        """What decides the crops of `count` images of any size: a CPU tensor, or a NamedTuple of CPU tensors, whose
+        """What determines the crops of `count` images of any size: a CPU tensor, or a NamedTuple of CPU tensors, whose
         first axis is the image."""
         ...
 
@@ -48,16 +48,16 @@ class Crop(Protocol):
 
 
 class CropDraw(NamedTuple):
-    """What decides a crop of an image of any size."""
+    """What determines a crop of an image of any size."""
 
     area: Float64[Tensor, "b t"]
     """Share of the image's area, per try."""
     aspect: Float64[Tensor, "b t"]
     """Width over height, per try."""
     down: Float64[Tensor, "b"]
-    """Place of the crop from top (0) to bottom (1, never reached)."""
+    """Position of the crop from top (0) to bottom (1, never reached)."""
     right: Float64[Tensor, "b"]
-    """Place of the crop from left (0) to right (1, never reached)."""
+    """Position of the crop from left (0) to right (1, never reached)."""
 
 
 class CropBoxes(NamedTuple):
@@ -100,23 +100,22 @@ class RandomResizedCrop:
         return CropDraw(area, aspect, raw[:, -2], raw[:, -1])
 
     def boxes(self, drawn: CropDraw, height: int, width: int) -> CropBoxes:
-        """The rectangles that `drawn` means in images of that many pixels: the first try that fits, else the center."""
+        """The rectangles that `drawn` determines in images of this size: the first try that fits, else the center."""
         area, aspect, down, right = (part.numpy() for part in drawn)
         pixels = area * (height * width)
         wide, high = numpy.rint(numpy.sqrt(pixels * aspect)), numpy.rint(numpy.sqrt(pixels / aspect))
         fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)
         first = numpy.arange(len(fits)), fits.argmax(1)
         wide, high = wide[first], high[first]
-        # A position of exactly 1 cannot be drawn, but rounding of the product could reach one pixel too far.
+        # A draw is below 1, but rounding of the product could reach one pixel too far.
         top = numpy.minimum(numpy.floor(down * (height - high + 1)), height - high)
         left = numpy.minimum(numpy.floor(right * (width - wide + 1)), width - wide)
-        found = numpy.stack((top, left, high, wide)).astype(numpy.int64)
-        found[:, ~fits[first]] = numpy.array(self._central(height, width))[:, None]
-        return CropBoxes(*torch.from_numpy(found))
+        boxes = numpy.stack((top, left, high, wide)).astype(numpy.int64)
+        boxes[:, ~fits[first]] = numpy.array(self._central(height, width))[:, None]
+        return CropBoxes(*torch.from_numpy(boxes))
 
     def _box(self, raw: list[float], height: int, width: int) -> tuple[int, int, int, int]:
-        """`boxes` of what `draw` makes of one row of random numbers, in plain numbers: for one image ten times as
-        fast."""
+        """`boxes` for one row of random numbers, in plain Python: ten times as fast for a single image."""
         (least, most), (narrow, broad) = self.scale, map(math.log, self.ratio)
         for one, other in zip(raw[:TRIES], raw[TRIES:-2], strict=True):
             pixels = (one * (most - least) + least) * (height * width)
@@ -138,7 +137,7 @@ class RandomResizedCrop:
         return (height - box_height) // 2, (width - box_width) // 2, box_height, box_width
 
     def apply(self, images: Float[Tensor, "b c h w"], drawn: CropDraw) -> Float[Tensor, "b c {self.size} {self.size}"]:
-        """The crops, as torchvision's antialiased resized crop of float tensors gives them."""
+        """The crops, equal to torchvision's antialiased resized crop of float tensors."""
         height, width = images.shape[-2:]
         box = self.boxes(drawn, height, width)
         top, left, high, wide = torch.stack(box).to(images.device, images.dtype, non_blocking=True)
@@ -149,60 +148,60 @@ class RandomResizedCrop:
         )
 
     def crop_one(self, image: UInt8[Tensor, "c h w"], generator: torch.Generator) -> UInt8[Tensor, "c s s"]:
-        """One crop of one image of any size: exactly torchvision's antialiased resized crop of a uint8 tensor."""
+        """One crop of one image of any size, bit-equal to torchvision's antialiased resized crop of a uint8 tensor."""
         raw = torch.rand(2 * TRIES + 2, dtype=torch.float64, generator=generator).tolist()
         top, left, high, wide = self._box(raw, image.shape[-2], image.shape[-1])
         part = image[None, :, top : top + high, left : left + wide].contiguous(memory_format=torch.channels_last)
-        # Channels last is where torch's uint8 kernel is fast, and how decoders lay out pixels.
+        # torch's uint8 kernel is fast on channels-last images, which is also how decoders lay out pixels.
         return functional.interpolate(part, [self.size, self.size], mode="bilinear", antialias=True)[0]
 
 
 @dataclass(frozen=True)
 class SquareCrop:
-    """The shorter side resized, the center square of that side, and a square at random inside it."""
+    """The shorter side resized, the central square, and a random square inside it, as Places205 is seen in training."""
 
     size: int
     """Side of the crop, in pixels."""
     resize: int
-    """What the shorter side of the image becomes before, in pixels: the side of the center square."""
+    """What the shorter side of the image is resized to first, in pixels: the side of the central square."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.size <= self.resize:
             raise UserError(
-                f"a crop of {self.size} pixels out of a square of {self.resize}: it must have at least 1 pixel, and no"
-                " more than the square"
+                f"a crop of {self.size} pixels from a square of {self.resize}: it must be at least 1 pixel and no"
+                " larger than the square"
             )
 
     def draw(self, count: int, generator: torch.Generator) -> Int[Tensor, "{count} 2"]:
-        """First row and column of each crop inside the center square, every place as likely."""
+        """First row and column of each crop inside the central square, all equally likely."""
         return torch.randint(self.resize - self.size + 1, (count, 2), generator=generator)
 
     def apply(
         self, images: Float[Tensor, "b c h w"], drawn: Int[Tensor, "b 2"]
     ) -> Float[Tensor, "b c {self.size} {self.size}"]:
-        """The crops, resized as torchvision's antialiased resize of float tensors does it."""
+        """The crops, resized as by torchvision's antialiased resize of float tensors."""
         high, wide = _sides(images.shape[-2], images.shape[-1], self.resize)
         top, left = (round((side - self.resize) / 2) for side in (high, wide))
-        place = drawn.to(images.device, non_blocking=True)
-        rows = self._line(images.shape[-2], high, top + place[:, 0])
-        columns = self._line(images.shape[-1], wide, left + place[:, 1])
+        corner = drawn.to(images.device, non_blocking=True)
+        rows = self._line(images.shape[-2], high, top + corner[:, 0])
+        columns = self._line(images.shape[-1], wide, left + corner[:, 1])
         return resample(images, rows, columns.mT.contiguous())
 
     def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
-        """One crop of one image of any size, resized as torchvision's antialiased resize of bytes does it."""
+        """One crop of one image of any size, resized as by torchvision's antialiased resize of uint8 tensors."""
         resized = resize(image, list(_sides(image.shape[-2], image.shape[-1], self.resize)), antialias=True)
         top, left = (round((side - self.resize) / 2) for side in resized.shape[-2:])
         down, right = self.draw(1, generator)[0].tolist()
         return resized[:, top + down :, left + right :][:, : self.size, : self.size].contiguous()
 
     def _line(self, source: int, target: int, first: Int[Tensor, "b"]) -> Float[Tensor, "b {self.size} n"]:
-        """What takes a line of `source` pixels to those from `first` on of one of `target` pixels."""
+        """Matrices that resize a line of `source` pixels to `target`, and keep `size` of them from `first` on."""
         ends = torch.tensor([[0.0], [float(source)]], device=first.device)
         whole = interpolation(ends[0], ends[1], source, target)[0]
         return whole[first[:, None] + torch.arange(self.size, device=first.device)]
 
 
 def _sides(height: int, width: int, shorter: int) -> tuple[int, int]:
-    """Height and width once the shorter side has so many pixels, rounded as torchvision does."""
+    """Height and width after the shorter side is resized to `shorter` pixels, rounded as in torchvision."""
     longer = int(shorter * max(height, width) / min(height, width))
     return (shorter, longer) if height <= width else (longer, shorter)

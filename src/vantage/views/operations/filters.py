@@ -14,11 +14,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-from vantage.views.operations.operation import check_probability, check_range, chosen, coin, put_back, taken, uniform
+from vantage.views.operations.operation import check_probability, check_range, coin, indices, put_back, select, uniform
 from vantage.views.operations.resampling import reflection
 
 BLOCK = 32
-"""Pixels of a line that are filtered by one matrix product: more waste zeros, fewer are not worth the call."""
+"""Pixels of a line filtered by one matrix product: more would multiply zeros, fewer are not worth the call."""
 
 
 class BlurDraw(NamedTuple):
@@ -34,9 +34,9 @@ class BlurDraw(NamedTuple):
 class GaussianBlur:
     """Some images blurred by a Gaussian of a random width (SimCLR, arXiv 2002.05709).
 
-    The kernel is a true Gaussian at whole pixels, cut at ceil(3 sigma_max) pixels for every image and brought to sum 1;
-    edges are mirrored. PIL, which the papers' code used, comes near a Gaussian by three box filters and repeats the
-    edge pixel: for sigma from 0.1 to 2 the two differ by about 1 gray level of 255 on average.
+    The kernel is a true Gaussian at whole pixels, cut at ceil(3 sigma_max) pixels for every image and normalized to sum
+    1; edges are mirrored. PIL, which the papers' code used, approximates a Gaussian by three box filters and repeats
+    the edge pixel: for sigma from 0.1 to 2 the two differ by about 1 gray level of 255 on average.
     """
 
     sigma: tuple[float, float] = (0.1, 2.0)
@@ -54,34 +54,34 @@ class GaussianBlur:
         return math.ceil(3 * self.sigma[1])
 
     def draw(self, count: int, generator: torch.Generator) -> BlurDraw:
-        """Parameters of `count` images, drawn for the sharp ones too."""
+        """Parameters of `count` images, drawn for the unblurred ones too."""
         return BlurDraw(coin(count, self.probability, generator), uniform(count, self.sigma, generator))
 
     def apply(self, images: Float[Tensor, "b c h w"], drawn: BlurDraw) -> Float[Tensor, "b c h w"]:
         """The images, blurred where `drawn.on` is true."""
-        which = chosen(drawn.on, images.device)
+        which = indices(drawn.on, images.device)
         sigma = drawn.sigma[drawn.on]
         if len(sigma) == 0:
             return images
         kernel = gaussian(sigma, self.radius).to(images.device, images.dtype, non_blocking=True)
-        return put_back(images, which, blur(taken(images, which), kernel))
+        return put_back(images, which, blur(select(images, which), kernel))
 
 
 def gaussian(sigma: Float[Tensor, "m"], radius: int) -> Float[Tensor, "m k"]:
     """Kernels at whole pixels from -radius to radius, each of sum 1; taps too small to change a sum are 0.
 
-    Left as they are, some are numbers so small that a CPU takes twenty times as long over them.
+    Some would be subnormal numbers, on which a CPU is twenty times as slow.
     """
-    place = torch.arange(-radius, radius + 1, dtype=torch.float64)
-    kernel = torch.softmax(-0.5 * (place / sigma.double().unsqueeze(1)) ** 2, 1)
+    offset = torch.arange(-radius, radius + 1, dtype=torch.float64)
+    kernel = torch.softmax(-0.5 * (offset / sigma.double().unsqueeze(1)) ** 2, 1)
     return torch.where(kernel > torch.finfo(sigma.dtype).eps ** 2, kernel, 0.0).to(sigma.dtype)
 
 
 def blur(images: Float[Tensor, "m c h w"], kernel: Float[Tensor, "m k"]) -> Float[Tensor, "m c h w"]:
     """Each image filtered by its kernel along both axes, edges mirrored; images may be smaller than the kernel.
 
-    A kernel per image is a grouped convolution, whose speed on a CPU falls twentyfold for some numbers of images. As
-    products with the blocks of a band matrix it is as fast for any.
+    A kernel per image would be a grouped convolution, which is twenty times as slow on a CPU for some batch sizes.
+    Products with the blocks of a band matrix are equally fast for all.
     """
     count, channels, height, width = images.shape
     down = _blocks(kernel, height)
@@ -105,13 +105,13 @@ def _blocks(kernel: Float[Tensor, "m k"], side: int) -> list[tuple[int, int, Flo
 def _placement(
     side: int, radius: int, device: torch.device
 ) -> tuple[list[tuple[int, int, int, int]], Float[Tensor, "k _"]]:
-    """The blocks of a line: the range of its outputs and of its inputs; and for every tap all blocks' matrices (outputs
-    x inputs), flat, one after the other."""
+    """The blocks of a line: the range of the outputs and of the inputs of each; and for every tap the matrices of all
+    blocks (outputs x inputs), flattened and concatenated."""
     sources = reflection(side, radius).unfold(0, 2 * radius + 1, 1)
-    ranges, placed = [], []
+    ranges, matrices = [], []
     for start in range(0, side, BLOCK):
         part = sources[start : start + BLOCK]
         low, high = int(part.min()), int(part.max()) + 1
         ranges.append((start, start + len(part), low, high))
-        placed.append(functional.one_hot(part - low, high - low).permute(1, 0, 2).flatten(1))
-    return ranges, torch.cat(placed, 1).float().to(device)
+        matrices.append(functional.one_hot(part - low, high - low).permute(1, 0, 2).flatten(1))
+    return ranges, torch.cat(matrices, 1).float().to(device)

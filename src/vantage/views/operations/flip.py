@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from vantage.views.operations.operation import check_probability, chosen, coin, put_back, taken
+from vantage.views.operations.operation import check_probability, coin, indices, put_back, select
 
 __all__ = ["HorizontalFlip"]
 
 
 @dataclass(frozen=True)
 class HorizontalFlip:
-    """The mirror image, left for right, of some images."""
+    """Some images mirrored, left to right."""
 
     probability: float = 0.5
     """Share of the images that are mirrored."""
@@ -30,5 +30,5 @@ class HorizontalFlip:
 
     def apply(self, images: Float[Tensor, "b c h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
         """The images, mirrored where `drawn` is true."""
-        which = chosen(drawn, images.device)
-        return put_back(images, which, taken(images, which).flip(3)) if len(which) else images
+        which = indices(drawn, images.device)
+        return put_back(images, which, select(images, which).flip(3)) if len(which) else images

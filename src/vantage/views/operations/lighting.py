@@ -1,4 +1,4 @@
-"""AlexNet's lighting: every image shifted along the directions in which the colors of ImageNet vary.
+"""AlexNet's lighting: every image shifted along the principal components of ImageNet's colors.
 
 b: images   h, w: height and width in pixels
 """
@@ -21,13 +21,13 @@ _DIRECTION = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, 
 @dataclass(frozen=True)
 class Lighting:
     """The same color is added to all pixels of an image: the principal components of ImageNet's colors, each times
-    its eigenvalue and a normal number (Krizhevsky, Sutskever and Hinton, 2012, §4.1).
+    its eigenvalue and a normally distributed number (Krizhevsky, Sutskever and Hinton, 2012, §4.1).
 
-    It stands before the normalization; as in the published code nothing is cut to [0, 1] afterwards.
+    It comes before the normalization; as in the published code, nothing is clipped to [0, 1] afterwards.
     """
 
     strength: float = 0.1
-    """Standard deviation of the normal numbers."""
+    """Standard deviation of the random numbers."""
 
     def __post_init__(self) -> None:
         if not self.strength >= 0:

@@ -17,8 +17,8 @@ from vantage.errors import UserError
 class Operation(Protocol):
     """One step of making a view: a frozen dataclass whose fields are its settings.
 
-    `draw` is the only place that is random, and it draws on the CPU, so equal generators give equal views on every
-    device. `apply` never changes its input and treats each image by itself.
+    Only `draw` is random, and it draws on the CPU, so equal generators give equal views on every device. `apply` never
+    changes its input and treats each image independently.
     """
 
     def draw(self, count: int, generator: torch.Generator) -> Any:
@@ -36,29 +36,29 @@ def uniform(count: int, between: tuple[float, float], generator: torch.Generator
 
 
 def coin(count: int, probability: float, generator: torch.Generator) -> Bool[Tensor, "{count}"]:
-    """`count` throws that are true with the given probability."""
+    """`count` coin tosses, each true with this probability."""
     return torch.rand(count, generator=generator) < probability
 
 
-def chosen(on: Bool[Tensor, "b"], device: torch.device) -> Int[Tensor, "m"]:
-    """The numbers of the images where `on` (on the CPU) is true, on `device`, without waiting for it."""
+def indices(on: Bool[Tensor, "b"], device: torch.device) -> Int[Tensor, "m"]:
+    """The indices of the images where `on` (a CPU tensor) is true, on `device`, without waiting for it."""
     return on.nonzero().squeeze(1).to(device, non_blocking=True)
 
 
-def taken(images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"]) -> Float[Tensor, "m c h w"]:
-    """The images numbered `where`, of which there is at least one. A single image is handed on uncopied: not to be
-    written to."""
+def select(images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"]) -> Float[Tensor, "m c h w"]:
+    """The images at `where`, of which there is at least one. A single image is returned without a copy, so do not write
+    to it."""
     return images if len(images) == 1 else images.index_select(0, where)
 
 
 def put_back(
     images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"], changed: Float[Tensor, "m c h w"]
 ) -> Float[Tensor, "b c h w"]:
-    """The images, those numbered `where`, of which there is at least one, replaced by `changed`."""
+    """The images, with those at `where`, of which there is at least one, replaced by `changed`."""
     return changed if len(images) == 1 else images.index_copy(0, where, changed)
 
 
-def rows(drawn: Any, start: int, stop: int) -> Any:
+def slice_rows(drawn: Any, start: int, stop: int) -> Any:
     """The parameters of the images from `start` to `stop`, in the form that `drawn` has."""
     if isinstance(drawn, Tensor):
         return drawn[start:stop]

@@ -9,24 +9,24 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from vantage.views.operations.operation import Operation, rows
+from vantage.views.operations.operation import Operation, slice_rows
 
 __all__ = ["perform"]
 
 PIECE = 1 << 21
-"""Bytes of float pixels that are worked on at once on a CPU, so that every operation finds them in a core's own cache.
+"""Bytes of float pixels processed at a time on a CPU, so that they stay in a core's cache between operations.
 
-An image of an eighth of that is worked on alone: it is either changed or not, and never copied to be put in its place.
+An image of at least an eighth of that is processed alone: it is changed or not, and never copied into a batch.
 """
 
 
 def perform(
     images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], generator: torch.Generator
 ) -> Float[Tensor, "b c _ _"]:
-    """The images as floats in [0, 1], changed by every operation in turn; nothing is kept for a gradient.
+    """The images as floats in [0, 1], changed by every operation in turn, without gradients.
 
-    Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece changes
-    nothing.
+    Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece does not
+    matter.
     """
     count = len(images)
     drawn = [operation.draw(count, generator) for operation in operations]
@@ -40,7 +40,7 @@ def perform(
 
 
 def _piece(size: int) -> int:
-    """How many images of `size` bytes are worked on at once on a CPU."""
+    """How many images of `size` bytes are processed at a time on a CPU."""
     return 1 if 8 * size >= PIECE else PIECE // max(size, 1)
 
 
@@ -50,5 +50,5 @@ def _run(
     """The images from `start` to `stop`, changed by every operation in turn."""
     part = images[start:stop].contiguous().float().mul_(1 / 255)  # one call for both is twice as slow
     for operation, parameters in zip(operations, drawn, strict=True):
-        part = operation.apply(part, rows(parameters, start, stop))
+        part = operation.apply(part, slice_rows(parameters, start, stop))
     return part

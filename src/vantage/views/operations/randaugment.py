@@ -26,13 +26,13 @@ from vantage.views.operations.changes import (
     SolarizeAdd,
     Strength,
 )
-from vantage.views.operations.operation import check_probability, coin, put_back, taken
+from vantage.views.operations.operation import check_probability, coin, put_back, select
 from vantage.views.operations.warps import Rotate, Shear, Translate
 
 __all__ = ["CHANGES", "SHAPE_CHANGES", "RandAugment", "RandDraw"]
 
 SHAPE_CHANGES: tuple[Change, ...] = (Identity(), Rotate(), Shear(0), Shear(1), Translate(0), Translate(1))
-"""What leaves colors alone, for views that are channels of a color space (CMC)."""
+"""Changes that leave colors alone, for views that are channels of a color space (CMC)."""
 
 CHANGES: tuple[Change, ...] = (
     AutoContrast(),
@@ -60,34 +60,34 @@ class RandDraw(NamedTuple):
     change: Int64[Tensor, "b n"]
     """Which change of the list."""
     on: Bool[Tensor, "b n"]
-    """Whether it is made."""
+    """Whether it is applied."""
     level: Float[Tensor, "b n"]
     """How strongly, from 0 to 1."""
     sign: Float[Tensor, "b n"]
     """1 or −1: the direction of geometric changes."""
     cubic: Bool[Tensor, "b n"]
-    """Whether geometric changes interpolate by cubics, not linearly."""
+    """Whether geometric changes interpolate bicubically instead of bilinearly."""
 
 
 @dataclass(frozen=True)
 class RandAugment:
-    """Changes drawn from a list with replacement, each made with a probability, at levels spread about one
-    (Cubuk et al., arXiv 1909.13719, in the form InfoMin uses: arXiv 2005.10243, appendix, n = 2, m = 10, mstd = .5).
+    """Changes drawn from a list with replacement, each applied with a probability, at levels around a mean
+    (Cubuk et al., arXiv 1909.13719; n = 2, m = 10 and mstd = .5 are those of InfoMin's released code).
 
-    A level of 10 is the strongest; drawn levels are cut to [0, 10], so at 10 with spread .5 half of them are exactly
-    it.
+    A level of 10 is the strongest. Drawn levels are clipped to [0, 10], so with a mean of 10 and a spread of .5 half of
+    them are exactly 10.
     """
 
     changes: tuple[Change, ...] = CHANGES
     """What is drawn from, all equally likely."""
     count: int = 2
-    """n: changes of an image, one after the other."""
+    """n: changes made to an image, one after the other."""
     magnitude: float = 10.0
-    """m: mean level, of at most 10."""
+    """m: mean level, at most 10."""
     spread: float = 0.5
     """mstd: standard deviation of the level."""
     probability: float = 0.5
-    """Probability that a drawn change is made."""
+    """Probability that a drawn change is applied."""
 
     def __post_init__(self) -> None:
         check_probability("RandAugment's probability", self.probability)
@@ -111,12 +111,12 @@ class RandAugment:
     def apply(self, images: Float[Tensor, "b c h w"], drawn: RandDraw) -> Float[Tensor, "b c h w"]:
         """The images in [0, 1], changed as `drawn` says."""
         for column in range(drawn.change.shape[1]):
-            made = torch.where(drawn.on[:, column], drawn.change[:, column], -1)
-            for number in made.unique().tolist():
+            changes = torch.where(drawn.on[:, column], drawn.change[:, column], -1)
+            for number in changes.unique().tolist():
                 if number < 0:
                     continue
-                rows = (made == number).nonzero()[:, 0]
+                rows = (changes == number).nonzero()[:, 0]
                 strength = Strength(drawn.level[rows, column], drawn.sign[rows, column], drawn.cubic[rows, column])
                 where = rows.to(images.device, non_blocking=True)
-                images = put_back(images, where, self.changes[number](taken(images, where), strength))
+                images = put_back(images, where, self.changes[number](select(images, where), strength))
         return images

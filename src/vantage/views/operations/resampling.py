@@ -17,16 +17,16 @@ __all__ = ["interpolation", "reflection", "resample"]
 def interpolation(
     offset: Float[Tensor, "b"], length: Float[Tensor, "b"], source: int, target: int
 ) -> Float[Tensor, "b {target} {source}"]:
-    """Matrices that resize the `length` pixels from `offset` on, of a line of `source` pixels, to `target` pixels.
+    """Matrices that take `length` pixels from `offset` on, in a line of `source` pixels, and resize them to `target`.
 
-    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and brought to
+    Bilinear, and antialiased where the line shrinks: a triangle as wide as the scale, cut at the ends and normalized to
     sum 1.
     """
     scale = length / target
     steps = torch.arange(target, device=offset.device, dtype=offset.dtype) + 0.5
     pixels = torch.arange(source, device=offset.device, dtype=offset.dtype)
     center = offset.unsqueeze(1) + steps * scale.unsqueeze(1) - 0.5
-    if source <= target:  # nothing can shrink: two taps, whose weights sum to 1 when the center stays inside
+    if source <= target:  # nothing can shrink: two taps, whose weights sum to 1 while the center stays inside
         first, last = offset.unsqueeze(1), (offset + length - 1).unsqueeze(1)
         center = torch.minimum(torch.maximum(center, first), last)
         return torch.sub(1, (center.unsqueeze(2) - pixels).abs_()).clamp_min_(0)
@@ -47,9 +47,9 @@ def resample(
 
 
 def reflection(size: int, radius: int) -> Int[Tensor, "n"]:
-    """Where the pixels from -radius to size + radius - 1 lie when the line is mirrored at its end pixels."""
+    """The indices of the pixels from -radius to size + radius - 1 when the line is mirrored at its end pixels."""
     if size == 1:
         return torch.zeros(1 + 2 * radius, dtype=torch.int64)
     period = 2 * (size - 1)
-    place = torch.arange(-radius, size + radius).remainder(period)
-    return torch.minimum(place, period - place)
+    index = torch.arange(-radius, size + radius).remainder(period)
+    return torch.minimum(index, period - index)

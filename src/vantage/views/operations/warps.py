@@ -1,4 +1,4 @@
-"""Geometric changes of an image by a level from 0 (none) to 1 (strongest), as in PIL: what leaves the image is filled.
+"""Geometric changes to an image by a level from 0 (none) to 1 (strongest), as in PIL: what enters it is filled.
 
 m: images, each with its own level   c: channels   h, w: height and width in pixels
 """
@@ -13,44 +13,44 @@ from torch.nn import functional
 
 from vantage.errors import UserError
 from vantage.views.operations.changes import Strength
-from vantage.views.operations.operation import put_back, taken
+from vantage.views.operations.operation import put_back, select
 
 __all__ = ["Rotate", "Shear", "Translate"]
 
 FILL = (124, 116, 104)
-"""Shades of 255 that fill what comes from outside: ImageNet's mean, as InfoMin's code has it."""
+"""Gray levels of 255 that fill what comes from outside: ImageNet's mean, as in InfoMin's code."""
 
 
 @dataclass(frozen=True)
 class Rotate:
-    """Turned about the middle."""
+    """Rotated about the center."""
 
     degrees: float = 30.0
-    """Angle at level 1, against the clock or with it."""
+    """Angle at level 1, counterclockwise or clockwise."""
 
     fill: tuple[int, int, int] = FILL
     """Red, green and blue of what comes from outside, from 0 to 255."""
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The turned images."""
+        """The rotated images."""
         height, width = images.shape[-2:]
         angle = strength.level * strength.sign * math.radians(self.degrees)
         cosine, sine = angle.cos(), angle.sin()
         across = width / 2 - cosine * width / 2 + sine * height / 2
         down = height / 2 - sine * width / 2 - cosine * height / 2
         rows = torch.stack((cosine, -sine, across, sine, cosine, down), 1).view(-1, 2, 3)
-        return _warped(images, rows, strength, self.fill)
+        return _warp(images, rows, strength, self.fill)
 
 
 @dataclass(frozen=True)
 class Shear:
-    """Rows (or columns) moved in proportion to their distance from the upper left corner."""
+    """Rows (or columns) shifted in proportion to their distance from the upper left corner."""
 
     axis: int
-    """0: rows move, along the width; 1: columns move, along the height."""
+    """0: rows shift along the width; 1: columns shift along the height."""
 
     most: float = 0.3
-    """Pixels moved for each pixel of distance, at level 1."""
+    """Pixels of shift for each pixel of distance, at level 1."""
 
     fill: tuple[int, int, int] = FILL
     """Red, green and blue of what comes from outside, from 0 to 255."""
@@ -62,12 +62,12 @@ class Shear:
         """The sheared images."""
         rows = _identity(strength)
         rows[:, self.axis, 1 - self.axis] = strength.level * strength.sign * self.most
-        return _warped(images, rows, strength, self.fill)
+        return _warp(images, rows, strength, self.fill)
 
 
 @dataclass(frozen=True)
 class Translate:
-    """Moved along the width or the height."""
+    """Shifted along the width or the height."""
 
     axis: int
     """0: along the width; 1: along the height."""
@@ -82,10 +82,10 @@ class Translate:
         _check_axis(self, self.axis)
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
-        """The moved images."""
+        """The shifted images."""
         rows = _identity(strength)
         rows[:, self.axis, 2] = strength.level * strength.sign * self.most * images.shape[3 - self.axis]
-        return _warped(images, rows, strength, self.fill)
+        return _warp(images, rows, strength, self.fill)
 
 
 def _check_axis(part: object, axis: int) -> None:
@@ -97,24 +97,24 @@ def _identity(strength: Strength) -> Float[Tensor, "m 2 3"]:
     return torch.eye(2, 3).repeat(len(strength.level), 1, 1)
 
 
-def _warped(
+def _warp(
     images: Float[Tensor, "m c h w"], rows: Float[Tensor, "m 2 3"], strength: Strength, fill: tuple[int, int, int]
 ) -> Float[Tensor, "m c h w"]:
-    """Each pixel of the result taken from the place that its matrix `rows` tells, in pixels from the upper left
-    corner of the image; a place outside is filled, one near the edge sees the edge repeated."""
+    """Each pixel of the result is taken from the position that the matrix `rows` maps it to, in pixels from the upper
+    left corner of the image. Positions outside are filled; near the edge, the edge is repeated."""
     height, width = images.shape[-2:]
     rows = rows.to(images, non_blocking=True)
     down, across = (torch.arange(side, device=images.device, dtype=images.dtype) + 0.5 for side in (height, width))
     x, y = ((row[:, 0:1] * across)[:, None] + (row[:, 1:2] * down + row[:, 2:3])[..., None] for row in rows.unbind(1))
     outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
     grid = torch.stack((x.mul_(2 / width).sub_(1), y.mul_(2 / height).sub_(1)), -1)
-    made = images
+    warped = images
     for cubic, mode in ((False, "bilinear"), (True, "bicubic")):
         which = (strength.cubic == cubic).nonzero()[:, 0].to(images.device, non_blocking=True)
         if len(which):
-            place = taken(grid, which)
-            found = functional.grid_sample(taken(images, which), place, mode, "border", align_corners=False)
-            made = put_back(made, which, found)
-    for channel, shade in zip(made.unbind(1), fill, strict=False):
+            own_grid = select(grid, which)
+            pixels = functional.grid_sample(select(images, which), own_grid, mode, "border", align_corners=False)
+            warped = put_back(warped, which, pixels)
+    for channel, shade in zip(warped.unbind(1), fill, strict=False):
         channel.masked_fill_(outside, shade / 255)
-    return made.clamp_(0, 1)
+    return warped.clamp_(0, 1)

@@ -87,7 +87,7 @@ def _normalized(
 ) -> EvaluationView | Straight:
     """The same view with other statistics, and all channels where they are given."""
     if isinstance(view, Straight):
-        return replace(view, seen=_normalized(view.seen, statistics, channels))
+        return replace(view, base=_normalized(view.base, statistics, channels))
     return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
 from vantage.evaluate.protocols.neighbors.retrieval import NearestRows
-from vantage.views.show import fitted
+from vantage.views.show import in_square
 
 __all__ = ["rows_of", "retrieval_picture"]
 
@@ -75,7 +75,7 @@ def _left(column: int, step: int) -> int:
 def _cell(
     draw: ImageDraw.ImageDraw, whole: Image.Image, corner: tuple[int, int], image: UInt8[Tensor, "3 h w"], side: int
 ) -> None:
-    pixels = (fitted(image[None] / 255, side)[0] * 255).round().to(torch.uint8).movedim(0, -1)
+    pixels = (in_square(image[None] / 255, side)[0] * 255).round().to(torch.uint8).movedim(0, -1)
     whole.paste(Image.fromarray(pixels.contiguous().numpy()), (corner[0] + _FRAME, corner[1] + _FRAME))
 
 
