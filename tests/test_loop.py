@@ -169,7 +169,17 @@ def test_the_folder_tells_what_was_run(place: str, tmp_path: Path):
         provenance[0]["versions"]["torch"]
     )
     (row,) = rows(tmp_path / "run")
-    assert {"epoch", "step", "loss", "accuracy", "alignment", "uniformity", "rank", "deviation", "learning_rate"} <= row.keys()
+    assert {
+        "epoch",
+        "step",
+        "loss",
+        "accuracy",
+        "alignment",
+        "uniformity",
+        "rank",
+        "deviation",
+        "learning_rate",
+    } <= row.keys()
     assert list((tmp_path / "run" / "events").iterdir())
     assert len(list((tmp_path / "run" / "checkpoint").iterdir())) == 2
     with pytest.raises(UserError, match="already holds a run"):

@@ -15,13 +15,11 @@ from vantage.composition.codec import allowing
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate import Outcome
+from vantage.evaluate import Outcome, evaluate, task_of
 from vantage.evaluate.protocols.detection import (
     Detection,
     SelectedImages,
     Sizes,
-    detector_task,
-    evaluate_detector,
     open_annotated,
 )
 from vantage.evaluate.protocols.detection.judging import Judging
@@ -67,7 +65,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
 @pytest.fixture
 def any_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """No network is refused, so that a small one will do where no detector is trained."""
-    monkeypatch.setattr("vantage.evaluate.protocols.detection.evaluation.check_backbone", lambda trained: None)
+    monkeypatch.setattr("vantage.evaluate.protocols.detection.judging.check_backbone", lambda trained: None)
 
 
 @pytest.mark.usefixtures("any_network")
@@ -114,7 +112,7 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     here = Work("cpu", num_workers=2, cache=tmp_path / "cache")
     with allowing(*ALLOW):
-        evaluate_detector(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=here)
+        evaluate(run, protocol, open_annotated(train), open_annotated(test), baselines=True, work=here)
     assert len(trainings) == 2
     (file,) = (run / "evaluations").glob("*.json")
     words = ["--import", "tiny", "compare", str(run), "--protocols", str(file), "--data", str(train)]
@@ -158,7 +156,7 @@ def test_images_that_do_not_serve_make_no_task(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):
-        detector_task(Detection(), SelectedImages(source, empty), source)
+        task_of(Detection(), SelectedImages(source, empty), source)
 
 
 @pytest.mark.slow

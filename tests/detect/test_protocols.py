@@ -14,7 +14,7 @@ from tiny import images, kept_run, tiny_run, work
 from vantage.cli import main
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
-from vantage.evaluate import EvaluationProtocol
+from vantage.evaluate import EvaluationProtocol, evaluate
 from vantage.evaluate.protocols.detection import (
     Detection,
     DetectionC4,
@@ -27,7 +27,6 @@ from vantage.evaluate.protocols.detection import (
     Pyramid,
     SelectedImages,
     Sizes,
-    evaluate_detector,
     open_annotated,
 )
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
@@ -132,7 +131,7 @@ def test_what_protocols_refuse(tmp_path: Path) -> None:
         protocol(trained(), SelectedImages(source, empty), source, here)
     with pytest.raises(UserError, match="too few to hold out"):
         kept_run(tmp_path / "run", RUN)
-        evaluate_detector(tmp_path / "run", protocol, voc)
+        evaluate(tmp_path / "run", protocol, voc)
 
 
 def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from tiny import ALLOW, images, kept_run, tiny_run, work
 
+from vantage.composition.changes import changes
 from vantage.composition.codec import allowing
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbor, Outcome, Retrieval, evaluate
-from vantage.evaluate.changed import changed
 from vantage.evaluate.compare.comparison import Cell, Column, Comparison, Row, compare, compare_by
 from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown, notes
-from vantage.evaluate.once import Refused
+from vantage.evaluate.compare.trials import Refusal
 from vantage.evaluate.protocols.detection import Detection, Pyramid, Sizes
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import FrozenEncoder
@@ -191,9 +191,9 @@ def test_what_evaluate_measured_with_the_same_settings_is_read(tmp_path: Path) -
 
 
 def test_changed_settings_are_told_as_they_are_written() -> None:
-    told = [str(each) for each in changed(LowShot(shots=(1, 2), costs=(0.5, 10.0)))]
-    assert told == ["shots=1 2", "costs=0.5 10"] and not changed(LowShot())
-    assert [each.sentence for each in changed(FineTune(weight_decay=1e-4))] == [
+    told = [str(each) for each in changes(LowShot(shots=(1, 2), costs=(0.5, 10.0)))]
+    assert told == ["shots=1 2", "costs=0.5 10"] and not changes(LowShot())
+    assert [each.sentence for each in changes(FineTune(weight_decay=1e-4))] == [
         "weight_decay is 0.0001 (by default None)"
     ]
 
@@ -214,30 +214,28 @@ class Drawn:
         return Outcome({"AP": number, "AP50": 50.0 + number}, len(train), len(test), {})
 
 
-@dataclass(frozen=True)
-class OfNetworks(Task):
-    """Judges networks only, and none of seed 7."""
-
-    pixels: ClassVar[str] = "raw pixels have no network"
-
-    def check(self, trained: FrozenEncoder) -> None:
-        if trained.run.seed == 7:
-            raise UserError("this one cannot be judged")
+def not_seed_7(encoder: FrozenEncoder) -> None:
+    if encoder.run.seed == 7:
+        raise UserError("this one cannot be judged")
 
 
-def judged_by(folders: list[Path], tmp_path: Path, *tasks: Task, told=lambda line: None) -> Comparison:
+OF_NETWORKS: dict[str, Any] = {"pixels": "raw pixels have no network", "check": not_seed_7}
+"""What a task of networks only has, that judges none of seed 7."""
+
+
+def judged_by(folders: list[Path], tmp_path: Path, *tasks: Task, report=lambda line: None) -> Comparison:
     with allowing(*ALLOW):
-        return compare_by(folders, tasks, work(tmp_path), told)
+        return compare_by(folders, tasks, work(tmp_path), report)
 
 
-def asked(protocol, kind: type[Task] = Task, split: str = "a set of its own", **other) -> Task:
-    return kind(protocol, images(30, 0), images(12, 1), split, **other)
+def asked(protocol, split: str = "a set of its own", **other) -> Task:
+    return Task(protocol, images(30, 0), images(12, 1), split, **other)
 
 
 def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
     folders, task, heard = runs(tmp_path, good=(1, 2)), asked(Drawn(seed=3), trials=3), []
     Drawn.calls.clear()
-    table = judged_by(folders, tmp_path, task, told=heard.append)
+    table = judged_by(folders, tmp_path, task, report=heard.append)
     assert [seed for name, run, seed in Drawn.calls if (name, run) == ("good", 2)] == [3, 4, 5]
     assert heard[1] == "2 of 15: good, seed 1, by drawn seed=3, trial 2 of 3" and len(heard) == 15
     cell = table.rows[0].cell(0)
@@ -265,7 +263,7 @@ def test_of_one_run_the_deviation_is_over_its_trials_and_nothing_is_tested(tmp_p
 
 def test_what_raw_pixels_cannot_be_judged_by_is_an_empty_cell(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
-    table = judged_by(folders, tmp_path, asked(KNN(k=3), split="here"), asked(Drawn(), OfNetworks, "there"))
+    table = judged_by(folders, tmp_path, asked(KNN(k=3), split="here"), asked(Drawn(), "there", **OF_NETWORKS))
     assert [row.name.split()[0] for row in table.rows] == ["good", "raw", "random"]
     assert [[cell is None for cell in row.cells] for row in table.rows] == [[False, False], [False, True], [False] * 2]
     text = as_markdown(table)
@@ -280,9 +278,9 @@ def test_runs_that_a_task_refuses_are_told_before_anything_is_judged(tmp_path: P
     folders = runs(tmp_path, good=(0, 7))
     Drawn.calls.clear()
     with pytest.raises(UserError, match="good-7 by drawn: this one cannot be judged"):
-        judged_by(folders, tmp_path, asked(Drawn(), OfNetworks))
+        judged_by(folders, tmp_path, asked(Drawn(), **OF_NETWORKS))
     assert not Drawn.calls
-    with pytest.raises(Refused, match="needs as many labeled training images") as found:
+    with pytest.raises(Refusal, match="needs as many labeled training images") as found:
         judged_by(folders[:1], tmp_path, asked(KNN(k=31)))
     assert found.value.protocol == KNN(k=31)
 
@@ -307,14 +305,14 @@ def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:
 
 def test_many_settings_stand_below_the_table_and_those_of_parts_are_told(tmp_path: Path) -> None:
     protocol = Detection(steps=5, batch=2, sizes=Sizes(test_side=400), network_on=Pyramid(frozen_stages=2))
-    told = [str(each) for each in changed(protocol)]
-    assert told == ["steps=5", "batch=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changed(
+    told = [str(each) for each in changes(protocol)]
+    assert told == ["steps=5", "batch=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changes(
         Detection()
     )
-    column = Column("detection", 1, "AP", (), None, changed(protocol))
+    column = Column("detection", 1, "AP", (), None, changes(protocol))
     table = Comparison((column,), (Row("a", (0,), True, (Cell((1.0,)),)),), "here")
     assert "| detection v1 (4 settings below), AP (%) |" in as_markdown(table)
     assert "network_on.frozen_stages is 2 (by default 0)" in as_markdown(table)
-    other = Column("detection", 1, "AP", (), None, changed(replace(protocol, seed=1)))
+    other = Column("detection", 1, "AP", (), None, changes(replace(protocol, seed=1)))
     both = Comparison((column, other), (Row("a", (0,), True, (Cell((1.0,)), Cell((2.0,)))),), "here")
     assert "steps=5 batch=2 sizes.test_side=400 network_on.frozen_stages=2, AP" in as_markdown(both)

@@ -20,9 +20,9 @@ from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
+from vantage.evaluate import evaluate
 from vantage.evaluate.protocols.segmentation import segmentation as module
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, MapAt, pixel_loss
-from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.measures.confusion import Confusion
@@ -202,9 +202,9 @@ def test_a_test_set_of_its_own_is_no_training_set(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", RUN)
     train = open_masked(write_scenes(tmp_path / "one", 6))
     with pytest.raises(UserError, match="test images are the training images"):
-        evaluate_masked(tmp_path / "run", QUICK, train, train, work=work(tmp_path))
+        evaluate(tmp_path / "run", QUICK, train, train, work=work(tmp_path))
     with pytest.raises(UserError, match="other classes"):
-        evaluate_masked(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=work(tmp_path))
+        evaluate(tmp_path / "run", QUICK, train, train.with_classes(("a", "b")), work=work(tmp_path))
     assert load(tmp_path / "run").digest()
 
 

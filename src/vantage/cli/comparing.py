@@ -70,7 +70,7 @@ def compare(words: list[str], console: Console) -> int:
     check_kinds({name: protocol for name, protocol in protocols}, asked)
     from vantage.evaluate.compare.comparison import compare_by
     from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown
-    from vantage.evaluate.once import Refused
+    from vantage.evaluate.compare.trials import Refusal
     from vantage.frozen.encoder import load
     from vantage.storage.files import write_result
 
@@ -80,7 +80,7 @@ def compare(words: list[str], console: Console) -> int:
     tasks = [images.task(name, protocol) for name, protocol in protocols]
     try:
         table = compare_by(folders, tasks, work_of(asked, console), console.note, asked["network"])
-    except Refused as problem:
+    except Refusal as problem:
         name = next((name for name, one in protocols if one.name == problem.protocol.name), problem.protocol.name)
         raise UserError(of_options(str(problem), name, problem.protocol)) from problem
     if out is None:

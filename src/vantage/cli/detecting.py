@@ -45,7 +45,8 @@ class Detecting:
 
 def _detect(name: str, words: list[str], console: Console) -> int:
     from vantage.cli.images import work_of
-    from vantage.evaluate.protocols.detection import DETECTORS, evaluate_detector, open_annotated
+    from vantage.evaluate import evaluate
+    from vantage.evaluate.protocols.detection import DETECTORS, open_annotated
     from vantage.frozen.encoder import load
 
     kind = next(kind for kind in DETECTORS if kind.name == name)
@@ -57,7 +58,7 @@ def _detect(name: str, words: list[str], console: Console) -> int:
     out = kept_or_out(asked)
     train = open_annotated(asked["data"])
     console.note(f"{len(train):,} annotated images, {len(train.classes)} classes")
-    result = evaluate_detector(
+    result = evaluate(
         Path(asked["run"]),
         protocol,
         train,

@@ -90,21 +90,18 @@ class Images:
         return replace(task, trials=trials, measures=measures)
 
     def _of_kind(self, protocol: Any, data: str, test: str, classes: str) -> "Task":
-        from vantage.data.splits import train_and_test
-        from vantage.evaluate import Segmentation
-        from vantage.evaluate.protocols.detection import detector_task
-        from vantage.evaluate.protocols.detection.evaluation import Protocol as Detecting
-        from vantage.evaluate.protocols.segmentation.evaluation import masked_task
-        from vantage.evaluate.task import Task
+        from vantage.evaluate import Segmentation, Task, task_of
+        from vantage.evaluate.protocols.detection import Judging
 
-        if isinstance(protocol, Detecting):
-            return detector_task(protocol, self._annotated(data), self._annotated(test) if test else None)
+        if isinstance(protocol, Judging):
+            return task_of(protocol, self._annotated(data), self._annotated(test) if test else None)
         if isinstance(protocol, Segmentation):
             train = self._masked(data, class_names(classes, f"--{protocol.name}.classes"))
-            return masked_task(protocol, train, self._masked(test, train.classes) if test else None)
+            return task_of(protocol, train, self._masked(test, train.classes) if test else None)
         if (key := ("both", data, test)) not in self._known:
-            self._known[key] = train_and_test(self._labeled(data), self._labeled(test) if test else None)
-        return Task(protocol, *self._known[key])
+            self._known[key] = task_of(protocol, self._labeled(data), self._labeled(test) if test else None)
+        known: Task = self._known[key]
+        return replace(known, protocol=protocol)
 
     def _labeled(self, place: str) -> Any:
         if (key := ("labeled", place)) not in self._known:

@@ -61,12 +61,12 @@ def tell(
     result: "Result", console: Console, run: str, out: Path | None = None, test_images: str = "test images"
 ) -> None:
     """By which protocol a run was judged, on which images, what came out, and in which file it is kept."""
-    from vantage.evaluate.judge import place_of
+    from vantage.evaluate.result import path_of
 
     console.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():
         console.result(line)
-    console.note(f"kept in {place_of(result, Path(run), out)}")
+    console.note(f"kept in {path_of(result, Path(run), out)}")
 
 
 def _check_writable(asked: str, folder: Path, instead: str) -> None:

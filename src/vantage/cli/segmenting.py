@@ -50,8 +50,7 @@ class Segmenting:
 def evaluate_segmentation(words: list[str], console: Console) -> int:
     """Train a decoder on the maps of a frozen backbone, and measure the mean intersection over union."""
     from vantage.cli.images import work_of
-    from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
-    from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
+    from vantage.evaluate import Segmentation, evaluate
 
     fields = tuple(leaves(Segmentation()))
     command = Command("vantage evaluate segmentation", spoken(Segmentation), dict(headings(Segmentation())))
@@ -64,7 +63,7 @@ def evaluate_segmentation(words: list[str], console: Console) -> int:
     out = kept_or_out(asked)
     train = open_masked(asked["data"], class_names(asked["classes"]))
     console.note(f"{len(train):,} images with masks, {len(train.classes)} classes")
-    result = evaluate_masked(
+    result = evaluate(
         Path(asked["run"]),
         protocol,
         train,

@@ -1,7 +1,6 @@
 """How good a frozen encoder is: nearest neighbors and linear classifiers, by protocols that carry name and version."""
 
-from vantage.evaluate.judge import Result, evaluate
-from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.evaluate.judge import evaluate
 from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen
 from vantage.evaluate.protocols.finetune.finetune import FineTune
 from vantage.evaluate.protocols.linear.depths import LinearRing
@@ -12,12 +11,13 @@ from vantage.evaluate.protocols.linear.pooled import LinearCMC, LinearMoCo, Line
 from vantage.evaluate.protocols.neighbors.knn import KNN, NearestNeighbor
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
 from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, Retrieval, neighbors
-from vantage.evaluate.protocols.segmentation.evaluation import evaluate_masked
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
 from vantage.evaluate.protocols.svm.lowshot import LowShot, LowShotChosen
 from vantage.evaluate.protocols.svm.samples import few_images
 from vantage.evaluate.protocols.svm.svm import COSTS, SVM
+from vantage.evaluate.result import Outcome, Result
+from vantage.evaluate.task import EvaluationProtocol, OwnTask, Task, task_of
 from vantage.measures.accuracy import Accuracy, accuracy
 from vantage.measures.average_precision import average_precision
 
@@ -65,17 +65,19 @@ __all__ = [
     "NearestNeighbor",
     "NearestRows",
     "Outcome",
+    "OwnTask",
     "Result",
     "Retrieval",
     "Segmentation",
+    "Task",
     "accuracy",
     "average_precision",
     "deepest",
     "evaluate",
-    "evaluate_masked",
     "few_images",
     "fit_logistic",
     "marked",
     "neighbors",
     "retrieval_picture",
+    "task_of",
 ]

@@ -1,28 +1,52 @@
 """A protocol with the images by which it judges: what one result is about, or some columns of a comparison."""
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from vantage.data.sources.source import Source
+from vantage.data.splits import train_and_test
+from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import EvaluationProtocol
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["Task", "has_seed"]
+__all__ = ["EvaluationProtocol", "OwnTask", "Task", "has_seed", "task_of"]
+
+
+@runtime_checkable
+class EvaluationProtocol(Protocol):
+    """A frozen way to judge an encoder. Its fields are all of its settings; what else shapes its numbers is told in
+    `Outcome.how`. A changed meaning gets a new version."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+        """Judge an encoder, fitting on `train` and looking at the labels of `test` only to count what is right."""
+        ...
+
+
+class OwnTask(ABC):
+    """A protocol that judges by another kind of images than one labeled set: it makes its task itself."""
+
+    @abstractmethod
+    def task(self, train: Source, test: Source | None) -> "Task":
+        """This protocol with the images of both sides; without `test`, some of `train` are for testing. Raises
+        `UserError` for images that do not serve."""
+
+
+def _accept(encoder: FrozenEncoder) -> None:
+    """Every encoder will do."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A protocol, and the images by which it judges. Protocols of images of another kind have a kind of their own.
+    """A protocol, and the images by which it judges.
 
     Raises `UserError` for fewer trials than one, and for several of a protocol that draws nothing.
     """
-
-    tools: ClassVar[tuple[str, ...]] = ()
-    """Libraries on which numbers depend, beside those of every protocol."""
-    pixels: ClassVar[str] = ""
-    """Why raw pixels cannot be judged; nothing where they can."""
 
     protocol: EvaluationProtocol
     """What judges."""
@@ -36,6 +60,12 @@ class Task:
     """How many times a comparison has each encoder judged: with the protocol's seed, the next, and so on."""
     measures: tuple[str, ...] = ()
     """Measures that a comparison shows; none: the one to be quoted first."""
+    tools: tuple[str, ...] = ()
+    """Libraries on which numbers depend, beside those of every protocol."""
+    pixels: str = ""
+    """Why raw pixels cannot be judged; nothing where they can."""
+    check: Callable[[FrozenEncoder], object] = _accept
+    """Raises `UserError` where the protocol is known to refuse an encoder, before hours are spent on others."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -45,9 +75,6 @@ class Task:
                 f"{self.protocol.name}: {self.trials} trials were asked for, but it draws nothing, so all would be the"
                 " same: give 1"
             )
-
-    def check(self, trained: FrozenEncoder) -> None:
-        """Raises `UserError` where the protocol is known to refuse an encoder, before hours are spent on others."""
 
     def each_trial(self) -> tuple[EvaluationProtocol, ...]:
         """The protocol with the seed of each trial."""
@@ -65,6 +92,14 @@ class Task:
                     " choose among them (what was judged is kept)"
                 )
         return tuple(dict.fromkeys(self.measures)) or (next(iter(measured)),)
+
+
+def task_of(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
+    """A protocol with its images: as it takes them itself (`OwnTask`), or those of one labeled set, as `train_and_test`
+    divides them."""
+    if isinstance(protocol, OwnTask):
+        return protocol.task(train, test)
+    return Task(protocol, *train_and_test(train, test))
 
 
 def has_seed(protocol: Any) -> bool:

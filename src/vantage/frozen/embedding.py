@@ -38,7 +38,7 @@ def check_file(file: Path) -> None:
         raise UserError(f"{file} exists already: remove it, or choose another name")
 
 
-def write_embeddings(trained: FrozenEncoder, source: Source, file: Path, work: Work | None = None) -> Path:
+def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: Work | None = None) -> Path:
     """Write the features of every image to `file`, in the order of the source, with bounded memory; returns `file`.
 
     * `.parquet`: columns `name`, `label` (the class's number; null where there is none) and `embedding` (d float32
@@ -56,17 +56,17 @@ def write_embeddings(trained: FrozenEncoder, source: Source, file: Path, work: W
     work = work or Work()
     check_file(file)
     facts = {
-        "encoder": trained.digest(),
-        "checkpoint": str(trained.checkpoint.name) if trained.checkpoint else trained.name,
+        "encoder": encoder.digest(),
+        "checkpoint": str(encoder.checkpoint.name) if encoder.checkpoint else encoder.name,
         "images": source.fingerprint(),
-        "view": repr(trained.view),
+        "view": repr(encoder.view),
         "batch": work.batch_size,
         "device": work.resolved_device().type,
     }
-    draft, shape = draft_of(file), (len(source), trained.width)
+    draft, shape = draft_of(file), (len(source), encoder.width)
 
     def made(start: int) -> Iterator[Tensor]:
-        return (part for _, part in batches(trained, source, work, start))
+        return (part for _, part in batches(encoder, source, work, start))
 
     try:
         fill(draft, shape, torch.float32, facts, made)

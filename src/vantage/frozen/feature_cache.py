@@ -19,32 +19,32 @@ from vantage.storage.cache import hash_of
 __all__ = ["features_in_parts", "features_of"]
 
 
-def features_of(trained: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
+def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, on the CPU, from the cache where this very encoder has seen these very images before.
 
     Those that take more than `work.resident_bytes` are mapped: the system reads them as they are used, and drops them
     when memory is short. Where they cannot be kept (a cache that is read-only or being filled by another process, or a
     disk of which they would take more than half of what is free), they are held in memory.
     """
-    facts = (trained.digest(), cache_key(source), repr(trained.view), work.resolved_device().type, "2")
+    facts = (encoder.digest(), cache_key(source), repr(encoder.view), work.resolved_device().type, "2")
     kept = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
 
     def made(start: int) -> Iterator[Tensor]:
-        return (part for _, part in batches(trained, source, work, start))
+        return (part for _, part in batches(encoder, source, work, start))
 
-    shape, alike = (len(source), trained.width), {"batch": work.batch_size}  # the same batches, the same rounding
+    shape, alike = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
     rows = open_rows(kept, len(source)) or made_rows(kept, shape, torch.float32, alike, made)
     if rows is None:
-        return embed(trained, source, work).vector
+        return embed(encoder, source, work).vector
     return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.mapped()
 
 
-def features_in_parts(trained: FrozenEncoder, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
+def features_in_parts(encoder: FrozenEncoder, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
     """Features of every image in order, on the device of the work, some at a time: from the cache where those of all
     images stay within `work.resident_bytes`, else made while they are asked for and not kept."""
-    if 4 * len(source) * trained.width <= work.resident_bytes:
-        parts: Iterator[Tensor] = iter(features_of(trained, source, work).split(work.batch_size))
+    if 4 * len(source) * encoder.width <= work.resident_bytes:
+        parts: Iterator[Tensor] = iter(features_of(encoder, source, work).split(work.batch_size))
     else:
-        parts = (part for _, part in batches(trained, source, work))
+        parts = (part for _, part in batches(encoder, source, work))
     for part in parts:
         yield part.to(work.resolved_device())

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
+from vantage.composition.changes import Change, changes
 from vantage.data.sources.source import Source
-from vantage.data.splits import train_and_test
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.changed import Changed, changed
 from vantage.evaluate.compare.contenders import Contender, contenders
-from vantage.evaluate.once import Judge, named
-from vantage.evaluate.outcome import EvaluationProtocol, Outcome
-from vantage.evaluate.task import Task
+from vantage.evaluate.compare.trials import Trials, title
+from vantage.evaluate.result import Outcome
+from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.measures.significance import FEWEST, Difference, difference, holm
 
 __all__ = ["LEVEL", "Cell", "Column", "Comparison", "Row", "compare", "compare_by"]
@@ -87,7 +86,7 @@ class Column:
     more."""
     best: str | None
     """The row that is better than every other trained one beyond the spread; none where any comparison is open."""
-    changed: tuple[Changed, ...] = ()
+    changes: tuple[Change, ...] = ()
     """Settings of the protocol that are not as they are by default."""
     trials: int = 1
     """How many times each run was judged."""
@@ -97,7 +96,7 @@ class Column:
     @property
     def name(self) -> str:
         """The protocol, with what tells it from the same protocol by default."""
-        return named(self.protocol, self.changed)
+        return title(self.protocol, self.changes)
 
 
 @dataclass(frozen=True)
@@ -118,28 +117,27 @@ def compare(
     train: Source,
     test: Source | None = None,
     work: Work | None = None,
-    told: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
-    """Judge runs by protocols of one labeled set, all on the same images: `compare_by` with a task for each.
+    """Judge runs by protocols, all on the same images: `compare_by` with a task for each.
 
     Raises `UserError` as `vantage.evaluate.evaluate` does, and as `compare_by`.
     """
-    images = train_and_test(train, test)
-    return compare_by(folders, [Task(protocol, *images) for protocol in protocols], work, told)
+    return compare_by(folders, [task_of(protocol, train, test) for protocol in protocols], work, report)
 
 
 def compare_by(
     folders: Sequence[Path],
     tasks: Sequence[Task],
     work: Work | None = None,
-    told: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None,
     network: int | None = None,
 ) -> Comparison:
     """Judge the newest checkpoints of all runs by all tasks, each once: what RUN/evaluations already holds of this very
     checkpoint, these images, settings and library versions is read, so a comparison that broke off goes on.
 
     Raw pixels and a random encoder of each architecture, from the seeds of its runs, are rows too; where a protocol
-    cannot judge raw pixels, their cell is empty. `told` hears what is done; `network` counts which of the trained
+    cannot judge raw pixels, their cell is empty. `report` hears what is done; `network` counts which of the trained
     networks is judged, of runs that have one per view. Raises `UserError` for runs named twice, for runs that a task
     is known to refuse, and what protocols raise.
     """
@@ -150,14 +148,14 @@ def compare_by(
         _check_served(task, compared)
     by_task = [(task, [one for one in compared if one.network or not task.pixels]) for task in tasks]
     count = sum(task.trials * sum(len(one.members) for one in some) for task, some in by_task)
-    judge = Judge(work, told, count)
+    trials = Trials(work, report, count)
     cells: dict[str, list[Cell | None]] = {one.name: [] for one in compared}
     shown: list[tuple[Task, str]] = []
     for task, some in by_task:
         found, measures = {}, ()
         for one in some:
             for member in one.members:
-                found.setdefault(one.name, []).append(judge(task, one, member))
+                found.setdefault(one.name, []).append(trials(task, one, member))
                 measures = measures or task.shown(found[one.name][0][0].measures)
         for measure in measures:
             shown.append((task, measure))
@@ -223,5 +221,5 @@ def _column(number: int, task: Task, measure: str, rows: Sequence[Row]) -> Colum
     sure = len(found) == len(trained) - 1 > 0 and all(p < LEVEL for p in corrected)
     best = top.name if sure else None
     protocol = task.protocol
-    settings = changed(protocol)
+    settings = changes(protocol)
     return Column(protocol.name, protocol.version, measure, told, best, settings, task.trials, task.pixels)

@@ -51,16 +51,16 @@ def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Con
 
 def _grouped(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Contender]:
     groups: list[tuple[Any, list[Member]]] = []
-    for folder, trained in runs:
-        alike = replace(trained.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
-        key = (alike, trained.checkpoint.name if trained.checkpoint else "")
+    for folder, encoder in runs:
+        alike = replace(encoder.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
+        key = (alike, encoder.checkpoint.name if encoder.checkpoint else "")
         members = next((members for known, members in groups if known == key), None)
         if members is None:
             members = []
             groups.append((key, members))
-        elif any(trained.run.seed == other.encoder.run.seed for other in members):
+        elif any(encoder.run.seed == other.encoder.run.seed for other in members):
             raise UserError(f"{folder} is a second run of the same settings and the same seed: name one of them")
-        members.append(Member(folder, trained, trained))
+        members.append(Member(folder, encoder, encoder))
     recipes = [members[0].encoder.name for _, members in groups]
     rows: list[Contender] = []
     for (_, members), recipe in zip(groups, recipes, strict=True):

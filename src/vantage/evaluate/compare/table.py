@@ -28,7 +28,7 @@ def as_csv(table: Comparison) -> str:
     lines: list[list[object]] = []
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
-            settings = ", ".join(map(str, column.changed))
+            settings = ", ".join(map(str, column.changes))
             facts = [column.protocol, column.version, settings, column.measure, " ".join(map(str, row.seeds))]
             numbers, over = _numbers(cell)
             lines.append([row.name, int(row.trained), *facts, *numbers, int(column.best == row.name), *over])
@@ -39,8 +39,8 @@ def notes(table: Comparison) -> list[str]:
     """What the numbers are, and what was tested."""
     told = [f"Test images: {table.test}. Mean ± standard deviation over seeds; nothing is tested below three seeds."]
     for number, column in enumerate(table.columns):
-        if column.changed:
-            told.append(f"{column.protocol}: {', '.join(each.sentence for each in column.changed)}.")
+        if column.changes:
+            told.append(f"{column.protocol}: {', '.join(each.sentence for each in column.changes)}.")
         if column.pixels:
             told.append(f"{column.protocol}: {column.pixels}, so that cell is empty.")
         if column.trials > 1:
@@ -81,15 +81,15 @@ def _head(table: Comparison, column: Column) -> str:
 
 def _settings(table: Comparison, column: Column) -> str:
     """What is not the default: its number, where it is much and nothing else tells by it."""
-    alike = {other.changed for other in table.columns if other.protocol == column.protocol}
-    if len(column.changed) > _IN_A_HEAD and len(alike) == 1:
-        return f" ({len(column.changed)} settings below)"
-    return "".join(f" {each}" for each in column.changed)
+    alike = {other.changes for other in table.columns if other.protocol == column.protocol}
+    if len(column.changes) > _IN_A_HEAD and len(alike) == 1:
+        return f" ({len(column.changes)} settings below)"
+    return "".join(f" {each}" for each in column.changes)
 
 
 def _name(table: Comparison, column: Column) -> str:
     """A column in a sentence."""
-    several = sum((other.protocol, other.changed) == (column.protocol, column.changed) for other in table.columns) > 1
+    several = sum((other.protocol, other.changes) == (column.protocol, column.changes) for other in table.columns) > 1
     return f"{column.protocol}{_settings(table, column)}{f', {column.measure}' * several}"
 
 

@@ -37,17 +37,17 @@ class LabeledFeatures:
         return len(self.label)
 
 
-def labeled(trained: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
+def labeled(encoder: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
     """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
     part, label = with_labels(source)
     device = work.resolved_device()
     classes = max(len(source.classes), int(label.max()) + 1)
-    return LabeledFeatures(finite_features(trained, part, work).to(device), label.to(device), classes)
+    return LabeledFeatures(finite_features(encoder, part, work).to(device), label.to(device), classes)
 
 
-def finite_features(trained: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
+def finite_features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
     """Features of every image, cached. Raises `UserError` where one is no number."""
-    vector = features_of(trained, source, work)
+    vector = features_of(encoder, source, work)
     if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
-        raise UserError(f"features of {trained.name} are not all finite: the network diverged; take another checkpoint")
+        raise UserError(f"features of {encoder.name} are not all finite: the network diverged; take another checkpoint")
     return vector

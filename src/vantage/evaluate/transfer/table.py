@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vantage.evaluate.changed import Changed
+from vantage.composition.changes import Change
 from vantage.storage.tables import Table, csv_text
 
 __all__ = ["Row", "TransferTable"]
@@ -53,7 +53,7 @@ class TransferTable:
     left_out: Mapping[str, str]
     """Sets that were not judged, and why."""
 
-    changed: tuple[Changed, ...] = ()
+    changes: tuple[Change, ...] = ()
     """Settings that are not as they are by default."""
 
     checkpoint: str = ""
@@ -86,8 +86,8 @@ class TransferTable:
         """A table, the protocol with its settings, what it was made with, and the sets that were left out."""
         head, *lines = map(tuple, self.cells())
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in percent."]
-        if self.changed:
-            below.append(f"Not by default: {', '.join(each.sentence for each in self.changed)}.")
+        if self.changes:
+            below.append(f"Not by default: {', '.join(each.sentence for each in self.changes)}.")
         versions = ", ".join(f"{name} {version}" for name, version in self.libraries.items())
         made = {"checkpoint": self.checkpoint, "device": self.device, "libraries": versions}
         if any(made.values()):

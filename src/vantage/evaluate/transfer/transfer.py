@@ -7,25 +7,23 @@ line. Any other protocol judges too, such as the faster `LinearCached`, but its 
 h, w: height and width in pixels
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from jaxtyping import UInt8
 from torch import Tensor
 
+from vantage.composition.changes import changes
 from vantage.data.scan import OnBadImage, readable, scan
 from vantage.data.sources.opening import open_source
 from vantage.data.sources.source import Source, cache_key, marks_in, stamp_of
-from vantage.data.splits import train_and_test, with_labels
+from vantage.data.splits import with_labels
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
-from vantage.evaluate.changed import changed
-from vantage.evaluate.judge import Result, file_name, keep, result_of, with_baselines
-from vantage.evaluate.outcome import EvaluationProtocol, Outcome
+from vantage.evaluate.judge import judge_once, result_of, with_baselines
 from vantage.evaluate.protocols.linear.depths import statistics_of
+from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.table import Row, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
@@ -65,84 +63,66 @@ def transfer(
     every = (*sets, *found)
     if not every or len({one.name for one in every}) < len(every):
         raise UserError("transfer needs sets, each with a name of its own: --sets NAME=PLACE NAME=PLACE")
-    trained = load(run_folder, network)
-    encoders = with_baselines(trained, network) if baselines else [trained]
-    opened = [(one, _opened(one, on_bad_image, work)) for one in sets]  # a mistake in the last is told before the first
+    encoder = load(run_folder, network)
+    tasks = [(one, _task(one, protocol, on_bad_image, work)) for one in sets]  # a mistake is told before hours of work
     reasons: dict[str, str] = {}
-    opened += list(_usable(found, on_bad_image, work, reasons))
+    tasks += list(_usable(found, protocol, on_bad_image, work, reasons))
+    encoders = with_baselines(encoder, network, tasks[0][1]) if baselines and tasks else [encoder]
     rows: list[Row] = []
-    for number, (one, (train, test, kind)) in enumerate(opened):
-        work.progress.line(f"{one.name}: set {number + 1} of {len(opened)}, {len(train):,} and {len(test):,} images")
+    for number, (one, task) in enumerate(tasks):
+        images = f"{len(task.train):,} and {len(task.test):,} images"
+        work.progress.line(f"{one.name}: set {number + 1} of {len(tasks)}, {images}")
         try:
-            statistics = one.statistics or _measured(trained, train, work)
-            for encoder in encoders:
-                seen = replace(encoder, view=replace(encoder.view, statistics=statistics))
-                rows.append(_row(_Task(one.name, seen, train, test, kind), protocol, run_folder, work))
+            statistics = one.statistics or _measured(encoder, task.train, work)
+            for each in encoders:
+                normalized = replace(each, view=replace(each.view, statistics=statistics))
+                rows.append(_row(one.name, task, normalized, run_folder, work))
         except UserError as problem:
             reasons[one.name] = str(problem)
             work.progress.warn(f"{one.name} is left out: {problem}")
     if not rows:
         raise UserError("no set could be judged: " + "; ".join(f"{name}: {why}" for name, why in reasons.items()))
-    made = result_of(protocol, trained, *opened[0][1], {}, work)
+    result = result_of(tasks[0][1], encoder, {}, work)
     return TransferTable(
-        made.protocol, made.version, made.settings, tuple(rows), reasons, changed(protocol),
-        checkpoint=made.checkpoint, device=made.device, libraries=made.libraries,
+        result.protocol, result.version, result.settings, tuple(rows), reasons, changes(protocol),
+        checkpoint=result.checkpoint, device=result.device, libraries=result.libraries,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Task:
-    """One row: an encoder on a set."""
-
-    name: str
-    encoder: FrozenEncoder
-    train: Source
-    test: Source
-    kind: str
-
-
-def _row(task: _Task, protocol: EvaluationProtocol, run_folder: Path, work: Work) -> Row:
+def _row(name: str, task: Task, encoder: FrozenEncoder, run_folder: Path, work: Work) -> Row:
     """Judged now, or read where it was judged before, by the same versions of the libraries."""
-
-    def result(outcomes: dict[str, Outcome]) -> Result:
-        return result_of(protocol, task.encoder, task.train, task.test, task.kind, outcomes, work)
-
-    empty = result({})
+    result = result_of(task, encoder, {}, work)
     images = cache_key(task.train) + cache_key(task.test)  # which follow the files' time stamps
-    key = hash_of([task.name.encode(), task.encoder.name.encode(), file_name(empty).encode(), images.encode()])
-    kept = run_folder / "evaluations" / "transfer" / f"{protocol.name}-v{protocol.version}-{key[:12]}.json"
-    known = read_json(kept)
-    if isinstance(known, dict) and known.get("outcomes") and _facts(known) == _facts(asdict(empty)):
-        (outcome,) = (Outcome(**one) for one in known["outcomes"].values())
-        work.progress.line(f"{task.name}, {task.encoder.name}: done before")
-    else:
-        outcome = protocol(task.encoder, task.train, task.test, work)
-        keep(result({task.encoder.name: outcome}), run_folder, kept)
-    quoted = next(iter(outcome.measures))
-    return Row(
-        task.name, task.encoder.name, quoted, outcome.measures[quoted], outcome.train_images, outcome.test_images
-    )
+    key = hash_of([name.encode(), encoder.name.encode(), result.file_name.encode(), images.encode()])
+    path = run_folder / "evaluations" / "transfer" / f"{result.protocol}-v{result.version}-{key[:12]}.json"
 
+    def report(known: bool) -> None:
+        if known:
+            work.progress.line(f"{name}, {encoder.name}: read from its record")
 
-def _facts(record: Mapping[str, Any]) -> Any:
-    """All that decides an outcome, as plain data."""
-    return json.loads(json.dumps({key: value for key, value in record.items() if key != "outcomes"}))
+    outcome = judge_once(task, encoder, work, run_folder, path, report=report)
+    measure = next(iter(outcome.measures))
+    return Row(name, encoder.name, measure, outcome.measures[measure], outcome.train_images, outcome.test_images)
 
 
 def _usable(
-    found: Sequence[TransferSet], on_bad_image: OnBadImage, work: Work, reasons: dict[str, str]
-) -> Iterator[tuple[TransferSet, tuple[Source, Source, str]]]:
+    found: Sequence[TransferSet],
+    protocol: EvaluationProtocol,
+    on_bad_image: OnBadImage,
+    work: Work,
+    reasons: dict[str, str],
+) -> Iterator[tuple[TransferSet, Task]]:
     """The sets that can be opened; why others cannot goes to `reasons`."""
     for one in found:
         try:
-            yield one, _opened(one, on_bad_image, work)
+            yield one, _task(one, protocol, on_bad_image, work)
         except DataError as problem:
             reasons[one.name] = str(problem).removeprefix(f"{one.name}: ")
             work.progress.warn(f"{problem}; the set is left out")
 
 
-def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Source, Source, str]:
-    """Training and test images of a set, and where the test images come from. Raises `DataError` that names the set."""
+def _task(one: TransferSet, protocol: EvaluationProtocol, on_bad_image: OnBadImage, work: Work) -> Task:
+    """A protocol with the images of a set. Raises `DataError` that names the set."""
     try:
         train = _looked_at(one.train, on_bad_image, f"training images of {one.name}", work)
         if marks_in(train) is None:
@@ -150,7 +130,7 @@ def _opened(one: TransferSet, on_bad_image: OnBadImage, work: Work) -> tuple[Sou
             if len(label.unique()) < 2:
                 raise DataError(f"all labeled images of {one.train} are of one class; name a set with two or more")
         test = _looked_at(one.test, on_bad_image, f"test images of {one.name}", work) if one.test else None
-        return train_and_test(train, test)
+        return task_of(protocol, train, test)
     except UserError as problem:
         raise DataError(f"{one.name}: {problem}") from problem
 
@@ -165,14 +145,14 @@ def _looked_at(place: str, on_bad_image: OnBadImage, what: str, work: Work) -> S
     return readable(source, bad, on_bad_image)
 
 
-def _measured(trained: FrozenEncoder, train: Source, work: Work) -> Statistics:
+def _measured(encoder: FrozenEncoder, train: Source, work: Work) -> Statistics:
     """Mean and standard deviation of a set, measured once."""
-    plain = replace(trained.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
+    plain = replace(encoder.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
     kept = work.cache / "statistics" / f"{hash_of([cache_key(train).encode(), repr(plain).encode()])}.json"
     known = read_json(kept)
     if isinstance(known, dict) and set(known) == {"mean", "std"}:
         return Statistics(tuple(known["mean"]), tuple(known["std"]))
-    found = statistics_of(trained, train if marks_in(train) is None else _Unmarked(train), work)
+    found = statistics_of(encoder, train if marks_in(train) is None else _Unmarked(train), work)
     try_write_json(kept, asdict(found))
     return found
 

@@ -46,44 +46,44 @@ def export(run_folder: Path, to: Format, file: Path, network: int | None = None)
     the file does not end with .safetensors, the file or folder exists
     already, the disk is full, or the checkpoint is damaged.
     """
-    trained = load(run_folder, network)
-    if network is None and isinstance(trained.run.encoders, PerView) and len(trained.run.encoders.encoders) > 1:
+    encoder = load(run_folder, network)
+    if network is None and isinstance(encoder.run.encoders, PerView) and len(encoder.run.encoders.encoders) > 1:
         raise UserError("this run trained a network for each view: choose the one to export (--network 0)")
-    return export_backbone(trained, to, file)
+    return export_backbone(encoder, to, file)
 
 
-def export_backbone(trained: FrozenEncoder, to: Format, file: Path) -> Exported:
+def export_backbone(encoder: FrozenEncoder, to: Format, file: Path) -> Exported:
     """Write an encoder that is already loaded; see `export`."""
     if to == "detectron2":
-        weights = write_folder(trained, file)
+        weights = write_folder(encoder, file)
         how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
         return Exported(weights, how)
     if file.suffix != ".safetensors":
         raise UserError(f"{file.name} was asked for, but exports are safetensors files: end the name with .safetensors")
     if file.exists():
         raise UserError(f"{file} exists already: remove it, or choose another name with --out")
-    how = _FORMATS[to](trained, file.as_posix())
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.backbone.state_dict().items()}
-    statistics = trained.view.statistics
+    how = _FORMATS[to](encoder, file.as_posix())
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.backbone.state_dict().items()}
+    statistics = encoder.view.statistics
     metadata = {
         "format": "pt",
-        "how": _FORMATS[to](trained, file.name),  # the file may be moved
-        "size": str(trained.view.size),
+        "how": _FORMATS[to](encoder, file.name),  # the file may be moved
+        "size": str(encoder.view.size),
         "mean": json.dumps(statistics.mean),
         "std": json.dumps(statistics.std),
-        "space": repr(trained.view.space),
-        "channels": json.dumps(trained.view.channels),
-        "backbone": repr(trained.choice),
-        "recipe": trained.name,
-        "checkpoint": trained.checkpoint.name if trained.checkpoint else "",
-        "encoder": trained.digest(),
+        "space": repr(encoder.view.space),
+        "channels": json.dumps(encoder.view.channels),
+        "backbone": repr(encoder.choice),
+        "recipe": encoder.name,
+        "checkpoint": encoder.checkpoint.name if encoder.checkpoint else "",
+        "encoder": encoder.digest(),
     }
     write_result(file, save(tensors, metadata), "the backbone")
     return Exported(file, how)
 
 
-def _to_torchvision(trained: FrozenEncoder, file: str) -> str:
-    choice = trained.choice
+def _to_torchvision(encoder: FrozenEncoder, file: str) -> str:
+    choice = encoder.choice
     if not isinstance(choice, ResNet):
         raise UserError(f"torchvision has no network for {choice!r}: export it to timm or safetensors")
     name = _plain_name(choice)
@@ -98,8 +98,8 @@ def _to_torchvision(trained: FrozenEncoder, file: str) -> str:
     return _lines("torchvision", [build, "model.fc = torch.nn.Identity()", *_stem(choice)], file)
 
 
-def _to_timm(trained: FrozenEncoder, file: str) -> str:
-    match trained.choice:
+def _to_timm(encoder: FrozenEncoder, file: str) -> str:
+    match encoder.choice:
         case Timm(name, channels, image_size):
             size = "" if image_size is None else f", img_size={image_size}"
             build = [f"model = timm.create_model({name!r}, num_classes=0, in_chans={channels}{size})"]
@@ -118,14 +118,14 @@ def _to_timm(trained: FrozenEncoder, file: str) -> str:
     return _lines("timm", build, file)
 
 
-def _to_safetensors(trained: FrozenEncoder, file: str) -> str:
-    if not isinstance(trained.choice, ResNet | Timm):
+def _to_safetensors(encoder: FrozenEncoder, file: str) -> str:
+    if not isinstance(encoder.choice, ResNet | Timm):
         raise UserError(
-            f"{trained.choice!r} is no backbone that Vantage builds: save `trained.backbone.state_dict()` yourself"
+            f"{encoder.choice!r} is no backbone that Vantage builds: save `encoder.backbone.state_dict()` yourself"
         )
     build = [
-        f"from vantage.encoders.backbones import {type(trained.choice).__name__}",
-        f"model = {trained.choice!r}.build()",
+        f"from vantage.encoders.backbones import {type(encoder.choice).__name__}",
+        f"model = {encoder.choice!r}.build()",
     ]
     return _lines("torch", build, file)
 

@@ -2,11 +2,12 @@
 
 from vantage.evaluate.protocols.detection.course import DetectorTraining, find
 from vantage.evaluate.protocols.detection.detector import Detector
-from vantage.evaluate.protocols.detection.evaluation import DETECTORS, DetectorTask, detector_task, evaluate_detector
 from vantage.evaluate.protocols.detection.examples import Example, example, mirror_order, mirrored
+from vantage.evaluate.protocols.detection.judging import Judging
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.protocols import (
+    DETECTORS,
     Detection,
     DetectionC4,
     InstancesC4,
@@ -38,7 +39,6 @@ __all__ = [
     "Detection",
     "DetectionC4",
     "Detector",
-    "DetectorTask",
     "Example",
     "Found",
     "FourthStage",
@@ -47,6 +47,7 @@ __all__ = [
     "InstancesC4",
     "Joined",
     "KeypointDetection",
+    "Judging",
     "Keypoints",
     "Masks",
     "OfClasses",
@@ -56,8 +57,6 @@ __all__ = [
     "DetectionSchedule",
     "Sizes",
     "VocImages",
-    "detector_task",
-    "evaluate_detector",
     "example",
     "find",
     "mask_of",

@@ -57,10 +57,10 @@ class Detector:
                 raise RuntimeError(f"{name} of the backbone did not reach the detector")
 
 
-def images_of(trained: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
+def images_of(encoder: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
     """How images are resized and normalized, and how many regions are looked at. Of the proposals of a pyramid,
     torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
-    statistics = trained.view.statistics
+    statistics = encoder.view.statistics
     return {
         "min_size": sizes.test_side,
         "max_size": sizes.long_side,
@@ -71,24 +71,24 @@ def images_of(trained: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def check_backbone(trained: FrozenEncoder) -> ResNet:
+def check_backbone(encoder: FrozenEncoder) -> ResNet:
     """The ResNet that a detector is built on; raises `UserError` for other networks, and for several at once."""
-    if trained.choice is None:
+    if encoder.choice is None:
         raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
-    if not isinstance(trained.choice, ResNet):
-        raise UserError(f"detectors are built on ResNets, but this run trained {trained.choice!r}: choose another run")
-    if trained.choice.in_channels != 3 or len(trained.view.channels) != 3:
+    if not isinstance(encoder.choice, ResNet):
+        raise UserError(f"detectors are built on ResNets, but this run trained {encoder.choice!r}: choose another run")
+    if encoder.choice.in_channels != 3 or len(encoder.view.channels) != 3:
         raise UserError(
-            f"detectors see the three channels of images, but this network sees {len(trained.view.channels)}: choose"
+            f"detectors see the three channels of images, but this network sees {len(encoder.view.channels)}: choose"
             " another run or network"
         )
-    return trained.choice
+    return encoder.choice
 
 
-def copy_of(trained: FrozenEncoder) -> ResNetFeatures:
+def copy_of(encoder: FrozenEncoder) -> ResNetFeatures:
     """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
-    backbone = check_backbone(trained).build()
-    backbone.load_state_dict(trained.backbone.state_dict(), strict=True)
+    backbone = check_backbone(encoder).build()
+    backbone.load_state_dict(encoder.backbone.state_dict(), strict=True)
     return backbone
 
 
@@ -107,7 +107,7 @@ def check_frozen(stages: int) -> None:
         raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
 
 
-def checked(detector: Detector, trained: FrozenEncoder) -> Detector:
+def checked(detector: Detector, encoder: FrozenEncoder) -> Detector:
     """The detector, once its backbone is seen to hold the trained weights, all of them."""
-    detector.check_copied(trained.backbone)
+    detector.check_copied(encoder.backbone)
     return detector

@@ -7,10 +7,11 @@ import torch
 
 from vantage import draws
 from vantage.data.sources.source import Source, cache_key
+from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.detection.course import DetectorTraining, find, seeded
+from vantage.evaluate.protocols.detection.detector import check_backbone
 from vantage.evaluate.protocols.detection.examples import worth_training
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
@@ -19,8 +20,11 @@ from vantage.evaluate.protocols.detection.scoring import Found, Precision, preci
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
+from vantage.evaluate.protocols.detection.sources.opening import split_annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
+from vantage.evaluate.result import Outcome
+from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.cache import hash_of
 
@@ -30,9 +34,11 @@ _INITIAL = 0xDE74  # what a seed is for
 
 
 @dataclass(frozen=True)
-class Judging:
+class Judging(OwnTask):
     """The settings that all detectors have, and how one is trained and judged with them."""
 
+    name: ClassVar[str]
+    version: ClassVar[int]
     output: ClassVar[Output]
     """What is told of each instance, where that does not depend on the images."""
 
@@ -83,7 +89,7 @@ class Judging:
         """The sizes, with the schedule's sides in training where none are given."""
         return self.sizes.or_sides(SCHEDULES[self.schedule].short_sides)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`, both `Annotated`. Raises `UserError` where the images do not serve, or the
         backbone is no ResNet of three channels."""
         coco_tools("cocoeval")  # what is not installed is told before hours of training
@@ -91,12 +97,12 @@ class Judging:
         taught, schedule, sizes = worth_training(train, output, self.keep_empty), self.course(), self.seen_at()
         device = work.resolved_device()
         with seeded(draws.mix(self.seed, _INITIAL), device):
-            detector = self.network_on.build(trained, len(train.classes), output, sizes)
-        facts = (trained.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "2")
+            detector = self.network_on.build(encoder, len(train.classes), output, sizes)
+        facts = (encoder.digest(), cache_key(taught), repr((self, output)), device.type, torch.__version__, "2")
         kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
         course = DetectorTraining(schedule, self.seed, self.precise_batches, kept, shapes_apart=self.shapes_apart)
-        losses = course(detector, taught, output, work, trained.name)
-        found = find(detector, test, output, work, trained.name)
+        losses = course(detector, taught, output, work, encoder.name)
+        found = find(detector, test, output, work, encoder.name)
         measures, details = precisions(test, found, output)
         course.forget()
         shown = {label for number in range(len(taught)) for label in taught.instances(number).label.tolist()}
@@ -112,6 +118,21 @@ class Judging:
             "losses": _thinned(losses),
         }
         return Outcome(measures, len(taught), len(test), {}, details)
+
+    def task(self, train: Source, test: Source | None) -> Task:
+        """Annotated images; without `test`, a fifth of all of them, drawn with seed 0. Raises `UserError` where
+        pycocotools is not installed, for test images that are the training images, and for images that do not serve."""
+        coco_tools("cocoeval")
+        known, words = annotated(train), "a set of its own"
+        if test is None:
+            words = f"a fifth of the same {len(known)} images, drawn with seed 0"
+            known, asked = split_annotated(known)
+        else:
+            asked = annotated(test)
+            check_apart(known, asked)
+        self.check(known, asked)
+        without = "raw pixels have no detector"
+        return Task(self, known, asked, words, tools=("pycocotools",), pixels=without, check=check_backbone)
 
     def prepared(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
         """What is told of each instance, and what images of both sides show of that; the classes are those of `train`.

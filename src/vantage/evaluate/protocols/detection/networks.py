@@ -54,9 +54,9 @@ class Pyramid:
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
-    def build(self, trained: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
+    def build(self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
         """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
-        backbone, width = copy_of(trained), trained.width
+        backbone, width = copy_of(encoder), encoder.width
         still = freeze(backbone, self.frozen_stages)
         body = BackboneWithFPN(
             backbone,
@@ -73,12 +73,12 @@ class Pyramid:
             rpn_pre_nms_top_n_train=2 * sizes.proposals,
             rpn_post_nms_top_n_train=sizes.proposals,
             rpn_pre_nms_top_n_test=sizes.proposals,
-            **images_of(trained, sizes),
+            **images_of(encoder, sizes),
             **(_normed_heads(output) if self.normed_heads else {}),
         )
         model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
-        place = {name: f"backbone.body.{name}" for name in trained.backbone.state_dict()}
-        return checked(Detector(model, still, place, sizes), trained)
+        place = {name: f"backbone.body.{name}" for name in encoder.backbone.state_dict()}
+        return checked(Detector(model, still, place, sizes), encoder)
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class FourthStage:
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
-    def build(self, trained: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
+    def build(self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
         """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
         if isinstance(output, Keypoints):
             raise UserError("keypoints are found on a feature pyramid only; none of the papers has them on C4")
-        backbone, width = copy_of(trained), trained.width
+        backbone, width = copy_of(encoder), encoder.width
         still = freeze(backbone, min(self.frozen_stages, 4))
         if self.frozen_stages == 5:
             still += tuple(part for part in backbone.layer4.modules() if isinstance(part, nn.BatchNorm2d))
@@ -114,7 +114,7 @@ class FourthStage:
             box_roi_pool=_regions(),
             box_head=_Pooled(stage),
             box_predictor=FastRCNNPredictor(width, classes + 1),
-            **images_of(trained, sizes),
+            **images_of(encoder, sizes),
         )
         if isinstance(output, Masks):
             model.roi_heads.mask_roi_pool = _regions()
@@ -122,9 +122,9 @@ class FourthStage:
             model.roi_heads.mask_predictor = MaskRCNNPredictor(width, _WIDTH, classes + 1)
         place = {
             name: f"roi_heads.box_head.stage.{name}" if name.startswith("layer4.") else f"backbone.body.{name}"
-            for name in trained.backbone.state_dict()
+            for name in encoder.backbone.state_dict()
         }
-        return checked(Detector(model, still, place, sizes), trained)
+        return checked(Detector(model, still, place, sizes), encoder)
 
 
 class _Trunk(nn.Module):

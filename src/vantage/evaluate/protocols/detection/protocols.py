@@ -13,7 +13,7 @@ from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses, with_keypoints
 
-__all__ = ["Detection", "DetectionC4", "InstancesC4", "InstanceSegmentation", "KeypointDetection"]
+__all__ = ["DETECTORS", "Detection", "DetectionC4", "InstancesC4", "InstanceSegmentation", "KeypointDetection"]
 
 
 @dataclass(frozen=True)
@@ -116,3 +116,7 @@ class KeypointDetection(Judging):
         if test.classes != train.classes:
             test = OfClasses(test, train.classes)
         return Keypoints(len(train.keypoints[train.classes[0]])), train, test
+
+
+DETECTORS: tuple[type[Judging], ...] = (Detection, DetectionC4, InstanceSegmentation, InstancesC4, KeypointDetection)
+"""Every protocol whose images are annotated; each has a `name`."""

@@ -14,9 +14,9 @@ from vantage.data.sources.source import Source, SourceSubset
 from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
 from vantage.evaluate.protocols.finetune.tuning import Diverged
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["FineTuneChosen"]
@@ -71,7 +71,7 @@ class FineTuneChosen:
         for rate in self.head_rates:
             self._alone(rate, self.seed)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Choose and train on images of `train`, count on `test`. What is done is kept in the cache, training by
         training, so that a stopped evaluation goes on."""
         train, label = with_labels(train)
@@ -88,10 +88,10 @@ class FineTuneChosen:
             count = int(held.sum())
             alone = replace(alone, weight_decay=decay)
             tries = [replace(alone, head_rate=rate) for rate in self.head_rates]
-            known.append([_top1_held_out(one, trained, train, rows, held, work) for one in tries])
+            known.append([_top1_held_out(one, encoder, train, rows, held, work) for one in tries])
             best = min(zip(known[-1], self.head_rates, strict=True), key=lambda one: (-one[0], one[1]))
             rates.append(best[1])
-            outcomes.append(replace(alone, head_rate=best[1])(trained, train, test, work))
+            outcomes.append(replace(alone, head_rate=best[1])(encoder, train, test, work))
         by = f"top-1 on {count} of the {outcomes[0].train_images} training images, held out of other copies"
         chosen: dict[str, Any] = {"head_rate": rates, "by": by, "head_rates": list(self.head_rates)}
         details = {
@@ -113,7 +113,7 @@ class FineTuneChosen:
 
 def _top1_held_out(
     protocol: FineTune,
-    trained: FrozenEncoder,
+    encoder: FrozenEncoder,
     train: Source,
     rows: Int[Tensor, "k"],
     held: Bool[Tensor, "k"],
@@ -122,7 +122,7 @@ def _top1_held_out(
     """Top-1 on the images held out, in percent, of a copy trained on the others."""
     rest, asked = SourceSubset(train, rows[~held]), SourceSubset(train, rows[held])
     try:
-        return replace(protocol, fraction=1.0)(trained, rest, asked, work).accuracy.top1
+        return replace(protocol, fraction=1.0)(encoder, rest, asked, work).accuracy.top1
     except Diverged as problem:
         work.progress.line(f"head_rate {protocol.head_rate:g}: {problem}")
         return 0.0

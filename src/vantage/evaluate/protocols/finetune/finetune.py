@@ -19,8 +19,8 @@ from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.data.splits import check_classes, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.storage.cache import hash_of
@@ -87,14 +87,14 @@ class FineTune:
                 " are the same images each time: ask for one sample, or for a fraction"
             )
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a copy on images of `train`, count on `test`. A stopped training goes on after the last epoch that the
         cache keeps, and ends as one that was never stopped; samples that are done are kept there and not done again."""
         train, label = with_labels(train)
         test, wanted = with_labels(test)
         check_classes(label, wanted, test.classes, work.progress)
-        classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), trained.digest()
-        kept = work.cache / "finetune" / f"{self._key(trained, train, label, test, wanted, work)}.json"
+        classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), encoder.digest()
+        kept = work.cache / "finetune" / f"{self._key(encoder, train, label, test, wanted, work)}.json"
         done = CachedResults(kept)
         for sample in range(self.samples):
             if str(sample) in done:
@@ -102,11 +102,11 @@ class FineTune:
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)
             course = self._course(len(rows) / len(train), seed)
-            tuned = tune(course, trained, SourceSubset(train, rows), label[rows], classes, work)
-            measures = accuracy(tuned.predict(trained, test, work), wanted, classes).measures()
+            tuned = tune(course, encoder, SourceSubset(train, rows), label[rows], classes, work)
+            measures = accuracy(tuned.predict(encoder, test, work), wanted, classes).measures()
             one = {"measures": measures, "losses": tuned.losses, "images": len(rows), "how": dict(tuned.how)}
             done.add(str(sample), one)
-        if trained.digest() != before:
+        if encoder.digest() != before:
             raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
         found = [done[str(sample)] for sample in range(self.samples)]
         measured = [one["measures"] for one in found]
@@ -118,7 +118,7 @@ class FineTune:
 
     def _key(
         self,
-        trained: FrozenEncoder,
+        encoder: FrozenEncoder,
         train: Source,
         label: Int[Tensor, "n"],
         test: Source,
@@ -127,7 +127,7 @@ class FineTune:
     ) -> str:
         """Of all that a sample depends on; how many there are is nothing to it."""
         facts = (
-            trained.digest(), repr(trained.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
+            encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
             str((label.tolist(), wanted.tolist())), work.resolved_device().type, torch.__version__, str(self.version),
             str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
         )  # fmt: skip

@@ -103,16 +103,16 @@ class Tuned:
     """What the course fixes, how images are seen in it, and how their crops were drawn."""
 
     @torch.no_grad()
-    def predict(self, trained: FrozenEncoder, source: Source, work: Work) -> Int[Tensor, "n t"]:
+    def predict(self, encoder: FrozenEncoder, source: Source, work: Work) -> Int[Tensor, "n t"]:
         """The first five classes of each image (fewer where there are fewer), best first, through the view of
-        `trained`."""
-        seen = replace(trained, backbone=self.backbone, name=f"{trained.name}, fine-tuned")
+        `encoder`."""
+        seen = replace(encoder, backbone=self.backbone, name=f"{encoder.name}, fine-tuned")
         head = self.head.cpu()
         return torch.cat([best_classes(head(features)) for _, features in batches(seen, source, work)])
 
 
 def tune(
-    course: TuningSchedule, trained: FrozenEncoder, source: Source, label: Int[Tensor, "n"], classes: int, work: Work
+    course: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], classes: int, work: Work
 ) -> Tuned:
     """Train a copy of a backbone and a linear classifier.
 
@@ -121,18 +121,18 @@ def tune(
     ends as one that was never stopped. Raises `Diverged` where the loss is no longer a number.
     """
     device = work.resolved_device()
-    state = _State(course, trained, classes, device)
-    facts = (trained.digest(), repr(trained.view), cache_key(source), repr(course), str(label.tolist()), device.type)
+    state = _State(course, encoder, classes, device)
+    facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(course), str(label.tolist()), device.type)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
     kept = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
     if before := kept.read():
         state.restore(before)
     size = ceil(len(source) / ceil(len(source) / course.batch))
-    view = training_view(trained, course.smallest_area)
+    view = training_view(encoder, course.smallest_area)
     images = epochs_of(source, view, size, course.seed, work)
     label = label.to(device)
     count, note = len(source), ""
-    work.progress.start(f"fine-tuning, {trained.name}, images", course.epochs * count, len(state.losses) * count)
+    work.progress.start(f"fine-tuning, {encoder.name}, images", course.epochs * count, len(state.losses) * count)
     for epoch in range(len(state.losses), course.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
             views = counted(images(epoch), work.progress, epoch * count, f"epoch {epoch + 1} of {course.epochs}{note}")
@@ -140,7 +140,7 @@ def tune(
         if not loss < float("inf"):
             work.progress.stop()
             raise Diverged(
-                f"fine-tuning {trained.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
+                f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
                 " (--backbone-rate, --head-rate)"
             )
         note = f", loss {loss:.3f}"
@@ -155,14 +155,14 @@ def tune(
 class _State:
     """All that changes during a training."""
 
-    def __init__(self, course: TuningSchedule, trained: FrozenEncoder, classes: int, device: torch.device) -> None:
+    def __init__(self, course: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
         self.course, self.losses = course, list[float]()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draws.mix(course.seed, _START))
-            self.head = nn.Linear(trained.width, classes)
+            self.head = nn.Linear(encoder.width, classes)
             nn.init.normal_(self.head.weight, std=course.head_start)
             nn.init.zeros_(self.head.bias)
-        self.backbone = copy.deepcopy(trained.backbone).requires_grad_(True).train()
+        self.backbone = copy.deepcopy(encoder.backbone).requires_grad_(True).train()
         for layer in self.backbone.modules():
             if isinstance(layer, GroupedStatistics):
                 layer.groups = 1

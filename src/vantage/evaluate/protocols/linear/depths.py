@@ -15,10 +15,10 @@ from vantage.data.splits import with_labels
 from vantage.encoders.depths import AtDepth
 from vantage.encoding import Work, in_threads
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.linear.plan import LinearPlan, torch_start
 from vantage.evaluate.protocols.linear.pooled import on_features, training_view
 from vantage.evaluate.protocols.linear.side_by_side import check_settings
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.progress import counting
 from vantage.views.colors.statistics import Statistics
@@ -62,12 +62,12 @@ class LinearRing:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        statistics = statistics_of(trained, train, work)
-        seen = replace(trained, view=_normalized(trained.view, statistics))
-        if not isinstance(trained.backbone, Pixels):  # which have no depth
-            seen = replace(seen, backbone=AtDepth(trained.backbone, -1, nn.Identity(), example_of(trained)).eval())
+        statistics = statistics_of(encoder, train, work)
+        seen = replace(encoder, view=_normalized(encoder.view, statistics))
+        if not isinstance(encoder.backbone, Pixels):  # which have no depth
+            seen = replace(seen, backbone=AtDepth(encoder.backbone, -1, nn.Identity(), example_of(encoder)).eval())
         crops = training_view(seen, self.smallest_area)
         plan = LinearPlan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
         found = on_features(plan, seen, train, test, work)
@@ -75,11 +75,11 @@ class LinearRing:
         return replace(found, details=told, how={**found.how, "most_images_measured": _MOST})
 
 
-def example_of(trained: FrozenEncoder) -> Float[Tensor, "1 c s s"]:
+def example_of(encoder: FrozenEncoder) -> Float[Tensor, "1 c s s"]:
     """An image of the shape that the encoder sees, where its parameters are."""
-    place = next((value.device for value in trained.backbone.state_dict().values()), torch.device("cpu"))
-    side = trained.view.size
-    return torch.zeros(1, len(trained.view.channels), side, side, device=place)
+    place = next((value.device for value in encoder.backbone.state_dict().values()), torch.device("cpu"))
+    side = encoder.view.size
+    return torch.zeros(1, len(encoder.view.channels), side, side, device=place)
 
 
 def _normalized(
@@ -91,14 +91,14 @@ def _normalized(
     return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
 
 
-def statistics_of(trained: FrozenEncoder, source: Source, work: Work) -> Statistics:
+def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statistics:
     """Mean and standard deviation of each channel of the labeled images, cropped and converted as in testing; of
     10,000 of them, spread evenly, where there are more."""
     source, _ = with_labels(source)
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
     parts = (numbers[start : start + work.batch_size] for start in range(0, count, work.batch_size))
-    plain = _normalized(trained.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
+    plain = _normalized(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
     seen = 0
     with counting(work.progress, "mean and deviation") as progress:

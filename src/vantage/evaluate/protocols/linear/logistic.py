@@ -15,8 +15,8 @@ from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.features import labeled
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
 
@@ -63,10 +63,10 @@ class LinearCached:
                 " give at least one finite penalty, none below 0, and 1 iteration or more"
             )
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, count on `test`."""
         check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.progress)
-        known, asked = labeled(trained, train, work), labeled(trained, test, work)
+        known, asked = labeled(encoder, train, work), labeled(encoder, test, work)
         classes = max(known.classes, asked.classes)
         mean, deviation = known.vector.mean(0), known.vector.std(0, correction=0)
         scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a feature that never changes stays 0

@@ -10,12 +10,12 @@ from vantage.data.sources.source import Source
 from vantage.encoders.depths import AtDepths, Depth
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.evaluate.protocols.linear.heads import Descent
 from vantage.evaluate.protocols.linear.plan import LinearPlan, TrainingView, normal_start
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.evaluate.protocols.linear.side_by_side import Verdict, check_settings, judge
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.measures.accuracy import accuracy
 from vantage.views.augmentation import Augmentation
@@ -68,10 +68,10 @@ class LinearMulti:
     def __post_init__(self) -> None:
         _check(self)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        view = training_view(trained, self.smallest_area, ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
-        return _at_depths(self, view, trained, train, test, work)
+        view = training_view(encoder, self.smallest_area, ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
+        return _at_depths(self, view, encoder, train, test, work)
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ class LinearPlaces:
         if not 0 < self.crop <= 1:
             raise UserError(f"linear evaluation: crop is {self.crop}; give a share above 0 and up to 1")
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        size = trained.view.size
+        size = encoder.view.size
         crop = SquareCrop(size, max(size, round(size / self.crop)))
-        view = Augmentation(crop, (HorizontalFlip(0.5), *trained.view.operations))
-        return _at_depths(self, view, trained, train, test, work)
+        view = Augmentation(crop, (HorizontalFlip(0.5), *encoder.view.operations))
+        return _at_depths(self, view, encoder, train, test, work)
 
 
 def _check(asked: LinearMulti | LinearPlaces) -> None:
@@ -129,16 +129,16 @@ def _check(asked: LinearMulti | LinearPlaces) -> None:
 def _at_depths(
     asked: LinearMulti | LinearPlaces,
     view: TrainingView,
-    trained: FrozenEncoder,
+    encoder: FrozenEncoder,
     train: Source,
     test: Source,
     work: Work,
 ) -> Outcome:
     """Classifiers of all depths, on training images seen by `view`."""
-    seen, depths = trained, (Depth("pixels", trained.width, len(trained.view.channels)),)
-    if not isinstance(trained.backbone, Pixels):  # which have no depth
-        backbone = AtDepths(trained.backbone, example_of(trained)).eval()
-        seen, depths = replace(trained, backbone=backbone), backbone.depths
+    seen, depths = encoder, (Depth("pixels", encoder.width, len(encoder.view.channels)),)
+    if not isinstance(encoder.backbone, Pixels):  # which have no depth
+        backbone = AtDepths(encoder.backbone, example_of(encoder)).eval()
+        seen, depths = replace(encoder, backbone=backbone), backbone.depths
     falls = tuple(round(share * asked.epochs) for share in asked.falls)
     plan = LinearPlan(
         asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, 0.1, normal_start,

@@ -11,9 +11,9 @@ from vantage.encoders.depths import Depth
 from vantage.encoders.roles import PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.linear.plan import LinearPlan, Start, normal_start, torch_start
 from vantage.evaluate.protocols.linear.side_by_side import check_settings, judge
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.views.augmentation import Augmentation
@@ -54,10 +54,10 @@ class LinearMoCo:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         falls = (round(0.6 * self.epochs), round(0.8 * self.epochs))
-        return on_features(_plan(self, trained, falls, 0.1, normal_start), trained, train, test, work)
+        return on_features(_plan(self, encoder, falls, 0.1, normal_start), encoder, train, test, work)
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class LinearPyContrast:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        return on_features(_plan(self, trained, sixths(self.epochs), 0.2, torch_start), trained, train, test, work)
+        return on_features(_plan(self, encoder, sixths(self.epochs), 0.2, torch_start), encoder, train, test, work)
 
 
 @dataclass(frozen=True)
@@ -117,20 +117,20 @@ class LinearCMC:
     def __post_init__(self) -> None:
         check_settings(self.rates, self.epochs, self.batch)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        encoders = trained.run.encoders
+        encoders = encoder.run.encoders
         if not isinstance(encoders, PerView) or len(encoders.encoders) < 2:
             raise UserError(
-                f"linear-cmc joins the features of an encoder for each view, but the run ({trained.run.recipe}) has one"
+                f"linear-cmc joins the features of an encoder for each view, but the run ({encoder.run.recipe}) has one"
                 " encoder for all: take linear-moco or linear-pycontrast"
             )
-        if trained.choice is not None:
+        if encoder.choice is not None:
             raise UserError(
                 "linear-cmc joins the features of all encoders of the run, but one was asked for: leave out --network,"
                 " or take linear-moco for one alone"
             )
-        return on_features(_plan(self, trained, sixths(self.epochs), 0.2, normal_start), trained, train, test, work)
+        return on_features(_plan(self, encoder, sixths(self.epochs), 0.2, normal_start), encoder, train, test, work)
 
 
 def sixths(epochs: int) -> tuple[int, ...]:
@@ -138,15 +138,15 @@ def sixths(epochs: int) -> tuple[int, ...]:
     return tuple(round(epochs * part / 6) for part in (3, 4, 5))
 
 
-def training_view(trained: FrozenEncoder, smallest_area: float, *changes: Operation) -> Augmentation:
+def training_view(encoder: FrozenEncoder, smallest_area: float, *changes: Operation) -> Augmentation:
     """Random crop and flip, what else changes colors, and then what is done to images in testing."""
-    crop = RandomResizedCrop(trained.view.size, (smallest_area, 1.0))
-    return Augmentation(crop, (HorizontalFlip(0.5), *changes, *trained.view.operations))
+    crop = RandomResizedCrop(encoder.view.size, (smallest_area, 1.0))
+    return Augmentation(crop, (HorizontalFlip(0.5), *changes, *encoder.view.operations))
 
 
-def on_features(plan: LinearPlan, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+def on_features(plan: LinearPlan, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
     """The accuracy of classifiers on all features together, and how their rate was chosen."""
-    found = judge(plan, (Depth("features", trained.width, trained.width),), trained, train, test, work)
+    found = judge(plan, (Depth("features", encoder.width, encoder.width),), encoder, train, test, work)
     chosen: dict[str, float | int | str | list[float]] = {"rate": found.rate[0], "by": found.by}
     if found.held_out:
         chosen |= {"rates": list(plan.rates), "held_out_accuracy": found.held_out[0]}
@@ -156,10 +156,10 @@ def on_features(plan: LinearPlan, trained: FrozenEncoder, train: Source, test: S
 
 def _plan(
     asked: LinearMoCo | LinearPyContrast | LinearCMC,
-    trained: FrozenEncoder,
+    encoder: FrozenEncoder,
     falls: tuple[int, ...],
     fall: float,
     start: Start,
 ) -> LinearPlan:
-    view = training_view(trained, asked.smallest_area)
+    view = training_view(encoder, asked.smallest_area)
     return LinearPlan(asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, fall, start)

@@ -103,16 +103,16 @@ class Verdict:
 
 
 def judge(
-    plan: LinearPlan, depths: tuple[Depth, ...], trained: FrozenEncoder, train: Source, test: Source, work: Work
+    plan: LinearPlan, depths: tuple[Depth, ...], encoder: FrozenEncoder, train: Source, test: Source, work: Work
 ) -> Verdict:
     """Train classifiers by a plan, and let them guess the test images.
 
-    `trained` gives the features of all `depths`, one after the other. What is drawn follows from seed, epoch and step
+    `encoder` gives the features of all `depths`, one after the other. What is drawn follows from seed, epoch and step
     alone, and the state after an epoch is kept in the cache now and then. Raises `UserError` where labels are missing
     or of one class only, `RuntimeError` where the backbone did not stay as it was.
     """
-    device, before = work.resolved_device(), trained.digest()
-    trained.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    device, before = work.resolved_device(), encoder.digest()
+    encoder.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     train, label = with_labels(train)
     test, test_label = with_labels(test)
     check_classes(label, test_label, test.classes, work.progress)
@@ -121,12 +121,12 @@ def judge(
     held = held_out(label, plan.held_out, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
     whole = Classifiers(plan, depths, classes, plan.rates, device)
     partial = Classifiers(plan, depths, classes, choosing, device)
-    facts = (plan.facts, trained.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
+    facts = (plan.facts, encoder.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
     key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
     kept = KeptState(work.cache / "linear" / f"{key}.safetensors")
     images = epochs_of(train, plan.view, plan.batch, plan.seed, work)
-    _train(plan, (whole, partial), (~held if choosing else None), images, label, trained, kept, work)
-    known = _accuracies(partial, trained, SourceSubset(train, held.nonzero().squeeze(1)), label[held], work)
+    _train(plan, (whole, partial), (~held if choosing else None), images, label, encoder, kept, work)
+    known = _accuracies(partial, encoder, SourceSubset(train, held.nonzero().squeeze(1)), label[held], work)
     best = [_best(plan.rates, accuracies) for accuracies in known] or [0] * len(depths)
     for heads, place, depth in zip(whole.heads, best, depths, strict=True):
         if not heads.finite[place]:
@@ -134,8 +134,8 @@ def judge(
                 f"the linear classifier of {depth.name} diverged at the rate {plan.rates[place]:g}: give lower ones"
                 " (--rates)"
             )
-    guess = _guess(whole, best, trained, test, work)
-    if trained.backbone.training or trained.digest() != before:
+    guess = _guess(whole, best, encoder, test, work)
+    if encoder.backbone.training or encoder.digest() != before:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
     kept.forget()
     rate, how = tuple(plan.rates[place] for place in best), plan.fixed | {"crops": images.drawn}
@@ -148,7 +148,7 @@ def _train(
     kept: Bool[Tensor, "n"] | None,
     images: Epochs,
     label: Int[Tensor, "n"],
-    trained: FrozenEncoder,
+    encoder: FrozenEncoder,
     state: KeptState,
     work: Work,
 ) -> None:
@@ -161,11 +161,11 @@ def _train(
         for name, value in before.tensors.items():
             live[name].copy_(value)
     count = len(label)
-    work.progress.start(f"linear classifiers, {trained.name}, images", plan.epochs * count, done * count)
+    work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, done * count)
     for epoch in range(done, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
         for rows, views in counted(images(epoch), work.progress, epoch * count, note):
-            features, wanted = encode(trained.backbone, views), label[rows].to(device)
+            features, wanted = encode(encoder.backbone, views), label[rows].to(device)
             both[0].step(features, wanted, factor)
             if kept is not None:
                 some = kept[rows].to(device)
@@ -184,14 +184,14 @@ def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:
 
 
 def _accuracies(
-    by: Classifiers, trained: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
+    by: Classifiers, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
 ) -> tuple[list[float], ...]:
     """Of each depth, the accuracy of each rate; nothing for no images."""
     if not len(label):
         return ()
     right = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in by.heads]
     start = 0
-    for part in features_in_parts(trained, source, work):
+    for part in features_in_parts(encoder, source, work):
         wanted = label[start : start + len(part)].to(part.device)
         for count, (heads, features) in zip(right, by.seen(part), strict=True):
             count += heads.right(features, wanted).cpu()
@@ -204,10 +204,10 @@ def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:
 
 
 def _guess(
-    by: Classifiers, best: list[int], trained: FrozenEncoder, test: Source, work: Work
+    by: Classifiers, best: list[int], encoder: FrozenEncoder, test: Source, work: Work
 ) -> tuple[Int[Tensor, "n t"], ...]:
     made: list[list[Tensor]] = [[] for _ in best]
-    for part in features_in_parts(trained, test, work):
+    for part in features_in_parts(encoder, test, work):
         for guesses, place, (heads, features) in zip(made, best, by.seen(part), strict=True):
             guesses.append(heads.predict(place, features).cpu())
     return tuple(torch.cat(guesses) for guesses in made)

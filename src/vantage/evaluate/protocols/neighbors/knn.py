@@ -15,8 +15,8 @@ from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.features import LabeledFeatures, labeled
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.measures.neighbors import nearest, vote
@@ -48,10 +48,10 @@ class KNN:
                 f"kNN: k is {self.k} and temperature {self.temperature}; k must be 1 or more, temperature above 0"
             )
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
         self._check(len(_checked(train, test, work)))
-        known, asked = labeled(trained, train, work), labeled(trained, test, work)
+        known, asked = labeled(encoder, train, work), labeled(encoder, test, work)
         guess = self.predict(known.vector, known.label, asked.vector, _classes(known, asked))
         return Outcome(accuracy(guess, asked.label, _classes(known, asked)).measures(), known.count, asked.count, {})
 
@@ -82,10 +82,10 @@ class NearestNeighbor:
     name: ClassVar[str] = "nearest-neighbor"
     version: ClassVar[int] = 1
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Accuracy on the test images of features looked up among the training images."""
         _checked(train, test, work)
-        known, asked = labeled(trained, train, work), labeled(trained, test, work)
+        known, asked = labeled(encoder, train, work), labeled(encoder, test, work)
         guess = self.predict(known.vector, known.label, asked.vector)
         share = accuracy(guess[:, None], asked.label, _classes(known, asked))
         return Outcome(share.measures(), known.count, asked.count, {})

@@ -15,8 +15,8 @@ from vantage.data.sources.source import Source, SourceSubset, labels_of
 from vantage.data.splits import check_classes, split, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.features import finite_features
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.neighbors import nearest
 
@@ -55,12 +55,12 @@ class Retrieval:
         if self.k < 1:
             raise UserError(f"retrieval: k is {self.k}; it must be 1 or more")
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Look every test image up among the training images."""
         train, label = with_labels(train)
         test, test_label = with_labels(test)
         check_classes(label, test_label, test.classes, work.progress)
-        found = neighbors(trained, train, test, self.k, work)
+        found = neighbors(encoder, train, test, self.k, work)
         assert found.right is not None
         precision = 100.0 * found.right.double().mean(1)
         measures = {f"precision at {self.k}": float(precision.mean())}
@@ -70,7 +70,7 @@ class Retrieval:
         return Outcome(measures, len(label), len(test_label), {}, details)
 
 
-def neighbors(trained: FrozenEncoder, train: Source, test: Source, k: int, work: Work) -> NearestRows:
+def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work: Work) -> NearestRows:
     """The k nearest training images of every test image. Labels are not needed.
 
     Features are cached. Raises `UserError` for fewer than k training images or no test images.
@@ -80,7 +80,7 @@ def neighbors(trained: FrozenEncoder, train: Source, test: Source, k: int, work:
     if not len(test):
         raise UserError("retrieval: there is no image to look up; name a test set with images")
     place = work.resolved_device()
-    bank, query = (finite_features(trained, source, work).to(place) for source in (train, test))
+    bank, query = (finite_features(encoder, source, work).to(place) for source in (train, test))
     parts = list(nearest(bank, query, k))
     cosine, number = (torch.cat([part[place] for part in parts]).cpu() for place in (0, 1))
     label, test_label = labels_of(train), labels_of(test)

@@ -63,19 +63,19 @@ class Squares:
 class FeatureMaps:
     """Maps of all images of a set, and of their mirror images where they are wanted: made once for a checkpoint."""
 
-    def __init__(self, trained: FrozenEncoder, depth: int, squares: Squares, mirror: bool, work: Work) -> None:
+    def __init__(self, encoder: FrozenEncoder, depth: int, squares: Squares, mirror: bool, work: Work) -> None:
         """The map at `depth` (see `MapAt`). Raises `UserError` for a backbone that has none there."""
-        self.trained, self.squares, self.device, self._ways = (
-            trained,
+        self.encoder, self.squares, self.device, self._ways = (
+            encoder,
             squares,
             work.resolved_device(),
             2 if mirror else 1,
         )
-        self._map = MapAt(trained.backbone, depth).eval().to(self.device)
-        facts = (trained.digest(), repr(trained.view), squares.key, f"{depth} {self._ways}", self.device.type, "1")
+        self._map = MapAt(encoder.backbone, depth).eval().to(self.device)
+        facts = (encoder.digest(), repr(encoder.view), squares.key, f"{depth} {self._ways}", self.device.type, "1")
         self.key = hash_of(fact.encode() for fact in facts)
         file = work.cache / "maps" / f"{self.key}.npy"
-        with counting(work.progress, f"maps, {trained.name}") as progress:
+        with counting(work.progress, f"maps, {encoder.name}") as progress:
             self._rows: Rows = kept_rows(self._made, self._ways * squares.count, file, work.resident_bytes, progress)
 
     def of(self, numbers: Int[Tensor, "b"], flipped: Bool[Tensor, "b"] | None = None) -> Float[Tensor, "b d y x"]:
@@ -88,7 +88,7 @@ class FeatureMaps:
         """By rows: image 0, its mirror image where these are wanted, image 1, …"""
         numbers, place = (rows // self._ways).unique(return_inverse=True)
         images = mirrored(self.squares.images(numbers)[place], rows % self._ways == 1)
-        return self._map(self.trained.view.finish(images.to(self.device))).cpu()
+        return self._map(self.encoder.view.finish(images.to(self.device))).cpu()
 
 
 def mirrored(images: UInt8[Tensor, "b *c s s"], flipped: Bool[Tensor, "b"]) -> UInt8[Tensor, "b *c s s"]:

@@ -14,13 +14,15 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data.order import epoch_order
-from vantage.data.sources.masked import IGNORED, MaskedImages
+from vantage.data.sources.masked import IGNORED, MaskedImages, split_masked
 from vantage.data.sources.source import Source
+from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, pixel_loss
 from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirrored
+from vantage.evaluate.result import Outcome
+from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
 from vantage.storage.cache import hash_of
@@ -36,7 +38,7 @@ _ADAMW: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
 
 
 @dataclass(frozen=True)
-class Segmentation:
+class Segmentation(OwnTask):
     """A decoder of four convolutions on a frozen backbone, trained on images with masks; mean intersection over union.
 
     InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says no more than: frozen backbone, 4-layer
@@ -84,19 +86,31 @@ class Segmentation:
                 " must be above 0, the decay 0 or more, flip from 0 to 1"
             )
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def task(self, train: Source, test: Source | None) -> Task:
+        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Both must count the classes of
+        `train`: open the test images with them. Raises `UserError` for a test set that is the training set or has other
+        classes."""
+        images = _with_masks(train)
+        if test is None:
+            return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")
+        if test.classes != train.classes:
+            raise UserError("the test masks count other classes than the training masks: open them with the same list")
+        check_apart(train, test)
+        return Task(self, images, _with_masks(test), "a set of its own")
+
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
         known, asked = _with_masks(train), _with_masks(test)
-        before, size = trained.digest(), self.size or trained.view.size
+        before, size = encoder.digest(), self.size or encoder.view.size
         squares = Squares(known, size, work)
         present = squares.present()
         _check_classes(present, known.classes)
-        maps = FeatureMaps(trained, self.depth, squares, self.flip > 0, work)
+        maps = FeatureMaps(encoder, self.depth, squares, self.flip > 0, work)
         decoder = self._trained_decoder(maps, work)
         once = replace(work, resident_bytes=0)  # test images are passed over one time
-        seen = FeatureMaps(trained, self.depth, Squares(asked, size, once), False, once)
+        seen = FeatureMaps(encoder, self.depth, Squares(asked, size, once), False, once)
         confusion = _counted(seen, decoder, asked, self.batch, work)
-        if trained.backbone.training or trained.digest() != before:
+        if encoder.backbone.training or encoder.digest() != before:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
         if not confusion.count.sum():
             raise DataError(f"no pixel of the {len(asked)} test images has a class: all are {IGNORED}")
@@ -126,7 +140,7 @@ class Segmentation:
         parts = {"decoder": decoder}
         before = state.read()
         done = before.facts["epochs"] if before and restore(parts, optimizer, before.tensors) else 0
-        work.progress.start(f"decoder, {maps.trained.name}", self.epochs, done)
+        work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, done)
         for epoch in range(done, self.epochs):
             loss = torch.zeros(())
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
@@ -165,7 +179,7 @@ def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
 def _counted(maps: FeatureMaps, decoder: nn.Module, asked: MaskedImages, batch: int, work: Work) -> Confusion:
     """Test pixels by class and guess, at each mask's own size."""
     confusion = Confusion.empty(len(asked.classes))
-    work.progress.start(f"test pixels, {maps.trained.name}", len(asked))
+    work.progress.start(f"test pixels, {maps.encoder.name}", len(asked))
     for numbers in torch.arange(len(asked)).split(batch):
         score = decoder(maps.of(numbers))
         for number, one in zip(numbers.tolist(), score, strict=True):

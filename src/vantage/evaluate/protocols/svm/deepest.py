@@ -37,7 +37,7 @@ class MarkedFeatures:
     """Names of the classes."""
 
 
-def deepest(trained: FrozenEncoder) -> tuple[FrozenEncoder, str]:
+def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
     """The encoder as linear SVMs read it, and its features in words.
 
     The whole image is squeezed to the side of the encoder's view, without a crop (`Straight`). The deepest map is
@@ -45,22 +45,22 @@ def deepest(trained: FrozenEncoder) -> tuple[FrozenEncoder, str]:
     8,192 numbers of a ResNet-50; at other sizes by quarters of the map (`grid_pool`). A backbone that shows no maps, or
     whose features are more numbers than that, as raw pixels are, is read by its features.
     """
-    view = trained.view if isinstance(trained.view, Straight) else Straight(trained.view)
-    there = next(trained.backbone.parameters(), torch.empty(0)).device
+    view = encoder.view if isinstance(encoder.view, Straight) else Straight(encoder.view)
+    there = next(encoder.backbone.parameters(), torch.empty(0)).device
     example = torch.zeros(1, len(view.channels), view.size, view.size, device=there)
-    as_it_is = replace(trained, view=view), f"pooled features: {trained.width} numbers"
+    as_it_is = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
     try:
-        with torch.no_grad(), in_evaluation(trained.backbone):
-            high, wide = maps(trained.backbone, example)[-1].shape[2:]
+        with torch.no_grad(), in_evaluation(encoder.backbone):
+            high, wide = maps(encoder.backbone, example)[-1].shape[2:]
     except UserError:
         return as_it_is
-    backbone = AtDepth(trained.backbone, -1, grid_pool(GRIDS[-1], high, wide), example).eval()
-    if backbone.width < trained.width:
+    backbone = AtDepth(encoder.backbone, -1, grid_pool(GRIDS[-1], high, wide), example).eval()
+    if backbone.width < encoder.width:
         return as_it_is
-    return replace(trained, backbone=backbone, view=view), f"deepest map at 2 x 2 places: {backbone.width} numbers"
+    return replace(encoder, backbone=backbone, view=view), f"deepest map at 2 x 2 places: {backbone.width} numbers"
 
 
-def marked(trained: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
+def marked(encoder: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
     """Features and marks of the images of a source, cached. Of a source with one class an image those without a class
     are left out. Raises `UserError` where no image shows a class.
     """
@@ -74,7 +74,7 @@ def marked(trained: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures
             f"none of the {count} images is known to show a class: put each class in a folder of its own, name"
             " classes in a list file (one an image) or in a table (.csv, several an image)"
         )
-    vector = finite_features(trained, source, work)
+    vector = finite_features(encoder, source, work)
     vector = vector / (torch.linalg.vector_norm(vector, dim=1, keepdim=True) + EPSILON)
     names = source.classes or tuple(str(number) for number in range(mark.shape[1]))
     return MarkedFeatures(vector, mark, names)

@@ -10,10 +10,10 @@ import torch
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.svm.samples import Judged, SamplePlan, judge
 from vantage.evaluate.protocols.svm.solver import Solver
 from vantage.evaluate.protocols.svm.svm import Costs, costs_of
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 
 __all__ = ["LowShot", "LowShotChosen"]
@@ -60,11 +60,11 @@ class LowShot:
         _check(self)
         costs_of(self.costs)
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on samples of `train`, count on `test`. Samples that are done are kept in the cache, so that a stopped
         evaluation goes on."""
         costs = costs_of(self.costs)
-        found = judge(_plan(self, costs, ()), trained, train, test, work)
+        found = judge(_plan(self, costs, ()), encoder, train, test, work)
         curve: dict[int, list[float]] = {}
         chosen: list[float] = []
         for k in self.shots:
@@ -118,12 +118,12 @@ class LowShotChosen:
                 " cost above 0"
             )
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on samples of `train`, count on `test`. Samples that are done are kept in the cache, so that a stopped
         evaluation goes on."""
         costs = costs_of(self.costs)
         folds = (self.folds, self.cost_of_one)
-        found = judge(_plan(self, costs, folds), trained, train, test, work)
+        found = judge(_plan(self, costs, folds), encoder, train, test, work)
         curve = {k: [float(found.precision[k, sample].mean()) for sample in range(self.samples)] for k in self.shots}
         by = f"average precision on up to {self.folds} folds of the images drawn, for every sample and class"
         return _outcome("mAP", curve, {"by": by, "costs": list(costs)}, found)

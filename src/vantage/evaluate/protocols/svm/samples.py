@@ -89,9 +89,9 @@ class Judged(NamedTuple):
     """How they are seen, and what fits the machines."""
 
 
-def judge(plan: SamplePlan, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Judged:
+def judge(plan: SamplePlan, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Judged:
     """Draw, fit and judge every sample; those that are done are read from the cache."""
-    seen, words = deepest(trained)
+    seen, words = deepest(encoder)
     known, asked = marked(seen, train, work), marked(seen, test, work)
     check_classes(known, known.mark, asked, asked.mark, 1)
     _enough(plan, known)

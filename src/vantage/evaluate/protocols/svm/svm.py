@@ -17,9 +17,9 @@ from torch import Tensor
 from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.outcome import Outcome
 from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
+from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.average_precision import average_precision
 from vantage.storage.cache import hash_of
@@ -86,10 +86,10 @@ class SVM:
                 " testing; give -1, 0 or 1"
             )
 
-    def __call__(self, trained: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+    def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, count on `test`. Classes that are done are kept in the cache, so that a stopped evaluation
         goes on after the last."""
-        seen, words = deepest(trained)
+        seen, words = deepest(encoder)
         known, asked = marked(seen, train, work), marked(seen, test, work)
         mark, wanted = counted_as(known.mark, self.difficult_train), counted_as(asked.mark, self.difficult_test)
         costs = costs_of(self.costs)

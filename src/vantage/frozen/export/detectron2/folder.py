@@ -27,7 +27,7 @@ __all__ = ["write_folder", "yaml_lines"]
 _WEIGHTS, _TO_RES4, _SCRIPT = "weights.pth", "weights-to-res4.pth", "train_net.py"
 
 
-def write_folder(trained: FrozenEncoder, folder: Path) -> Path:
+def write_folder(encoder: FrozenEncoder, folder: Path) -> Path:
     """Write a backbone and the settings of detectors to a new or empty folder; returns the file with the weights.
 
     `weights.pth` has the whole network. Detectron2's C4 detectors take the last stage as their head, which there is
@@ -38,20 +38,20 @@ def write_folder(trained: FrozenEncoder, folder: Path) -> Path:
     Raises `UserError` where Detectron2 has no such network, where the network does not see RGB, where the folder holds
     files already or cannot be written.
     """
-    choice = check_network(trained.choice)
-    if not isinstance(trained.view.space, RGB) or trained.view.channels != (0, 1, 2):
+    choice = check_network(encoder.choice)
+    if not isinstance(encoder.view.space, RGB) or encoder.view.channels != (0, 1, 2):
         raise UserError(
-            f"Detectron2 reads images as RGB, but this network sees the channels {list(trained.view.channels)} of"
-            f" {trained.view.space!r}: export a run that was trained on RGB images"
+            f"Detectron2 reads images as RGB, but this network sees the channels {list(encoder.view.channels)} of"
+            f" {encoder.view.space!r}: export a run that was trained on RGB images"
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} exists already: remove it, or choose another folder with --out")
-    tensors = weights_there(trained.backbone.state_dict())
+    tensors = weights_there(encoder.backbone.state_dict())
     whole = choice.depth >= 50
     _save(folder / _WEIGHTS, tensors)
     if not whole:
         _save(folder / _TO_RES4, {name: value for name, value in tensors.items() if not name.startswith("res5.")})
-    wanted = detectors(choice, trained.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
+    wanted = detectors(choice, encoder.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
     for name, settings in wanted.items():
         write_result(folder / f"{name}.yaml", "\n".join(yaml_lines(settings)) + "\n", "the export")
     # Kept as text: as a module of this package it could not be imported without Detectron2.

@@ -1,14 +1,14 @@
-"""What of a protocol differs from its defaults, so that a table can say so."""
+"""Which settings of a value differ from their defaults, so that a table can say so."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
-__all__ = ["Changed", "changed"]
+__all__ = ["Change", "changes"]
 
 
 @dataclass(frozen=True)
-class Changed:
+class Change:
     """One setting that is not as it is by default."""
 
     name: str
@@ -28,24 +28,24 @@ class Changed:
         return f"{self.name} is {_words(self.value)} (by default {_words(self.default)})"
 
 
-def changed(protocol: Any) -> tuple[Changed, ...]:
-    """The settings of a protocol, and of the parts in it, that differ from their defaults, in the order of its fields;
-    those without a default are no such thing."""
+def changes(value: Any) -> tuple[Change, ...]:
+    """The fields of a value, and of the parts in it, that differ from their defaults, in their order. Fields without a
+    default are left out."""
     return tuple(
         each
-        for f in fields(protocol)
+        for f in fields(value)
         if (default := f.default if f.default_factory is MISSING else f.default_factory()) is not MISSING
-        for each in _between(f.name, getattr(protocol, f.name), default)
+        for each in _between(f.name, getattr(value, f.name), default)
     )
 
 
-def _between(name: str, value: Any, default: Any) -> Iterator[Changed]:
+def _between(name: str, value: Any, default: Any) -> Iterator[Change]:
     """Field by field where both are the same kind of part."""
     if is_dataclass(value) and type(value) is type(default):
         for f in fields(value):
             yield from _between(f"{name}.{f.name}", getattr(value, f.name), getattr(default, f.name))
     elif value != default:
-        yield Changed(name, value, default)
+        yield Change(name, value, default)
 
 
 def _words(value: Any) -> str:

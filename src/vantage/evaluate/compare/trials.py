@@ -1,0 +1,64 @@
+"""The trials of a comparison, each judged once: read from the record in a run's folder, or judged now and recorded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from vantage.composition.changes import Change, changes
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.compare.contenders import Contender, Member
+from vantage.evaluate.judge import judge_once
+from vantage.evaluate.result import Outcome
+from vantage.evaluate.task import EvaluationProtocol, Task
+
+__all__ = ["Refusal", "Trials", "title"]
+
+
+class Refusal(UserError):
+    """What a protocol refused within a comparison."""
+
+    def __init__(self, message: str, protocol: EvaluationProtocol) -> None:
+        super().__init__(message)
+        self.protocol = protocol
+
+
+class Trials:
+    """Judges one encoder after the other; `report` hears which, with how many of `count` are done."""
+
+    def __init__(self, work: Work, report: Callable[[str], None], count: int) -> None:
+        self.work, self.report, self.count, self.done = work, report, count, 0
+
+    def __call__(self, task: Task, row: Contender, member: Member) -> tuple[Outcome, ...]:
+        """An outcome for each trial. Raises `Refusal` for what the protocol refuses; errors of images and others of a
+        kind of their own stay as they are."""
+        protocols, outcomes = task.each_trial(), []
+        for number, protocol in enumerate(protocols, 1):
+            words = _briefly(task.protocol)
+            words += f", trial {number} of {len(protocols)}" if len(protocols) > 1 else ""
+            words = f"{row.name}, seed {member.own.run.seed}, by {words}"
+            outcomes.append(self._outcome(replace(task, protocol=protocol), words, member))
+        return tuple(outcomes)
+
+    def _outcome(self, task: Task, words: str, member: Member) -> Outcome:
+        self.done += 1
+
+        def report(known: bool) -> None:
+            self.report(f"{self.done} of {self.count}: {words}{', read from its record' if known else ''}")
+
+        try:
+            return judge_once(task, member.encoder, self.work, member.folder, beside=member.own, report=report)
+        except UserError as problem:
+            if type(problem) is not UserError:
+                raise
+            raise Refusal(str(problem), task.protocol) from problem
+
+
+def title(protocol: str, settings: Sequence[Change]) -> str:
+    """A protocol, with what tells it from the same protocol by default."""
+    return " ".join((protocol, *map(str, settings)))
+
+
+def _briefly(protocol: EvaluationProtocol) -> str:
+    """A protocol in a line of progress."""
+    settings = changes(protocol)
+    return title(protocol.name, settings) if len(settings) < 4 else f"{protocol.name} with {len(settings)} settings"
