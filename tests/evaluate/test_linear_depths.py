@@ -191,7 +191,7 @@ def test_two_encoders_show_their_maps_together_and_raw_pixels_are_a_baseline(pro
 
 @pytest.mark.parametrize("protocol", [LinearRing(), LinearMulti()])
 def test_a_backbone_without_maps_is_refused(protocol, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="TinyFeatures shows no maps"):
+    with pytest.raises(UserError, match="TinyFeatures has no maps"):
         protocol(random_encoder(tiny_run()), images(12, 0), images(6, 1), work(tmp_path))
 
 
