@@ -29,13 +29,13 @@ def write_images(path: Path) -> str:
     return str(path)
 
 
-def small_run(recipe: str, place: str, epochs: int = 3) -> Run:
+def small_run(recipe: str, images_path: str, epochs: int = 3) -> Run:
     """A recipe with two convolutions for a backbone, batches of 8, a checkpoint after every step."""
     run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).resized(8, epochs)
     return replace(
         run,
         encoders=_small(run.encoders),
-        data=Data(place),
+        data=Data(images_path),
         hardware=Hardware("cpu", precision="32-true"),
         monitoring=Monitoring(log_every=1, checkpoint_minutes=0.0),
     )
@@ -56,10 +56,10 @@ def _tiny(encoder: Encoder) -> Encoder:
     return replace(encoder, normalization=SplitBatchNorm(2)) if split else encoder
 
 
-def train_in_process(recipe: str, place: str, folder: Path) -> None:
+def train_in_process(recipe: str, images_path: str, folder: Path) -> None:
     """What a process that is to be killed does."""
     torch.set_num_threads(1)
-    train(small_run(recipe, place), folder)
+    train(small_run(recipe, images_path), folder)
 
 
 def resume_in_process(folder: Path) -> None:

@@ -27,9 +27,9 @@ def tensors(step: int) -> dict[str, torch.Tensor]:
 
 
 def intact(run: Path, step: int) -> None:
-    found = checkpoint.latest(run)
-    assert found is not None and found.name == f"step-{step:09d}"
-    loaded, facts = checkpoint.load(found)
+    newest = checkpoint.latest(run)
+    assert newest is not None and newest.name == f"step-{step:09d}"
+    loaded, facts = checkpoint.load(newest)
     assert facts["step"] == step
     assert loaded.keys() == tensors(step).keys()
     for name, value in tensors(step).items():
@@ -128,9 +128,9 @@ def test_what_does_not_fit_is_told_by_kind_and_example(tmp_path: Path):
     small, other = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2)), nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     with pytest.raises(UserError, match="does not fit the settings of its run") as problem:
         checkpoint.fill(other, small.state_dict(), tmp_path)
-    told = str(problem.value)
-    assert "3 tensors are missing in it, such as 1.running_mean; 4 are of another shape, such as 0.weight" in told
-    assert told.endswith("0.weight: (2, 3) and not (4, 3)")
+    message = str(problem.value)
+    assert "3 tensors are missing in it, such as 1.running_mean; 4 are of another shape, such as 0.weight" in message
+    assert message.endswith("0.weight: (2, 3) and not (4, 3)")
     with pytest.raises(UserError, match="2 tensors of it are not needed, such as 1.weight$"):
         checkpoint.fill(nn.Sequential(nn.Linear(3, 2)), small.state_dict(), tmp_path)
 
@@ -168,9 +168,9 @@ def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
     folder = checkpoint.save(
         tmp_path, 3, named | {f"n.{k}": v for k, v in one.state_dict().items()}, {"optimizer": facts}
     )
-    loaded, told = checkpoint.load(folder)
+    loaded, facts = checkpoint.load(folder)
     checkpoint.load_network(folder, two, "n.")
-    checkpoint.restore_optimizer(second, loaded, told["optimizer"])
+    checkpoint.restore_optimizer(second, loaded, facts["optimizer"])
     walk(one, first, 3)
     walk(two, second, 3)
     assert torch.equal(one.weight, two.weight) and torch.equal(one.bias, two.bias)

@@ -171,29 +171,29 @@ def test_the_usual_size_is_the_median_short_side(sides: list[tuple[int, int]], e
 
 
 def test_of_a_large_set_few_images_are_looked_at():
-    looked = []
+    tried = []
 
     class Counted(Sized):
         def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-            looked.append(number)
+            tried.append(number)
             return super().image(number)
 
     assert usual_size(Counted(*[(8, 8)] * 3200)) == (8, True)
-    assert looked == list(range(0, 3200, 100))
+    assert tried == list(range(0, 3200, 100))
 
 
 def test_a_set_of_which_nothing_can_be_read_is_refused():
-    for count, looked in ((2, 2), (3200, 32)):
-        with pytest.raises(DataError, match=rf"\({looked} of {count}\) can be read"):
+    for count, tried in ((2, 2), (3200, 32)):
+        with pytest.raises(DataError, match=rf"\({tried} of {count}\) can be read"):
             usual_size(Sized(*[(0, 0)] * count))
 
 
 def test_images_are_opened_by_their_place(tmp_path: Path):
     pixels = np.zeros((5, 8, 8, 3), np.uint8)
     np.savez(tmp_path / "images.npz", images=pixels)
-    told: list[tuple[int, int]] = []
-    source, line = open_images(Data(str(tmp_path / "images.npz")), lambda done, count: told.append((done, count)))
-    assert len(source) == 5 and line == "all 5 images can be read" and told[-1] == (5, 5)
+    reports: list[tuple[int, int]] = []
+    source, line = open_images(Data(str(tmp_path / "images.npz")), lambda done, count: reports.append((done, count)))
+    assert len(source) == 5 and line == "all 5 images can be read" and reports[-1] == (5, 5)
     with pytest.raises(UserError, match="--data PATH"):
         open_images(Data())
     with pytest.raises(DataError):
@@ -224,18 +224,18 @@ def grays(source: Source) -> set[int]:
 
 def test_what_is_held_out_is_what_an_evaluation_tests_on() -> None:
     source = colored(60, 3)
-    left = training_part(source, Data(hold_out=0.2))
-    known, tested = split(source)
-    assert grays(left) == grays(known)
-    assert not grays(left) & grays(tested)
-    assert len(left) == 48
+    rest = training_part(source, Data(hold_out=0.2))
+    kept_part, tested = split(source)
+    assert grays(rest) == grays(kept_part)
+    assert not grays(rest) & grays(tested)
+    assert len(rest) == 48
 
 
 def test_images_without_labels_are_held_out_at_random() -> None:
-    left = training_part(colored(50, 0), Data(hold_out=0.3))
-    assert len(left) == 35
-    assert grays(left) != set(range(35))
-    assert grays(left) == grays(training_part(colored(50, 0), Data(hold_out=0.3)))
+    rest = training_part(colored(50, 0), Data(hold_out=0.3))
+    assert len(rest) == 35
+    assert grays(rest) != set(range(35))
+    assert grays(rest) == grays(training_part(colored(50, 0), Data(hold_out=0.3)))
 
 
 def test_so_many_images_are_spread_over_the_classes() -> None:

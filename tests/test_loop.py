@@ -31,7 +31,7 @@ RECIPES = [recipe.__name__ for recipe in vantage.RECIPES]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Images, and a cache of the test's own."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     return write_images(tmp_path / "images.npz")
@@ -46,8 +46,8 @@ def state(folder: Path) -> dict[str, Tensor]:
 
 def rows(folder: Path) -> list[dict[str, float]]:
     """The metrics without the clock."""
-    told = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in told]
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in lines]
 
 
 def assert_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
@@ -57,8 +57,10 @@ def assert_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_run_interrupted_in_mid_epoch_ends_as_if_it_never_was(recipe: str, place: str, tmp_path: Path, monkeypatch):
-    run = small_run(recipe, place, epochs=2)
+def test_a_run_interrupted_in_mid_epoch_ends_as_if_it_never_was(
+    recipe: str, images_path: str, tmp_path: Path, monkeypatch
+):
+    run = small_run(recipe, images_path, epochs=2)
     train(run, tmp_path / "whole")
 
     class Killed(Exception):
@@ -90,10 +92,10 @@ def wait_for_a_checkpoint(folder: Path, process: BaseProcess | subprocess.Popen[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, place: str, tmp_path: Path):
-    train(small_run(recipe, place), tmp_path / "whole")
+def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, images_path: str, tmp_path: Path):
+    train(small_run(recipe, images_path), tmp_path / "whole")
     folder = tmp_path / "killed"
-    process = new_process(train_in_process, recipe, place, folder)
+    process = new_process(train_in_process, recipe, images_path, folder)
     turn = RECIPES.index(recipe)  # another moment for each recipe
     wait_for_a_checkpoint(folder, process, 1 + turn % 11)
     time.sleep(0.004 * (turn % 7))
@@ -108,9 +110,9 @@ def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, place: st
 
 
 @pytest.mark.slow
-def test_a_killed_command_resumes_bit_equal(place: str, tmp_path: Path):
+def test_a_killed_command_resumes_bit_equal(images_path: str, tmp_path: Path):
     program = [sys.executable, "-m", "vantage.cli"]
-    words = ["--data", place, "--size", "16", "--epochs", "2", "--batch", "8", "--hardware.precision", "32-true"]
+    words = ["--data", images_path, "--size", "16", "--epochs", "2", "--batch", "8", "--hardware.precision", "32-true"]
     words += ["--hardware.accelerator", "cpu", "--monitoring.checkpoint_minutes", "0", "--monitoring.log_every", "1"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -127,9 +129,9 @@ def test_a_killed_command_resumes_bit_equal(place: str, tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_save_and_end_cleanly(number: signal.Signals, place: str, tmp_path: Path):
+def test_signals_save_and_end_cleanly(number: signal.Signals, images_path: str, tmp_path: Path):
     folder = tmp_path / "run"
-    process = new_process(train_in_process, "moco_v2", place, folder)
+    process = new_process(train_in_process, "moco_v2", images_path, folder)
     wait_for_a_checkpoint(folder, process)
     assert process.pid is not None
     os.kill(process.pid, number)
@@ -139,8 +141,8 @@ def test_signals_save_and_end_cleanly(number: signal.Signals, place: str, tmp_pa
         assert resume(folder).finished
 
 
-def test_a_signal_is_seen_after_the_step_it_came_in(place: str, tmp_path: Path, monkeypatch):
-    run = replace(small_run("moco_v2", place, epochs=2), monitoring=Monitoring(log_every=1000))
+def test_a_signal_is_seen_after_the_step_it_came_in(images_path: str, tmp_path: Path, monkeypatch):
+    run = replace(small_run("moco_v2", images_path, epochs=2), monitoring=Monitoring(log_every=1000))
 
     def interrupted(self: Session, batch, step: int) -> Tensor:
         if step == 2:
@@ -154,14 +156,14 @@ def test_a_signal_is_seen_after_the_step_it_came_in(place: str, tmp_path: Path, 
     assert checkpoint.latest(tmp_path / "run") is not None
 
 
-def test_what_is_refused_at_the_start_leaves_no_run_behind(place: str, tmp_path: Path):
+def test_what_is_refused_at_the_start_leaves_no_run_behind(images_path: str, tmp_path: Path):
     with pytest.raises(UserError, match=f"there are {IMAGES} images"):
-        train(replace(small_run("moco_v2", place), batch_size=1000), tmp_path / "run")
+        train(replace(small_run("moco_v2", images_path), batch_size=1000), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_the_folder_tells_what_was_run(place: str, tmp_path: Path):
-    run = small_run("moco_v2", place, epochs=1)
+def test_the_folder_tells_what_was_run(images_path: str, tmp_path: Path):
+    run = small_run("moco_v2", images_path, epochs=1)
     outcome = train(run, tmp_path / "run")
     assert outcome.finished
     provenance = json.loads((tmp_path / "run" / "provenance.json").read_text())
@@ -186,19 +188,19 @@ def test_the_folder_tells_what_was_run(place: str, tmp_path: Path):
         train(run, tmp_path / "run")
 
 
-def test_a_resumed_run_keeps_its_settings_and_its_images(place: str, tmp_path: Path):
-    run = small_run("moco_v2", place, epochs=1)
+def test_a_resumed_run_keeps_its_settings_and_its_images(images_path: str, tmp_path: Path):
+    run = small_run("moco_v2", images_path, epochs=1)
     train(run, tmp_path / "run")
     with allowing("tiny"):
         with pytest.raises(UserError, match="epochs is 1 in the run, 5 was asked"):
             resume(tmp_path / "run", replace(run, epochs=5))
-        Path(place).unlink()
+        Path(images_path).unlink()
         with pytest.raises(UserError):
             resume(tmp_path / "run")
 
 
-def test_other_images_are_refused(place: str, tmp_path: Path):
-    run = small_run("moco_v2", place, epochs=1)
+def test_other_images_are_refused(images_path: str, tmp_path: Path):
+    run = small_run("moco_v2", images_path, epochs=1)
     train(run, tmp_path / "run")
     import numpy as np
 
@@ -208,20 +210,20 @@ def test_other_images_are_refused(place: str, tmp_path: Path):
         resume(tmp_path / "run", replace(run, data=Data(other)))
 
 
-def test_a_loss_that_is_not_finite_stops_by_name(place: str, tmp_path: Path, monkeypatch):
+def test_a_loss_that_is_not_finite_stops_by_name(images_path: str, tmp_path: Path, monkeypatch):
     def diverges(self: Session, batch, step: int) -> Tensor:
-        made = step_of(self, batch, step)
-        return made * (math.inf if step == 7 else 1.0)
+        loss = step_of(self, batch, step)
+        return loss * (math.inf if step == 7 else 1.0)
 
     step_of = Session.step
     monkeypatch.setattr(Session, "step", diverges)
     with pytest.raises(UserError, match=r"became inf at step 7 \(learning rate .*step-000000007"):
-        train(small_run("moco_v2", place), tmp_path / "run")
+        train(small_run("moco_v2", images_path), tmp_path / "run")
     newest = checkpoint.latest(tmp_path / "run")
     assert newest is not None and newest.name == "step-000000007"
 
 
-def test_a_full_disk_leaves_the_older_checkpoint(place: str, tmp_path: Path, monkeypatch):
+def test_a_full_disk_leaves_the_older_checkpoint(images_path: str, tmp_path: Path, monkeypatch):
     saved = checkpoint.save_file
 
     def full(tensors, path):
@@ -231,14 +233,14 @@ def test_a_full_disk_leaves_the_older_checkpoint(place: str, tmp_path: Path, mon
 
     monkeypatch.setattr(checkpoint, "save_file", full)
     with pytest.raises(UserError, match="No space left.*step-000000004 is intact"):
-        train(small_run("moco_v2", place), tmp_path / "run")
+        train(small_run("moco_v2", images_path), tmp_path / "run")
     monkeypatch.setattr(checkpoint, "save_file", saved)
     with allowing("tiny"):
         assert resume(tmp_path / "run").finished
 
 
-def test_accumulated_parts_give_the_gradient_of_their_mean(place: str, tmp_path: Path):
-    run = small_run("instance_discrimination", place, epochs=1)
+def test_accumulated_parts_give_the_gradient_of_their_mean(images_path: str, tmp_path: Path):
+    run = small_run("instance_discrimination", images_path, epochs=1)
     train(run, tmp_path / "whole")
     train(replace(run, accumulate=2), tmp_path / "parts")
     whole, parts = state(tmp_path / "whole"), state(tmp_path / "parts")
@@ -249,8 +251,8 @@ def test_accumulated_parts_give_the_gradient_of_their_mean(place: str, tmp_path:
     )  # other batch statistics
 
 
-def test_streamed_images_resume_too(tmp_path: Path, place: str, monkeypatch):
-    run = small_run("moco_v2", place, epochs=1)
+def test_streamed_images_resume_too(tmp_path: Path, images_path: str, monkeypatch):
+    run = small_run("moco_v2", images_path, epochs=1)
     run = replace(run, data=replace(run.data, resident_bytes=0, num_workers=0))
     train(run, tmp_path / "whole")
     step_of = Session.step
@@ -269,8 +271,8 @@ def test_streamed_images_resume_too(tmp_path: Path, place: str, monkeypatch):
     assert_equal(state(tmp_path / "whole"), state(tmp_path / "cut"))
 
 
-def test_knn_on_the_way_changes_nothing_but_the_log(place: str, tmp_path: Path):
-    run = small_run("moco_v2", place, epochs=2)
+def test_knn_on_the_way_changes_nothing_but_the_log(images_path: str, tmp_path: Path):
+    run = small_run("moco_v2", images_path, epochs=2)
     train(run, tmp_path / "plain")
     train(replace(run, monitoring=replace(run.monitoring, knn_every=1)), tmp_path / "probed")
     assert_equal(state(tmp_path / "plain"), state(tmp_path / "probed"))
@@ -284,31 +286,31 @@ def test_knn_of_images_without_labels_is_refused_before_the_first_step(tmp_path:
     np.savez(bare, images=pixels)
     np.savez(ones, images=pixels, labels=np.arange(IMAGES))
     monkeypatch.setattr(Session, "__init__", lambda *_: pytest.fail("it must be told before anything is built"))
-    for place, told in ((bare, f"none of the {IMAGES} images has one"), (ones, "no class has two images")):
-        run = small_run("moco_v2", place, epochs=2)
-        with pytest.raises(UserError, match=f"monitoring.knn_every is 2, so .*{told}.*, or set it to 0"):
+    for images_path, reason in ((bare, f"none of the {IMAGES} images has one"), (ones, "no class has two images")):
+        run = small_run("moco_v2", images_path, epochs=2)
+        with pytest.raises(UserError, match=f"monitoring.knn_every is 2, so .*{reason}.*, or set it to 0"):
             train(replace(run, monitoring=Monitoring(knn_every=2)), tmp_path / "run")
         assert not (tmp_path / "run").exists()
     with pytest.raises(pytest.fail.Exception):  # it is never asked for
         train(replace(run, monitoring=Monitoring(knn_every=3)), tmp_path / "run")
 
 
-def test_the_environment_is_as_before(place: str, tmp_path: Path):
+def test_the_environment_is_as_before(images_path: str, tmp_path: Path):
     before = signal.getsignal(signal.SIGINT)
-    train(small_run("simclr", place, epochs=1), tmp_path / "run")
+    train(small_run("simclr", images_path, epochs=1), tmp_path / "run")
     assert signal.getsignal(signal.SIGINT) is before and os.environ.get("VANTAGE_CACHE")
 
 
-def test_edited_settings_are_refused_by_name(place: str, tmp_path: Path):
-    train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
+def test_edited_settings_are_refused_by_name(images_path: str, tmp_path: Path):
+    train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
     path = tmp_path / "run" / "settings.json"
     path.write_text(path.read_text().replace('"epochs": 1', '"epochs": 2'))
     with allowing("tiny"), pytest.raises(UserError, match="epochs is 1 in the run, 2 was asked"):
         resume(tmp_path / "run")
 
 
-def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(place: str, tmp_path: Path):
-    train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
+def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(images_path: str, tmp_path: Path):
+    train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
     record = tmp_path / "run" / "provenance.json"
     (tmp_path / "run" / "metrics.jsonl").write_text('{"another": "program"}\n')
     for damaged in ("[", "{}", '[{"data": 1}]', "[3]"):
@@ -321,8 +323,8 @@ def test_a_damaged_record_is_named_and_a_lost_one_is_begun_anew(place: str, tmp_
     assert json.loads(record.read_text())[0]["data"]["images"] == IMAGES
 
 
-def test_resume_tells_where_it_goes_on(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    train(small_run("moco_v2", place, epochs=1), tmp_path / "run")
+def test_resume_tells_where_it_goes_on(images_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
     with allowing("tiny"):
         resume(tmp_path / "run", progress=PlainProgress())
         assert "continuing at step 6 of 6" in capsys.readouterr().err
@@ -332,9 +334,9 @@ def test_resume_tells_where_it_goes_on(place: str, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.slow
-def test_two_processes_train_from_the_command_line(place: str, tmp_path: Path):
+def test_two_processes_train_from_the_command_line(images_path: str, tmp_path: Path):
     folder = tmp_path / "run"
-    words = ["pretrain", "moco_v2", "--data", place, "--out", str(folder), "--size", "16", "--epochs", "1"]
+    words = ["pretrain", "moco_v2", "--data", images_path, "--out", str(folder), "--size", "16", "--epochs", "1"]
     hardware = [
         "--batch",
         "16",

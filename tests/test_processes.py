@@ -17,11 +17,11 @@ def test_one_process_does_nothing():
 
 
 def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
-    told = ranks.spawn(ranks.gathering, tmp_path)
+    results = ranks.spawn(ranks.gathering, tmp_path)
     first = torch.arange(6.0).reshape(3, 2)
     weight = torch.arange(12.0).reshape(6, 2)
     for rank in range(2):
-        mine = told[rank]
+        mine = results[rank]
         assert (mine["count"], mine["rank"], mine["own"]) == (2, rank, True)
         assert torch.equal(mine["joined"], torch.cat([first, first + 10]))
         assert mine["integers"].tolist() == [0, 1, 100, 101]
@@ -30,5 +30,5 @@ def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
         assert torch.equal(mine["other"], (rank + 1) * weight), "gathering must not write into others' gradients"
     # Unequally many queries with a positive: the mean over processes is the mean over all such queries.
     loss, gradient = ranks.uneven(lambda rows: rows)
-    assert_close((told[0]["loss"] + told[1]["loss"]) / 2, loss, rtol=0, atol=1e-12)
-    assert_close(torch.cat([told[0]["query"], told[1]["query"]]) / 2, gradient, rtol=0, atol=1e-12)
+    assert_close((results[0]["loss"] + results[1]["loss"]) / 2, loss, rtol=0, atol=1e-12)
+    assert_close(torch.cat([results[0]["query"], results[1]["query"]]) / 2, gradient, rtol=0, atol=1e-12)

@@ -13,7 +13,7 @@ from vantage.training.trial import trial
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("build", "message"),
     [
         (lambda: Data(num_workers=-1), "data.num_workers is -1: give at least 0"),
         (lambda: Data(resident_bytes=-1), "data.resident_bytes is -1"),
@@ -26,9 +26,9 @@ from vantage.training.trial import trial
         (lambda: simclr(32).resized(batch_size=0), "^batch_size is 0: give at least 1"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused_by_name(made, told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        made()
+def test_numbers_that_make_no_sense_are_refused_by_name(build, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build()
 
 
 def test_resized_scales_the_rate_and_stretches_its_course() -> None:

@@ -26,7 +26,7 @@ from vantage.training.session import Session, has_bf16, launch
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Images, a cache of the test's own, and leave to read settings that name the tests' backbone."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     with allowing("tiny"):
@@ -35,9 +35,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def session(run: Run) -> Session:
     fabric, run = launch(run, QuietProgress())
-    made = Session(run, fabric, open_images(run.data)[0])
-    begin(made.learner, run, made.source, QuietProgress())
-    return made
+    one_session = Session(run, fabric, open_images(run.data)[0])
+    begin(one_session.learner, run, one_session.source, QuietProgress())
+    return one_session
 
 
 def steps(one: Session, first: int, last: int) -> list[Tensor]:
@@ -59,8 +59,8 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize("recipe", ["moco_v2", "interclr", "instance_discrimination_nce"])
-def test_what_is_saved_comes_back_and_goes_on_alike(recipe: str, place: str, tmp_path: Path):
-    run = small_run(recipe, place)
+def test_what_is_saved_comes_back_and_goes_on_alike(recipe: str, images_path: str, tmp_path: Path):
+    run = small_run(recipe, images_path)
     one = session(run)
     steps(one, 0, 3)
     one.save(tmp_path, 3, clock=12.5)
@@ -78,8 +78,8 @@ def test_what_is_saved_comes_back_and_goes_on_alike(recipe: str, place: str, tmp
     assert not torch.equal(state(one)["monitor.batches"], before["monitor.batches"])
 
 
-def test_a_checkpoint_of_other_settings_is_refused(place: str, tmp_path: Path):
-    run = small_run("moco_v2", place)
+def test_a_checkpoint_of_other_settings_is_refused(images_path: str, tmp_path: Path):
+    run = small_run("moco_v2", images_path)
     session(run).save(tmp_path, 0, 0.0)
     newest = checkpoint.latest(tmp_path)
     assert newest is not None
@@ -90,8 +90,8 @@ def test_a_checkpoint_of_other_settings_is_refused(place: str, tmp_path: Path):
     assert session(replace(run, monitoring=replace(run.monitoring, log_every=7))).restore(newest) == (0, 0.0)
 
 
-def test_a_checkpoint_of_another_data_set_is_refused(place: str, tmp_path: Path):
-    run = small_run("instance_discrimination", place)
+def test_a_checkpoint_of_another_data_set_is_refused(images_path: str, tmp_path: Path):
+    run = small_run("instance_discrimination", images_path)
     session(run).save(tmp_path, 0, 0.0)
     newest = checkpoint.latest(tmp_path)
     assert newest is not None
@@ -115,8 +115,8 @@ class Recorder:
 
 
 @pytest.mark.parametrize("accumulate", [1, 2, 4])
-def test_a_batch_in_parts_has_the_mean_gradient_of_its_parts(accumulate: int, place: str, monkeypatch):
-    run = replace(small_run("instance_discrimination", place), accumulate=accumulate)
+def test_a_batch_in_parts_has_the_mean_gradient_of_its_parts(accumulate: int, images_path: str, monkeypatch):
+    run = replace(small_run("instance_discrimination", images_path), accumulate=accumulate)
     one, other = session(run), session(run)
     recorder, gradients = Recorder(one.feed), []
     one.feed = recorder  # pyright: ignore[reportAttributeAccessIssue]
@@ -133,19 +133,19 @@ def test_a_batch_in_parts_has_the_mean_gradient_of_its_parts(accumulate: int, pl
     assert len(parts) == accumulate and all(len(part.image) == 8 // accumulate for part, _ in parts)
     assert torch.equal(torch.cat([part.image for part, _ in parts]), batch.image)
     assert torch.equal(torch.cat([part.pixels[0] for part, _ in parts]), batch.pixels[0])
-    made = [other.learner(views, part.image, 0) for part, views in parts]
-    expected = torch.stack([part.loss for part in made]).mean()
+    results = [other.learner(views, part.image, 0) for part, views in parts]
+    expected = torch.stack([part.loss for part in results]).mean()
     assert_close(loss, expected.detach(), rtol=0, atol=1e-6)
-    wanted = torch.autograd.grad(expected, list(other.learner.parameters()))
-    for ours, theirs in zip(gradients, wanted, strict=True):
+    expected_gradients = torch.autograd.grad(expected, list(other.learner.parameters()))
+    for ours, theirs in zip(gradients, expected_gradients, strict=True):
         assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-    other.learner.after_step([Fresh(*part.fresh) for part in made], 0)
+    other.learner.after_step([Fresh(*part.fresh) for part in results], 0)
     assert_close(one.learner.store(0).vector, other.learner.store(0).vector)  # every part was remembered
     assert all(weight.grad is None for weight in one.learner.parameters())
 
 
-def test_a_step_takes_the_rate_of_its_number(place: str):
-    run = small_run("moco_v2", place)
+def test_a_step_takes_the_rate_of_its_number(images_path: str):
+    run = small_run("moco_v2", images_path)
     one = session(run)
     assert one.learning_rate(0) != one.learning_rate(15)
     batch = next(iter(one.feed.batches(0, 0)))
@@ -158,8 +158,8 @@ def test_a_step_takes_the_rate_of_its_number(place: str):
     assert any(not torch.equal(weight, before[name]) for name, weight in one.learner.networks.named_parameters())
 
 
-def test_a_step_is_a_function_of_its_number_whatever_was_drawn_before(place: str):
-    run = small_run("moco_v2", place)
+def test_a_step_is_a_function_of_its_number_whatever_was_drawn_before(images_path: str):
+    run = small_run("moco_v2", images_path)
     one, other = session(run), session(run)
     assert_same(one.learner.state_dict(), other.learner.state_dict())
     batch = next(iter(one.feed.batches(0, 0)))
@@ -170,8 +170,8 @@ def test_a_step_is_a_function_of_its_number_whatever_was_drawn_before(place: str
     assert_same(one.learner.state_dict(), other.learner.state_dict())
 
 
-def test_branches_that_do_not_fit_are_refused_before_anything_is_built(place: str):
-    run = small_run("moco_v2", place)
+def test_branches_that_do_not_fit_are_refused_before_anything_is_built(images_path: str):
+    run = small_run("moco_v2", images_path)
     lonely = replace(run, branches=(replace(run.branches[0], keys=()),))
     assert isinstance(lonely.branches[0], Branch)
     with pytest.raises(UserError, match="branch 0 cannot work: OtherViews needs a view"):
@@ -179,7 +179,7 @@ def test_branches_that_do_not_fit_are_refused_before_anything_is_built(place: st
 
 
 @pytest.mark.parametrize("fast", [True, False])
-def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: bool, place: str, monkeypatch):
+def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: bool, images_path: str, monkeypatch):
     told: list[str] = []
 
     class Told(QuietProgress):
@@ -187,7 +187,7 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
             told.append(text)
 
     monkeypatch.setattr("vantage.training.session.has_bf16", lambda on_cuda: fast)
-    run = replace(small_run("moco_v2", place), hardware=Hardware("cpu"))
+    run = replace(small_run("moco_v2", images_path), hardware=Hardware("cpu"))
     hardware = launch(run, Told())[1].hardware
     assert hardware.precision == ("bf16-mixed" if fast else "32-true")
     assert len(told) == (0 if fast else 1) and all("32-true" in line for line in told)
@@ -195,7 +195,7 @@ def test_without_fast_bfloat16_the_run_computes_in_float32_and_says_so(fast: boo
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
-def test_hardware_that_is_not_there_is_refused(place: str):
-    run = replace(small_run("moco_v2", place), hardware=Hardware("cuda", precision="32-true"))
+def test_hardware_that_is_not_there_is_refused(images_path: str):
+    run = replace(small_run("moco_v2", images_path), hardware=Hardware("cuda", precision="32-true"))
     with pytest.raises(UserError, match="1 × cuda on 1 machine"):
         launch(run, QuietProgress())

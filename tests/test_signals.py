@@ -80,16 +80,16 @@ def test_each_use_starts_unasked():
 
 
 def test_in_another_thread_signals_stay_with_their_owner():
-    before, seen = signal.getsignal(signal.SIGTERM), []
+    before, handled = signal.getsignal(signal.SIGTERM), []
 
     def works() -> None:
         with Signals() as stopping:
-            seen.append((stopping.anywhere(), signal.getsignal(signal.SIGTERM) is before))
+            handled.append((stopping.anywhere(), signal.getsignal(signal.SIGTERM) is before))
 
     thread = threading.Thread(target=works)
     thread.start()
     thread.join()
-    assert seen == [(False, True)] and signal.getsignal(signal.SIGTERM) is before
+    assert handled == [(False, True)] and signal.getsignal(signal.SIGTERM) is before
 
 
 def test_on_one_process_anywhere_is_here():

@@ -27,8 +27,8 @@ def write_coco(folder: Path, change: dict[str, Any] | None = None) -> Path:
         "images": [{"id": number, "file_name": f"{number}.png", "width": 80, "height": 60} for number in (7, 9)],
         "categories": [{"id": number, "name": name} for number, name in ((1, "cat"), (2, "dog"), (3, "cow"))],
         "annotations": [
-            {"id": 100 + place, "image_id": image, "category_id": category, "bbox": box, "iscrowd": crowd}
-            for place, (image, category, box, crowd) in enumerate(boxes)
+            {"id": 100 + number, "image_id": image, "category_id": category, "bbox": box, "iscrowd": crowd}
+            for number, (image, category, box, crowd) in enumerate(boxes)
         ],
     }
     file = folder / "annotations" / "instances_train2017.json"

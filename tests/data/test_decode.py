@@ -26,9 +26,9 @@ def encoded(picture: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def pixels(data: bytes) -> np.ndarray:
-    found = decode(data, "it")
-    assert found.dtype == torch.uint8
-    return found.permute(1, 2, 0).numpy()
+    actual = decode(data, "it")
+    assert actual.dtype == torch.uint8
+    return actual.permute(1, 2, 0).numpy()
 
 
 @pytest.mark.parametrize(
@@ -66,19 +66,19 @@ def test_palette_is_looked_up() -> None:
 def test_what_is_transparent_is_laid_on_white(kind: str, options: dict[str, object]) -> None:
     alpha = np.full((*PICTURE.shape[:2], 1), 255, np.uint8)
     alpha[:16], alpha[16:24] = 0, 128
-    found = pixels(encoded(Image.fromarray(np.concatenate([PICTURE, alpha], 2)), kind, **options))
-    assert (found[:16] == 255).all()
+    actual = pixels(encoded(Image.fromarray(np.concatenate([PICTURE, alpha], 2)), kind, **options))
+    assert (actual[:16] == 255).all()
     half = (PICTURE[16:24].astype(float) * 128 + 255 * 127) / 255
-    assert np.abs(found[16:24] - half).max() <= 1
-    assert (found[24:] == PICTURE[24:]).all()
+    assert np.abs(actual[16:24] - half).max() <= 1
+    assert (actual[24:] == PICTURE[24:]).all()
 
 
 def test_transparent_color_of_a_palette_is_white() -> None:
     picture = Image.new("P", (4, 4), 1)
     picture.putpalette([255, 0, 0, 0, 255, 0])
     picture.putpixel((0, 0), 0)
-    found = pixels(encoded(picture, "PNG", transparency=0))
-    assert found[0, 0].tolist() == [255, 255, 255] and found[1, 1].tolist() == [0, 255, 0]
+    actual = pixels(encoded(picture, "PNG", transparency=0))
+    assert actual[0, 0].tolist() == [255, 255, 255] and actual[1, 1].tolist() == [0, 255, 0]
 
 
 def test_cmyk_jpeg_as_pillow_converts_it() -> None:
@@ -113,8 +113,8 @@ def test_wider_integers_are_refused() -> None:
 
 def test_one_transparent_shade_of_16_bits_is_white() -> None:
     values = np.array([[300, 301], [65535, 300]], np.uint16)
-    found = pixels(encoded(Image.fromarray(values), "PNG", transparency=300))[..., 0]
-    assert found.tolist() == [[255, 1], [255, 255]], "the shade beside it has the same high byte, and stays"
+    actual = pixels(encoded(Image.fromarray(values), "PNG", transparency=300))[..., 0]
+    assert actual.tolist() == [[255, 1], [255, 255]], "the shade beside it has the same high byte, and stays"
 
 
 @pytest.mark.parametrize("missing", [5, 8, 13, 20])
@@ -129,8 +129,8 @@ def test_a_png_without_its_end_is_refused(missing: int) -> None:
 def test_first_frame_of_several(kind: str) -> None:
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "lime", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
-    found = pixels(encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options))
-    assert (found == [255, 0, 0]).all()
+    actual = pixels(encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options))
+    assert (actual == [255, 0, 0]).all()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -157,9 +157,9 @@ def test_exif_orientation_is_applied(kind: str, orientation: int) -> None:
         | ({"subsampling": 0} if kind == "JPEG" else {})
         | ({"lossless": True} if kind == "WEBP" else {})
     )
-    found = pixels(encoded(picture, kind, exif=exif, **(options if kind != "PNG" else {})))
-    assert found.shape == upright.shape
-    assert np.abs(found.astype(int) - upright).max() < 8
+    actual = pixels(encoded(picture, kind, exif=exif, **(options if kind != "PNG" else {})))
+    assert actual.shape == upright.shape
+    assert np.abs(actual.astype(int) - upright).max() < 8
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF"])
@@ -254,7 +254,8 @@ def test_damage_anywhere_is_an_image_or_an_unreadable_one(data: bytes, kind: str
 
 
 @pytest.mark.parametrize(
-    "name, found", [("a.JPG", 1), ("b.jpeg", 1), ("c.tiff", 1), ("x.txt", 0), ("jpg", 0), (".png", 0), ("._a.jpg", 0)]
+    "name, is_image",
+    [("a.JPG", 1), ("b.jpeg", 1), ("c.tiff", 1), ("x.txt", 0), ("jpg", 0), (".png", 0), ("._a.jpg", 0)],
 )
-def test_names_of_images(name: str, found: int) -> None:
-    assert is_image_name(name) == bool(found)
+def test_names_of_images(name: str, is_image: int) -> None:
+    assert is_image_name(name) == bool(is_image)

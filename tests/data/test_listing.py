@@ -68,8 +68,8 @@ def test_a_folder_that_changed_just_now_is_read_again(tree: Path, tmp_path: Path
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 0}'])
 def test_a_damaged_cache_is_made_again(content: bytes, tree: Path, tmp_path: Path) -> None:
     first = list_images(tree, tmp_path / "cache")
-    for kept in (tmp_path / "cache").rglob("*.json"):
-        kept.write_bytes(content)
+    for file in (tmp_path / "cache").rglob("*.json"):
+        file.write_bytes(content)
     assert list_images(tree, tmp_path / "cache") == first
 
 
@@ -139,5 +139,5 @@ def test_names_that_are_no_unicode() -> None:
     ],
 )
 def test_classes_from_folders(names: list[str], classes: tuple[str, ...], labels: list[int]) -> None:
-    found, numbers = classes_from(names)
-    assert found == classes and numbers.tolist() == labels
+    actual, numbers = classes_from(names)
+    assert actual == classes and numbers.tolist() == labels

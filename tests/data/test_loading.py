@@ -168,16 +168,16 @@ def test_resident_batches(tmp_path: Path) -> None:
 
 
 def test_decoding_tells_how_far_it_is(source: Source, tmp_path: Path) -> None:
-    many, told = SourceSubset(source, [0, 2] * 50), list[tuple[int, int]]()
+    many, reports = SourceSubset(source, [0, 2] * 50), list[tuple[int, int]]()
 
     def hear(done: int, total: int) -> None:
-        told.append((done, total))
+        reports.append((done, total))
 
     decode_all(many, size=8, cache=tmp_path / "kept", progress=hear)
-    assert told == [(32, 100), (64, 100), (96, 100), (100, 100)]
+    assert reports == [(32, 100), (64, 100), (96, 100), (100, 100)]
     decode_all(many, size=8, cache=tmp_path / "kept", progress=hear)  # read, not decoded
     ResidentImages(many, 4, 0, size=8, progress=hear)
-    assert len(told) == 8
+    assert len(reports) == 8
 
 
 def test_resident_images_are_brought_to_one_size(source: Source) -> None:

@@ -45,8 +45,8 @@ def voc(folder: Path, lists: bool = True) -> Path:
 
 
 def test_a_table_marks_what_images_show(tmp_path: Path) -> None:
-    place = table(tmp_path, "image,classes\n\n# a remark\na.jpg,dog,person\nin/b.jpg, cat?,dog?,dog\nc.jpg\n")
-    source = open_source(place)
+    file = table(tmp_path, "image,classes\n\n# a remark\na.jpg,dog,person\nin/b.jpg, cat?,dog?,dog\nc.jpg\n")
+    source = open_source(file)
     assert isinstance(source, Marked) and source.classes == ("cat", "dog", "person")
     assert marks_of(source).tolist() == [[-1, 1, 1], [0, 1, -1], [-1, -1, -1]]
     assert (source.name(1), source.label(1), tuple(source.image(1).shape)) == ("in/b.jpg", None, (3, 6, 9))
@@ -61,7 +61,7 @@ def test_the_fingerprint_follows_the_marks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("a.jpg,dog\nb,cat\n", "1 bad lines: line 2: 'b,cat'"),
         ("image\n", "names no images"),
@@ -69,8 +69,8 @@ def test_the_fingerprint_follows_the_marks(tmp_path: Path) -> None:
         ("a.jpg,dog\na.jpg,cat\n", "names 1 images twice"),
     ],
 )
-def test_a_table_that_is_none(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_a_table_that_is_none(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         open_source(table(tmp_path, text))
 
 
@@ -97,7 +97,7 @@ def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "a.jpg,1,0,1\nc.jpg,0,0,1\n",
@@ -119,8 +119,8 @@ def test_a_flag_that_is_never_set_is_a_class(tmp_path: Path) -> None:
         ("a.jpg,dog,1,1\nc.jpg,cat\n", "numbers where names of classes are expected"),
     ],
 )
-def test_flags_that_are_not_clear_are_refused(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_flags_that_are_not_clear_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         open_source(table(tmp_path, text))
 
 

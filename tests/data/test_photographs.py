@@ -46,8 +46,8 @@ def test_the_splits_share_no_pixel_and_keep_a_band_between_them(side: int) -> No
 
 def test_a_patch_is_what_its_name_says(train: Photographs) -> None:
     number = len(train._corners) * 3 + 40
-    photograph, _, place = train.name(number).partition(" at ")
-    top, left = map(int, place.split(", "))
+    photograph, _, corner = train.name(number).partition(" at ")
+    top, left = map(int, corner.split(", "))
     assert train.classes[train.label(number)] == photograph == "chelsea"
     assert torch.equal(train.image(number), train._pixels[3, :, top : top + 32, left : left + 32])
 

@@ -38,8 +38,8 @@ def test_a_copy(tmp_path: Path) -> None:
 def test_rows_get_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.zeros((3, 8, 8), np.uint8), labels=np.array(["a/b", "c", "c"]))
     resize_short_side(open_source(tmp_path / "a.npz", cache=tmp_path), tmp_path / "out", side=4)
-    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.jpg"))
-    assert found == ["a_b/00000000.jpg", "c/00000001.jpg", "c/00000002.jpg"]
+    files = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.jpg"))
+    assert files == ["a_b/00000000.jpg", "c/00000001.jpg", "c/00000002.jpg"]
 
 
 def test_two_names_that_would_be_one(tmp_path: Path) -> None:

@@ -27,33 +27,35 @@ def test_bad_images_are_listed(workers: int, tmp_path: Path) -> None:
     source = open_source(
         folder(tmp_path / "a", 600, {0: b"", 299: b"text", 599: good.read_bytes()[:-40]}), cache=tmp_path / "c"
     )
-    told: list[tuple[int, int]] = []
-    found = scan(source, workers, tmp_path / "c", progress=lambda done, of: told.append((done, of)))
-    assert [(b.number, b.name) for b in found.bad] == [(0, "0000.jpg"), (299, "0299.jpg"), (599, "0599.jpg")]
-    assert "empty" in found.bad[0].reason and "not a JPEG" in found.bad[1].reason and "damaged" in found.bad[2].reason
-    lines = found.listing.read_text().splitlines()
+    reports: list[tuple[int, int]] = []
+    result = scan(source, workers, tmp_path / "c", progress=lambda done, of: reports.append((done, of)))
+    assert [(b.number, b.name) for b in result.bad] == [(0, "0000.jpg"), (299, "0299.jpg"), (599, "0599.jpg")]
+    assert (
+        "empty" in result.bad[0].reason and "not a JPEG" in result.bad[1].reason and "damaged" in result.bad[2].reason
+    )
+    lines = result.listing.read_text().splitlines()
     assert len(lines) == 3 and lines[0] == "0000.jpg\tthe file is empty"
-    assert found.summary() == f"3 of 600 images (0.50%) cannot be read; they are listed in {found.listing}"
-    assert told[-1] == (600, 600)
-    left = readable(source, found)
-    assert isinstance(left, SourceSubset) and len(left) == 597 and left.name(0) == "0001.jpg"
+    assert result.summary() == f"3 of 600 images (0.50%) cannot be read; they are listed in {result.listing}"
+    assert reports[-1] == (600, 600)
+    rest = readable(source, result)
+    assert isinstance(rest, SourceSubset) and len(rest) == 597 and rest.name(0) == "0001.jpg"
     with pytest.raises(DataError, match=r"3 of 600 .*0000.jpg: the file is empty.*--on-bad-image skip"):
-        readable(source, found, "stop")
+        readable(source, result, "stop")
 
 
 def test_too_many_are_no_accident(tmp_path: Path) -> None:
     source = open_source(folder(tmp_path / "a", 100, {3: b"", 4: b""}), cache=tmp_path / "c")
-    found = scan(source, cache=tmp_path / "c")
+    result = scan(source, cache=tmp_path / "c")
     with pytest.raises(DataError, match=r"2 of 100 images \(2.00%\).*more than the 1% that may be skipped"):
-        readable(source, found)
-    assert len(readable(source, found, limit=0.02)) == 98
+        readable(source, result)
+    assert len(readable(source, result, limit=0.02)) == 98
 
 
 def test_a_clean_source_is_left_as_it_is(tmp_path: Path) -> None:
     source = open_source(folder(tmp_path / "a", 5, {}), cache=tmp_path / "c")
-    found = scan(source, cache=tmp_path / "c")
-    assert found.summary() == "all 5 images can be read" and not found.listing.exists()
-    assert readable(source, found, "stop") is source
+    result = scan(source, cache=tmp_path / "c")
+    assert result.summary() == "all 5 images can be read" and not result.listing.exists()
+    assert readable(source, result, "stop") is source
 
 
 def test_the_same_images_are_scanned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

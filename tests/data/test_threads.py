@@ -9,16 +9,16 @@ from vantage.data.threads import prefetch
 
 
 def test_parts_come_in_order_and_only_some_are_begun() -> None:
-    begun: list[int] = []
+    starts: list[int] = []
 
     def parts() -> Iterator[range]:
         for number in range(20):
-            begun.append(number)
+            starts.append(number)
             yield range(3 * number, 3 * number + 3)
 
-    made = prefetch(lambda key: 2 * key, parts(), num_workers=2, ahead=4)
-    assert next(made) == [0, 2, 4] and begun == list(range(5))
-    assert [value for part in made for value in part] == [2 * key for key in range(3, 60)]
+    values = prefetch(lambda key: 2 * key, parts(), num_workers=2, ahead=4)
+    assert next(values) == [0, 2, 4] and starts == list(range(5))
+    assert [value for part in values for value in part] == [2 * key for key in range(3, 60)]
 
 
 def test_as_many_threads_as_asked_work_at_once() -> None:

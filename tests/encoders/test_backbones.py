@@ -68,17 +68,17 @@ def test_a_torchvision_model_adapted_in_two_lines_takes_the_small_stem() -> None
     ],
 )
 def test_stems_leave_the_sizes_they_promise(choice: ResNet, pixels: int, first: int, last: int) -> None:
-    seen: dict[str, int] = {}
+    sides: dict[str, int] = {}
 
     def note(name: str) -> Any:
-        return lambda module, given, made: seen.__setitem__(name, made.shape[-1])
+        return lambda module, inputs, output: sides.__setitem__(name, output.shape[-1])
 
     with torch.device("meta"):
         network = choice.build()
         network.layer1.register_forward_hook(note("first"))
         network.layer4.register_forward_hook(note("last"))
         network(torch.empty(1, 3, pixels, pixels))
-    assert seen == {"first": first, "last": last}
+    assert sides == {"first": first, "last": last}
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3])

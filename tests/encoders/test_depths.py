@@ -12,8 +12,8 @@ from vantage.errors import UserError
 
 def test_the_maps_of_a_resnet_have_the_sizes_of_the_literature() -> None:
     with torch.no_grad():
-        found = maps(ResNet(50).build().eval(), torch.randn(1, 3, 224, 224))
-    assert [tuple(one.shape[1:]) for one in found] == [
+        layers = maps(ResNet(50).build().eval(), torch.randn(1, 3, 224, 224))
+    assert [tuple(one.shape[1:]) for one in layers] == [
         (64, 112, 112), (256, 56, 56), (512, 28, 28), (1024, 14, 14), (2048, 7, 7)
     ]  # fmt: skip
 
@@ -21,9 +21,9 @@ def test_the_maps_of_a_resnet_have_the_sizes_of_the_literature() -> None:
 @pytest.mark.parametrize("small", [False, True])
 def test_the_deepest_map_averaged_is_the_feature(small: bool) -> None:
     backbone, images = ResNet(18, small=small).build().eval(), torch.randn(2, 3, 32, 32)
-    seen = AtDepth(backbone, -1, nn.AdaptiveAvgPool2d(1), images[:1]).eval()
-    assert seen.width == 512
-    assert_close(seen(images), backbone(images))
+    network = AtDepth(backbone, -1, nn.AdaptiveAvgPool2d(1), images[:1]).eval()
+    assert network.width == 512
+    assert_close(network(images), backbone(images))
 
 
 def test_a_wrapped_backbone_keeps_its_mode_and_its_statistics() -> None:
@@ -48,18 +48,18 @@ def test_a_backbone_without_maps_and_a_depth_too_many_are_refused() -> None:
 
 
 def test_the_depths_of_resnet_50_have_the_widths_of_the_released_code() -> None:
-    seen = AtDepths(ResNet(50).build().eval(), torch.randn(1, 3, 224, 224))
-    assert [depth.width for depth in seen.depths] == [9216, 9216, 8192, 9216, 8192]
-    assert seen.width == 44_032 and all(isinstance(pool, nn.AvgPool2d) for pool in seen.pools)
+    network = AtDepths(ResNet(50).build().eval(), torch.randn(1, 3, 224, 224))
+    assert [depth.width for depth in network.depths] == [9216, 9216, 8192, 9216, 8192]
+    assert network.width == 44_032 and all(isinstance(pool, nn.AvgPool2d) for pool in network.pools)
 
 
 def test_depths_are_the_maps_pooled_one_after_the_other() -> None:
     backbone, images = ResNet(18, small=True).build().eval(), torch.randn(2, 3, 32, 32)
-    seen = AtDepths(backbone, images[:1])
+    network = AtDepths(backbone, images[:1])
     # sides 32, 32, 16, 8 and 4, in grids of 12, 6, 4, 3 and 2
-    assert [depth.width for depth in seen.depths] == [64 * 144, 64 * 36, 128 * 16, 256 * 9, 512 * 4]
-    assert [depth.channels for depth in seen.depths] == [64, 64, 128, 256, 512]
-    parts = seen(images).split([depth.width for depth in seen.depths], 1)
+    assert [depth.width for depth in network.depths] == [64 * 144, 64 * 36, 128 * 16, 256 * 9, 512 * 4]
+    assert [depth.channels for depth in network.depths] == [64, 64, 128, 256, 512]
+    parts = network(images).split([depth.width for depth in network.depths], 1)
     for grid, part, one in zip(GRIDS, parts, maps(backbone, images), strict=True):
         assert_close(part, nn.functional.adaptive_avg_pool2d(one, grid).flatten(1))
 
@@ -86,5 +86,5 @@ def test_a_backbone_with_maps_of_its_own_shows_the_deepest_in_the_coarsest_grid(
         def maps(self, images: Tensor) -> list[Tensor]:
             return [images, images[:, :1, ::2, ::2]]
 
-    seen = AtDepths(Two(), torch.randn(1, 3, 16, 16))
-    assert [depth.width for depth in seen.depths] == [3 * 9, 4]
+    network = AtDepths(Two(), torch.randn(1, 3, 16, 16))
+    assert [depth.width for depth in network.depths] == [3 * 9, 4]

@@ -75,10 +75,10 @@ def test_unit_is_torchs_normalize_at_every_scale(rows: int, width: int, scale: f
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_a_row_of_zeros_stays_and_takes_no_gradient(dtype: torch.dtype) -> None:
     vector = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=dtype, requires_grad=True)
-    made = unit(vector)
-    assert made.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-    torch.testing.assert_close(made.double(), torch.tensor([[0.0, 0.0], [0.6, 0.8]]).double())
-    (made * torch.tensor([1.0, 2.0])).sum().backward()
+    vectors = unit(vector)
+    assert vectors.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(vectors.double(), torch.tensor([[0.0, 0.0], [0.6, 0.8]]).double())
+    (vectors * torch.tensor([1.0, 2.0])).sum().backward()
     assert vector.grad is not None and vector.grad.isfinite().all()
     assert (vector.grad[0] == 0).all() and (vector.grad[1] != 0).all()
 

@@ -35,10 +35,10 @@ def one_norm_a_group(norm: nn.Module, images: Tensor, weight: Tensor, groups: in
     """Output, gradients and running statistics of g separate copies, each with its share of the batch."""
     images = images.detach().clone().requires_grad_()
     copies = [copy.deepcopy(norm) for _ in range(groups)]
-    made = torch.cat([each(part) for each, part in zip(copies, images.chunk(groups), strict=True)])
-    (made * weight).sum().backward()
+    result = torch.cat([each(part) for each, part in zip(copies, images.chunk(groups), strict=True)])
+    (result * weight).sum().backward()
     assert images.grad is not None
-    results = [made.detach(), images.grad]
+    results = [result.detach(), images.grad]
     for name, _ in norm.named_parameters():
         results.append(torch.stack([each.get_parameter(name).grad for each in copies]).sum(0))  # type: ignore[arg-type]
     for name, _ in norm.named_buffers():
@@ -49,11 +49,11 @@ def one_norm_a_group(norm: nn.Module, images: Tensor, weight: Tensor, groups: in
 def in_groups(norm: nn.Module, images: Tensor, weight: Tensor, groups: int) -> tuple[Tensor, ...]:
     norm = SplitBatchNorm(groups).convert(copy.deepcopy(norm))
     images = images.detach().clone().requires_grad_()
-    made = norm(images)
-    (made * weight).sum().backward()
+    result = norm(images)
+    (result * weight).sum().backward()
     assert images.grad is not None
     gradients = [parameter.grad for parameter in norm.parameters() if parameter.grad is not None]
-    return (made.detach(), images.grad, *gradients, *(buffer.double() for buffer in norm.buffers()))
+    return (result.detach(), images.grad, *gradients, *(buffer.double() for buffer in norm.buffers()))
 
 
 SHAPES: list[tuple[Callable[..., nn.Module], tuple[int, ...]]] = [
@@ -80,9 +80,9 @@ def test_groups_of_the_joined_batch_are_separate_norms(
     images = torch.randn(groups * share, channels, *rest, dtype=torch.float64)
     weight = torch.randn_like(images)
     expected = one_norm_a_group(norm, images, weight, groups)
-    found = in_groups(norm, images, weight, groups)
-    assert len(found) == len(expected) == 7
-    for one, other in zip(found, expected, strict=True):
+    result = in_groups(norm, images, weight, groups)
+    assert len(result) == len(expected) == 7
+    for one, other in zip(result, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
@@ -183,9 +183,9 @@ def test_timms_batch_norm_in_groups_is_one_a_group() -> None:
     plain = norm_act.BatchNormAct2d(3).double()
     split = SplitBatchNorm(3).convert(copy.deepcopy(plain))
     images = torch.randn(9, 3, 2, 2, dtype=torch.float64)
-    made = split(images)
-    torch.testing.assert_close(made, torch.cat([plain(part) for part in images.chunk(3)]))
-    assert (made >= 0).all() and (made == 0).any()
+    result = split(images)
+    torch.testing.assert_close(result, torch.cat([plain(part) for part in images.chunk(3)]))
+    assert (result >= 0).all() and (result == 0).any()
 
 
 class Unknown(nn.BatchNorm2d):
