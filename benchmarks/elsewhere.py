@@ -28,7 +28,6 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw
 from quality import cut
-from small_network import FourLayers
 from timing import write_results
 from torch import Tensor, nn
 
@@ -37,7 +36,7 @@ from vantage.data import open_source
 from vantage.data.resident import decode_all
 from vantage.data.sources.masked import MaskedImages, open_masked
 from vantage.data.sources.source import labels_of
-from vantage.encoders import Encoder, LinearHead, Shared
+from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
 from vantage.encoding import Work
 from vantage.evaluate import KNN
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
@@ -48,7 +47,6 @@ from vantage.learner import Learner
 from vantage.progress import PlainProgress
 from vantage.training import checkpoint, settings
 
-ALLOW = ("small_network",)
 GROUPS = ("background", "person", "animal", "vehicle", "thing")
 
 
@@ -77,7 +75,7 @@ def main() -> None:
 
 def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
     """A run's folder whose checkpoint holds a backbone that was trained as a classifier."""
-    run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(FourLayers(), LinearHead(8))))
+    run = replace(vantage.simclr(32), recipe="trained", encoders=Shared(Encoder(Convolutions(), LinearHead(8))))
     learner = Learner(run.encoders, run.branches, images=64, seed=0)
     backbone = learner.networks.encoders[0].get_submodule("backbone")
     view = random_encoder(run).view
@@ -128,10 +126,11 @@ def judged_elsewhere(data: Path, folder: Path) -> list[dict[str, Any]]:
     sets = [TransferSet("flowers5", f"{data}/flowers5-128.tar.gz")]
     for name, (train, test) in places.items():
         parts = zip((train, test), (5000, 2500), ("train", "test"), strict=True)
-        cuts = [
-            cut(open_source(f"{data}/{place}"), count, folder / f"{name}-{part}.npz") for place, count, part in parts
-        ]
-        sets.append(TransferSet(name, *cuts))
+        cuts = {
+            part: cut(open_source(f"{data}/{place}"), count, folder / f"{name}-{part}.npz")
+            for place, count, part in parts
+        }
+        sets.append(TransferSet(name, cuts["train"], cuts["test"]))
     work = Work("cpu", num_workers=1, cache=folder / "cache", progress=PlainProgress())
     table = transfer(folder / "run", sets, KNN(20, 0.1), baselines=True, work=work)
     print(table.markdown(), flush=True)
@@ -161,12 +160,13 @@ def mosaics(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
     chance = np.random.default_rng(0)
     for part, count in (("train", 100), ("test", 60)):
         source = open_source(f"{data}/cifar10-jpg.tar.gz#{part}")
+        labels = labels_of(source).numpy()
         for number in range(count):
             canvas, mask = np.zeros((96, 96, 3), np.uint8), np.zeros((96, 96), np.uint8)
             for tile in range(9):
                 window = np.s_[32 * (tile // 3) : 32 * (tile // 3) + 32, 32 * (tile % 3) : 32 * (tile % 3) + 32]
                 at = int(chance.integers(len(source)))
-                canvas[window], mask[window] = source.image(at).permute(1, 2, 0).numpy(), source.label(at)
+                canvas[window], mask[window] = source.image(at).permute(1, 2, 0).numpy(), labels[at]
             keep(folder / f"mosaics-{part}", str(number), Image.fromarray(canvas), mask)
     return opened(folder / "mosaics-train", source.classes), opened(folder / "mosaics-test", source.classes)
 

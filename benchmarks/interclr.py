@@ -24,8 +24,6 @@ Peak memory, of what takes any, is read in a fresh process, above that of the sa
 """
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -33,7 +31,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import interleave, measured_peak, speedup, write_results
+from timing import fresh_peak, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.draws import query_seeds
@@ -251,12 +249,6 @@ def error(size: Size, rules: tuple[Rule, ...]) -> float:
     return ((found - truth).norm() / truth.norm()).item()
 
 
-def peak(name: str, size: Size) -> float:
-    """MiB that one step takes above what was resident before it, in a fresh process."""
-    command = [sys.executable, __file__, "--peak", name, "--rows", str(size.rows)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
-
-
 def measure(size: Size, rounds: int) -> list[dict[str, Any]]:
     """A row for each case."""
     seconds = interleave({name: case[1](size) for name, case in CASES.items()}, rounds, calls=SHORT)
@@ -267,7 +259,9 @@ def measure(size: Size, rounds: int) -> list[dict[str, Any]]:
         row |= {"ms": round(1e3 * times[len(times) // 2], 2)}
         row |= {f"times faster than {base.split()[-1]}": round(speedup(seconds, name, base), 2)}
         row |= {"gradient error": error(size, RULES[name](size)) if name in RULES else None}
-        row |= {"peak MiB": round(peak(name, size)) if name in LARGE else None}
+        row |= {
+            "peak MiB": round(fresh_peak(__file__, "--peak", name, "--rows", str(size.rows))) if name in LARGE else None
+        }
         rows.append(row)
         print(row, flush=True)
     return rows

@@ -8,14 +8,12 @@ of the same process before the call.
 """
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import interleave, measured_peak, speedup, write_results
+from timing import fresh_peak, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import InfoNCE
@@ -93,12 +91,6 @@ CASES: dict[str, Callable[[int], Callable[[], Tensor]]] = {
 }
 
 
-def peak(name: str, length: int) -> float:
-    """MiB that one step takes above what was resident before it, in a fresh process."""
-    command = [sys.executable, __file__, "--peak", name, "--length", str(length)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
-
-
 def main() -> None:
     """Time all cases in turn, check their gradients against the released one's, write results/losses.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -124,7 +116,10 @@ def main() -> None:
             error = ((step() - truth).norm() / truth.norm()).item() if name != "lightly" else None
             row = {"keys": length, "case": name, "ms": round(1e3 * times[len(times) // 2], 1)}
             row |= {"times faster than released": round(speedup(seconds, name, "released"), 2)}
-            row |= {"peak MiB": round(peak(name, length)), "gradient error": error}
+            row |= {
+                "peak MiB": round(fresh_peak(__file__, "--peak", name, "--length", str(length))),
+                "gradient error": error,
+            }
             rows.append(row)
             print(row, flush=True)
     write_results("losses", rows)

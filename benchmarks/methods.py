@@ -10,14 +10,12 @@ process before the call.
 """
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import interleave, measured_peak, speedup, write_results
+from timing import fresh_peak, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 from vantage.estimators import JCL, InfoNCE
@@ -106,7 +104,8 @@ def jcl_positives(length: int) -> Step:
     """The positives' terms alone: against a huge rest the loss is rest − pull − extra + extra, as the released
     terms are."""
     query, near, _ = problem(length, KEYS)
-    image, rest = torch.arange(BATCH), torch.full((BATCH,), 1e3)
+    image = torch.arange(BATCH)
+    rest = Negatives(torch.full((BATCH,), 1e3), torch.ones(BATCH, dtype=torch.int64))
     answers, pool = tuple(Keys(key, image) for key in near), Keys(torch.zeros(0, WIDTH), torch.zeros(0).long())
 
     def loss() -> Tensor:
@@ -170,12 +169,6 @@ CASES: dict[str, tuple[str, tuple[int, ...], Callable[[int], Step]]] = {
 """The case each is compared with, the lengths it is measured at, and how it is made."""
 
 
-def peak(name: str, length: int) -> float:
-    """MiB that one step takes above what was resident before it, in a fresh process."""
-    command = [sys.executable, __file__, "--peak", name, "--length", str(length)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
-
-
 def main() -> None:
     """Time all cases in turn, check their gradients against the released ones', write results/methods.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -222,7 +215,8 @@ def measure(steps: dict[str, Step], length: int, rounds: int, dry: bool, calls: 
             times = sorted(seconds[name])
             row |= {"ms": round(1e3 * times[len(times) // 2], 2)}
             row |= {"times faster than released": round(speedup(seconds, name, base), 2)}
-            row |= {"peak MiB": round(peak(name, length)) if length else None}
+            peak = fresh_peak(__file__, "--peak", name, "--length", str(length)) if length else None
+            row |= {"peak MiB": peak and round(peak)}
         rows.append(row)
         print(row, flush=True)
     return rows

@@ -25,12 +25,11 @@ from typing import Any
 
 import torch
 from quality import PLACES, cut, summary
-from small_network import FourLayers
 from timing import write_results
 
 import vantage
 from vantage.data import open_source
-from vantage.encoders import Momentum, Shared
+from vantage.encoders import Convolutions, Momentum, Shared
 from vantage.encoding import Work
 from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached
@@ -134,10 +133,10 @@ def brief(run: vantage.Run) -> vantage.Run:
     """The same network, views, optimizer and steps for every method."""
     role = run.encoders
     assert isinstance(role, Shared | Momentum)
-    role = replace(role, encoder=replace(role.encoder, backbone=FourLayers()))
+    role = replace(role, encoder=replace(role.encoder, backbone=Convolutions()))
     views = run.views if isinstance(run.views, WithJigsaw) else moco_v2_views(32, count=run.views.count)
     run = replace(run, encoders=role, views=views).resized(BATCH, EPOCHS)
-    return replace(run, optimizer=SGD(momentum=0.9, weight_decay=5e-4), rate=CosineByStep(0.03 * BATCH / 256))
+    return replace(run, optimizer=SGD(momentum=0.9, weight_decay=5e-4), learning_rate=CosineByStep(0.03 * BATCH / 256))
 
 
 if __name__ == "__main__":

@@ -109,8 +109,8 @@ def cut(source: Source, images: int, path: Path) -> str:
     """The first images of each class as 32-pixel arrays (64-pixel ones averaged 2 by 2), written to a file."""
     label, per_class = labels_of(source), images // len(source.classes)
     chosen = torch.cat([(label == n).nonzero()[:per_class, 0] for n in range(len(source.classes))])
-    images = [source.image(int(number)) for number in chosen]
-    smaller = [F.interpolate(image[None].float(), (32, 32), mode="area")[0].round().byte() for image in images]
+    whole = [source.image(int(number)) for number in chosen]
+    smaller = [F.interpolate(image[None].float(), (32, 32), mode="area")[0].round().byte() for image in whole]
     pixels = torch.stack(smaller).permute(0, 2, 3, 1).numpy()
     np.savez(path, images=pixels, labels=label[chosen].numpy())
     return str(path)
@@ -124,7 +124,7 @@ def brief(run: vantage.Run, epochs: int) -> vantage.Run:
     run = replace(run, encoders=role).resized(64, epochs)
     if isinstance(role, Momentum):
         return replace(run, learning_rate=CosineByStep(0.03))
-    return replace(run, optimizer=AdamW(weight_decay=1e-2), rate=CosineByStep(1e-3))
+    return replace(run, optimizer=AdamW(weight_decay=1e-2), learning_rate=CosineByStep(1e-3))
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

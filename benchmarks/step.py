@@ -10,14 +10,12 @@ the networks are equal. Views are made beforehand.
 import argparse
 import copy
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
-from timing import interleave, measured_peak, speedup, write_results
+from timing import fresh_peak, interleave, measured_peak, speedup, write_results
 from torch import Tensor
 
 import vantage
@@ -124,8 +122,7 @@ def main() -> None:
     seconds = interleave(steps, chosen.rounds)
     rows: list[dict[str, Any]] = []
     for name, times in seconds.items():
-        command = [sys.executable, __file__, "--batch", str(chosen.batch), "--device", chosen.device, "--peak", name]
-        peak = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+        peak = fresh_peak(__file__, "--batch", str(chosen.batch), "--device", chosen.device, "--peak", name)
         middle = statistics.median(times)
         row = {"case": name, "ms": round(1e3 * middle), "images/s": round(chosen.batch / middle, 1)}
         row |= {f"times faster than {base}": round(speedup(seconds, name, base), 2), "peak MiB": round(peak)}

@@ -8,7 +8,6 @@ Peak memory is measured in a fresh process, because a heap once grown hides the 
 import contextlib
 import ctypes
 import datetime
-import importlib.metadata
 import json
 import os
 import platform
@@ -22,8 +21,9 @@ from typing import Any
 
 import torch
 
+from vantage.storage.provenance import hardware, versions
+
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("torch", "torchvision", "numpy", "pillow", "lightly", "kornia", "scikit-learn", "timm")
 
 
 def interleave(
@@ -69,6 +69,12 @@ def measured_peak(case: Callable[[], object]) -> float:
     return _status("VmHWM") - before
 
 
+def fresh_peak(script: str, *words: str) -> float:
+    """The number that a benchmark prints last when it is run with these words, in a fresh process: its peak in MiB."""
+    command = [sys.executable, script, *words]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+
 def _status(field: str) -> float:
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
@@ -80,8 +86,9 @@ def write_results(name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         "name": name,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": _commit(),
-        "hardware": hardware(),
-        "versions": versions(),
+        "hardware": hardware()
+        | {"load_1_minute": round(os.getloadavg()[0], 2), "system": platform.platform(terse=True)},
+        "versions": versions(("lightly", "kornia")),
         "command": " ".join(
             [Path(sys.executable).name, *(os.path.relpath(part) if os.path.exists(part) else part for part in sys.argv)]
         ),
@@ -91,31 +98,6 @@ def write_results(name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     return path
-
-
-def hardware() -> dict[str, Any]:
-    """What the benchmark ran on, and how busy it was."""
-    found: dict[str, Any] = {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "torch_threads": torch.get_num_threads(),
-        "load_1_minute": round(os.getloadavg()[0], 2),
-        "system": platform.platform(terse=True),
-    }
-    if torch.cuda.is_available():
-        found["gpu"] = torch.cuda.get_device_name()
-    return found
-
-
-def versions() -> dict[str, str]:
-    """Python's version and those of the packages that matter, as far as they are installed."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _commit() -> str:
@@ -129,14 +111,6 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return head.stdout.strip() + ("+changes" if changed.stdout.strip() else "")
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _synchronize() -> None:

@@ -14,7 +14,16 @@ from PIL import Image, ImageFilter
 from torchvision import transforms as v1
 from torchvision.transforms import v2
 
-from vantage.views import Augmentation, ColorJitter, GaussianBlur, Grayscale, HorizontalFlip, Normalize, RandAugment
+from vantage.views import (
+    Augmentation,
+    ColorJitter,
+    GaussianBlur,
+    Grayscale,
+    HorizontalFlip,
+    Normalize,
+    RandAugment,
+    RandomResizedCrop,
+)
 
 
 class PillowBlur:
@@ -27,9 +36,14 @@ class PillowBlur:
         return image.filter(ImageFilter.GaussianBlur(radius=random.uniform(*self.sigma)))
 
 
+def _scale(view: Augmentation) -> tuple[float, float]:
+    assert isinstance(view.crop, RandomResizedCrop)
+    return view.crop.scale
+
+
 def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
     """By PIL, image by image."""
-    steps: list[Any] = [v1.RandomResizedCrop(view.crop.size, view.crop.scale)]
+    steps: list[Any] = [v1.RandomResizedCrop(view.crop.size, _scale(view))]
     for operation in view.operations:
         match operation:
             case HorizontalFlip(p):
@@ -51,7 +65,7 @@ def torchvision_v1(view: Augmentation) -> Callable[[Image.Image], torch.Tensor]:
 
 def torchvision_v2(view: Augmentation) -> Callable[[torch.Tensor], torch.Tensor]:
     """By torchvision's tensors, image by image."""
-    steps: list[Any] = [v2.RandomResizedCrop(view.crop.size, view.crop.scale)]
+    steps: list[Any] = [v2.RandomResizedCrop(view.crop.size, _scale(view))]
     for operation in view.operations:
         match operation:
             case HorizontalFlip(p):
@@ -79,7 +93,7 @@ def kornia(view: Augmentation) -> Callable[[torch.Tensor], object] | None:
     from kornia.augmentation.auto import RandAugment as TheirRandAugment
 
     side = view.crop.size
-    steps: list[Any] = [theirs.RandomResizedCrop((side, side), scale=view.crop.scale)]
+    steps: list[Any] = [theirs.RandomResizedCrop((side, side), scale=_scale(view))]
     for operation in view.operations:
         match operation:
             case HorizontalFlip(p):

@@ -52,3 +52,12 @@ class ConvolutionFeatures(nn.Module):
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """The mean of the last map over its positions."""
         return self.layers(images)
+
+    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
+        """What comes out of each convolution, after BatchNorm and ReLU."""
+        maps, x = [], images
+        for layer in self.layers:
+            x = layer(x)
+            if isinstance(layer, nn.ReLU):
+                maps.append(x)
+        return maps

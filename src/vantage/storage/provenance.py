@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,10 @@ def read_provenance(folder: Path) -> list[dict[str, Any]]:
     raise UserError(f"{path} is damaged ({problem}): remove it to go on without a check that the images are the same")
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that numbers depend on."""
+def versions(others: Sequence[str] = ()) -> dict[str, str]:
+    """Versions of Python and of the packages that numbers depend on, as far as they are installed, and of others."""
     installed = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *others):
         try:
             installed[package] = version(package)
         except PackageNotFoundError:
