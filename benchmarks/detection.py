@@ -39,7 +39,7 @@ from vantage.evaluate.protocols.detection import (
     Sizes,
     open_annotated,
 )
-from vantage.evaluate.protocols.detection import Judging as Protocol
+from vantage.evaluate.protocols.detection import DetectorProtocol as Protocol
 from vantage.frozen.encoder import random_encoder
 from vantage.progress import PlainProgress
 

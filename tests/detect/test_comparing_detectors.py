@@ -22,7 +22,7 @@ from vantage.evaluate.protocols.detection import (
     Sizes,
     open_annotated,
 )
-from vantage.evaluate.protocols.detection.judging import Judging
+from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.learner import Learner
 from vantage.training import checkpoint, settings
@@ -50,7 +50,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
     """Who was trained a detector on, with which seed and how many images; no detector is trained."""
     asked: list[tuple[str, int, int]] = []
 
-    def judged(self: Judging, trained: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:
+    def judged(self: DetectorProtocol, trained: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:
         if len(asked) == 3:
             raise KeyboardInterrupt
         count = len(open_annotated(str(tmp_path / "a/annotations/instances_train.json")))
@@ -58,14 +58,14 @@ def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
         return Outcome({"AP": 10.0 + self.seed, "AP50": 50.0 + self.seed}, count, 3, {})
 
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(Judging, "__call__", judged)
+    monkeypatch.setattr(DetectorProtocol, "__call__", judged)
     return asked
 
 
 @pytest.fixture
 def any_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """No network is refused, so that a small one will do where no detector is trained."""
-    monkeypatch.setattr("vantage.evaluate.protocols.detection.judging.check_backbone", lambda trained: None)
+    monkeypatch.setattr("vantage.evaluate.protocols.detection.detector_protocol.check_backbone", lambda trained: None)
 
 
 @pytest.mark.usefixtures("any_network")

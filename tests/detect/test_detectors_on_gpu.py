@@ -51,7 +51,7 @@ def losses_on(device: str, folder: Path, network: Any, output: Any) -> dict[str,
     detector = network.build(trained(), 2, output, replace(SIZES, regions=EVERYTHING))
     detector.model.rpn.fg_bg_sampler.batch_size_per_image = EVERYTHING
     detector.model.to(device, torch.float64)
-    detector.learn()
+    detector.train_mode()
     batch = [example(source, number, output) for number in (0, 2)]  # ids count down: two persons
     assert all(len(one.label) for one in batch)
     images = [one.image.to(device).double() / 255 for one in batch]

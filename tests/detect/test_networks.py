@@ -27,8 +27,8 @@ from vantage.evaluate.protocols.detection import (
     Masks,
     Pyramid,
     Sizes,
+    detect,
     example,
-    find,
     open_annotated,
 )
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
@@ -61,11 +61,11 @@ def test_every_weight_of_the_checkpoint_is_in_the_detector(choice: ResNet, netwo
     detector = network.build(trained, 3, Masks(), SIZES)
     own = detector.model.state_dict()
     names = trained.backbone.state_dict()
-    assert set(detector.place) == set(names) and len(set(detector.place.values())) == len(names)
+    assert set(detector.model_names) == set(names) and len(set(detector.model_names.values())) == len(names)
     for name, value in names.items():
-        assert torch.equal(own[detector.place[name]], value), name
+        assert torch.equal(own[detector.model_names[name]], value), name
     with torch.no_grad():
-        own[detector.place["layer4.0.conv1.weight"]][0, 0, 0, 0] += 1e-6
+        own[detector.model_names["layer4.0.conv1.weight"]][0, 0, 0, 0] += 1e-6
     with pytest.raises(RuntimeError, match="layer4.0.conv1.weight of the backbone did not reach"):
         detector.check_copied(trained.backbone)
 
@@ -103,7 +103,7 @@ def test_heads_as_infomin_released_them() -> None:
 
 
 def step(detector: Any, source: Any, output: Any) -> dict[str, torch.Tensor]:
-    detector.learn()
+    detector.train_mode()
     optimizer = torch.optim.SGD([own for own in detector.model.parameters() if own.requires_grad], lr=0.01)
     batch = [example(source, number, output) for number in (2, 3)]
     images = [one.image.float() / 255 for one in batch]
@@ -128,7 +128,7 @@ def test_frozen_parts_stay_bit_by_bit(tmp_path: Path, network: Any, moves: tuple
     step(detector, source, Boxes())
     own, moved = detector.model.state_dict(), set()
     for name, value in trained.backbone.state_dict().items():
-        if not torch.equal(own[detector.place[name]], value):
+        if not torch.equal(own[detector.model_names[name]], value):
             moved.add(name.split(".")[0])
             assert network.frozen_stages < 5 or ("bn" not in name and "downsample.1" not in name)
     assert moved == set(moves)
@@ -150,13 +150,13 @@ def test_outputs_have_their_losses_and_their_finds(tmp_path: Path) -> None:
         batch = [example(source, number, output) for number in people[:2]]
         if classes == 1:
             batch = [dataclasses.replace(one, label=torch.ones_like(one.label)) for one in batch]
-        detector.learn()
+        detector.train_mode()
         losses = detector.model(
             [one.image.float() / 255 for one in batch], [one.target(torch.device("cpu")) for one in batch]
         )
         assert extra in losses and all(bool(value.isfinite()) and value > 0 for value in losses.values())
         detector.model.roi_heads.score_thresh = 0.0  # pyright: ignore
-        found = find(detector, source, output, Work("cpu"), "tiny")[0]
+        found = detect(detector, source, output, Work("cpu"), "tiny")[0]
         height, width = source.size(0)
         assert len(found.score) and bool((found.box[:, 2] <= width).all()) and int(found.label.min()) >= 0
         if isinstance(output, Masks):
@@ -172,7 +172,7 @@ def test_images_are_decoded_in_threads_and_looked_at_one_by_one(
     torch.manual_seed(1)
     detector = Pyramid().build(resnet(), 2, Boxes(), SIZES)
     detector.model.roi_heads.score_thresh = 0.0  # pyright: ignore
-    detector.judge()
+    detector.eval_mode()
     threads: set[str] = set()
     decode = type(source).image
 
@@ -190,7 +190,7 @@ def test_images_are_decoded_in_threads_and_looked_at_one_by_one(
             told.append(done)
 
     for workers in (1, 3):
-        found = find(detector, source, Boxes(), Work("cpu", num_workers=workers, progress=Told()), "tiny")
+        found = detect(detector, source, Boxes(), Work("cpu", num_workers=workers, progress=Told()), "tiny")
         for one, other in zip(found, expected, strict=True):
             assert len(one.score) and torch.equal(one.box, other["boxes"]) and torch.equal(one.score, other["scores"])
             assert torch.equal(one.label, other["labels"] - 1)
@@ -229,9 +229,9 @@ def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     assert rest == expected and len(rest) == 4
     for name, value in whole.model.state_dict().items():
         assert torch.equal(again.model.state_dict()[name], value), name
-    assert part.kept.is_file()
+    assert part.state_file.is_file()
     part.forget()
-    assert not part.kept.exists()
+    assert not part.state_file.exists()
 
 
 def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
@@ -256,16 +256,20 @@ def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
 
 def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
     voc, coco = DetectionC4(schedule="voc"), DetectionC4()
-    assert voc.course() == SCHEDULES["voc"] and voc.seen_at() == VOC_SIZES and voc.seen_at().test_side == 800
-    assert coco.course() == SCHEDULES["1x"] and coco.seen_at() == COCO_SIZES
-    assert DetectionC4(schedule="voc", sizes=Sizes((96,), 96)).seen_at().short_sides == (96,)
-    assert DetectionC4(schedule="voc", batch=8, steps=10).course().short_sides == VOC_SIZES.short_sides
+    assert (
+        voc.scaled_schedule() == SCHEDULES["voc"]
+        and voc.scheduled_sizes() == VOC_SIZES
+        and voc.scheduled_sizes().test_side == 800
+    )
+    assert coco.scaled_schedule() == SCHEDULES["1x"] and coco.scheduled_sizes() == COCO_SIZES
+    assert DetectionC4(schedule="voc", sizes=Sizes((96,), 96)).scheduled_sizes().short_sides == (96,)
+    assert DetectionC4(schedule="voc", batch=8, steps=10).scaled_schedule().short_sides == VOC_SIZES.short_sides
     with pytest.raises(UserError, match="long_side is 700, less than a shorter side, 800;"):
         DetectionC4(sizes=Sizes(test_side=400, long_side=700))
     detector = FourthStage().build(resnet(), 2, Boxes(), Sizes())
-    detector.learn()
+    detector.train_mode()
     assert vars(detector.model.transform)["min_size"] == COCO_SIZES.short_sides
-    detector.judge()
+    detector.eval_mode()
     assert vars(detector.model.transform)["min_size"] == (800,)
 
 

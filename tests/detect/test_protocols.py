@@ -146,7 +146,7 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.slow
 def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "vantage.evaluate.protocols.detection.judging.DetectorTraining",
+        "vantage.evaluate.protocols.detection.detector_protocol.DetectorTraining",
         functools.partial(DetectorTraining, minutes=0.0),
     )
     source, network = open_annotated(small_coco(tmp_path)), FourthStage(3)

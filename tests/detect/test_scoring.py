@@ -15,7 +15,7 @@ from pycocotools.cocoeval import COCOeval
 
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection import (
-    Found,
+    Detections,
     SelectedImages,
     mask_of,
     open_annotated,
@@ -24,7 +24,7 @@ from vantage.evaluate.protocols.detection import (
 )
 
 
-def guesses(source: Any, seed: int = 0) -> list[Found]:
+def guesses(source: Any, seed: int = 0) -> list[Detections]:
     """True instances moved a little, some with another class, and some boxes anywhere."""
     chance = torch.Generator().manual_seed(seed)
     found = []
@@ -46,11 +46,11 @@ def guesses(source: Any, seed: int = 0) -> list[Found]:
         points = torch.zeros(count + 3, 17, 3)
         points[:count] = shown.points + 0.8 * torch.randn(count, 17, 3, generator=chance)
         points[count:, :, :2] = 60 * torch.rand(3, 17, 2, generator=chance)
-        found.append(Found(box, label, score, tuple(masks), points))
+        found.append(Detections(box, label, score, tuple(masks), points))
     return found
 
 
-def directly(source: Any, found: list[Found], file: Path, kind: Any) -> np.ndarray:
+def directly(source: Any, found: list[Detections], file: Path, kind: Any) -> np.ndarray:
     """pycocotools on the annotations' own file and a results file, ids and categories as the file has them."""
     results = []
     content = json.loads(file.read_text())
@@ -112,7 +112,7 @@ def overlap(first: list[float], second: list[float]) -> float:
     return both / (sum(area) - both)
 
 
-def by_loop(source: Any, found: list[Found], label: int, threshold: float) -> float:
+def by_loop(source: Any, found: list[Detections], label: int, threshold: float) -> float:
     """Average precision of one class: the most certain first, each to the free instance it overlaps most; precision
     at 101 recalls, of each the best at that recall or any higher."""
     guess = sorted(
@@ -155,8 +155,8 @@ def test_the_truth_scores_a_hundred_and_nothing_scores_nothing(tmp_path: Path) -
     for number in range(len(source)):
         shown = source.instances(number)
         points = shown.points
-        exact.append(Found(shown.box, shown.label, torch.ones(len(shown)), source.masks(number), points))
-        nothing.append(Found(shown.box[:0], shown.label[:0], torch.ones(0), ()))
+        exact.append(Detections(shown.box, shown.label, torch.ones(len(shown)), source.masks(number), points))
+        nothing.append(Detections(shown.box[:0], shown.label[:0], torch.ones(0), ()))
     for kind in ("bbox", "segm"):
         assert precision_of(source, exact, kind).measures["AP"] == pytest.approx(100)
         assert precision_of(source, nothing, kind).measures["AP"] == 0
@@ -170,11 +170,11 @@ def test_what_is_difficult_is_not_counted(tmp_path: Path) -> None:
     source = open_annotated(f"{tmp_path}#test")
     shown = source.instances(0)
     dog = shown.label
-    hit = Found(shown.box, dog, torch.tensor([0.5]))
-    sure = Found(shown.box, dog, torch.tensor([0.9]))
-    missed = Found(shown.box[:0], dog[:0], torch.tensor([]))
+    hit = Detections(shown.box, dog, torch.tensor([0.5]))
+    sure = Detections(shown.box, dog, torch.tensor([0.9]))
+    missed = Detections(shown.box[:0], dog[:0], torch.tensor([]))
     assert precision_of(source, [hit, sure, missed], "bbox").measures["AP"] == pytest.approx(100)
-    aside = Found(shown.box + 100, dog, torch.tensor([0.9]))
+    aside = Detections(shown.box + 100, dog, torch.tensor([0.9]))
     assert precision_of(source, [hit, aside, missed], "bbox").measures["AP"] == pytest.approx(50)
     with pytest.raises(UserError, match="no test image shows anything"):
         precision_of(SelectedImages(source, [1, 2]), [sure, missed], "bbox")
@@ -185,7 +185,7 @@ def test_what_cannot_be_scored(tmp_path: Path) -> None:
     content["categories"][0]["keypoints"] = ["nose", "tail"]
     content["annotations"][1]["keypoints"] = [1, 1, 2, 3, 3, 2]
     source = open_annotated(write_coco(tmp_path, content, pictures))
-    empty = Found(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))
+    empty = Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))
     with pytest.raises(UserError, match="2 keypoints, but average precision"):
         precision_of(source, [empty, empty], "keypoints")
     with pytest.raises(UserError, match="results of 1 images, but 2"):

@@ -8,8 +8,8 @@ import torch
 from annotated import small_coco, write_voc
 
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection import Found, SelectedImages, open_annotated, voc_precision_of
-from vantage.evaluate.protocols.detection.judging import precisions
+from vantage.evaluate.protocols.detection import Detections, SelectedImages, open_annotated, voc_precision_of
+from vantage.evaluate.protocols.detection.detector_protocol import average_precisions
 from vantage.evaluate.protocols.detection.outputs import Boxes
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc
 
@@ -31,7 +31,7 @@ def voc(folder: Path, images: int = 8, seed: int = 0) -> Any:
     return open_annotated(f"{folder}#test")
 
 
-def guesses(source: Any, seed: int) -> list[Found]:
+def guesses(source: Any, seed: int) -> list[Detections]:
     """Each instance up to three times, moved a little, some as the other class; and two boxes anywhere."""
     chance = torch.Generator().manual_seed(seed)
     cat, dog = source.classes.index("cat"), source.classes.index("dog")
@@ -44,7 +44,7 @@ def guesses(source: Any, seed: int) -> list[Found]:
         label = torch.cat([shown.label.repeat(3), torch.tensor([cat, dog])])
         other = torch.rand(len(label), generator=chance) < 0.15
         label = torch.where(other, cat + dog - label, label)
-        found.append(Found(box, label, torch.rand(len(label), generator=chance)))
+        found.append(Detections(box, label, torch.rand(len(label), generator=chance)))
     return found
 
 
@@ -59,7 +59,7 @@ def overlap(first: list[float], second: list[float]) -> float:
     return across * down / (sum(sizes) - across * down)
 
 
-def by_loop(source: Any, found: list[Found], label: int, threshold: float) -> float:
+def by_loop(source: Any, found: list[Detections], label: int, threshold: float) -> float:
     truth = {
         number: [(box.tolist(), bool(hard)) for box, one, hard in zip(own.box, own.label, own.difficult, strict=True)
                  if int(one) == label]
@@ -117,8 +117,8 @@ def test_by_hand(tmp_path: Path) -> None:
 
     def score(*boxes: list[float]) -> float:
         certain = torch.linspace(0.9, 0.5, len(boxes))
-        first = Found(torch.tensor(boxes).reshape(-1, 4), torch.full((len(boxes),), dog), certain)
-        second = Found(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))
+        first = Detections(torch.tensor(boxes).reshape(-1, 4), torch.full((len(boxes),), dog), certain)
+        second = Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))
         found = voc_precision_of(source, [first, second]).measures["AP50"]
         assert found is not None
         return found
@@ -129,8 +129,8 @@ def test_by_hand(tmp_path: Path) -> None:
     assert score(hard, hard, here) == pytest.approx(100)
     assert score([0.0, 0.0, 10.0, 5.0]) == 0  # half is not more than half
     with pytest.raises(UserError, match="results of 1 images, but 2"):
-        voc_precision_of(source, [Found(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))])
-    none = [Found(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))]
+        voc_precision_of(source, [Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))])
+    none = [Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))]
     with pytest.raises(UserError, match="no test image shows anything"):
         voc_precision_of(SelectedImages(source, [1]), none)
 
@@ -144,7 +144,7 @@ def test_whose_images_they_are(tmp_path: Path) -> None:
 def test_both_are_told(tmp_path: Path) -> None:
     source = voc(tmp_path)
     found = guesses(source, 1)
-    measures, details = precisions(source, found, Boxes())
+    measures, details = average_precisions(source, found, Boxes())
     assert list(measures) == ["AP", "AP50", "AP75", "VOC07 AP", "VOC07 AP50", "VOC07 AP75"]
     assert measures["VOC07 AP50"] == voc_precision_of(source, found).measures["AP50"] != measures["AP50"]
     assert details["VOC07 AP of each class shown"].keys() == {"cat", "dog"}  # pyright: ignore

@@ -91,9 +91,9 @@ class Images:
 
     def _of_kind(self, protocol: Any, data: str, test: str, classes: str) -> "Task":
         from vantage.evaluate import Segmentation, Task, task_of
-        from vantage.evaluate.protocols.detection import Judging
+        from vantage.evaluate.protocols.detection import DetectorProtocol
 
-        if isinstance(protocol, Judging):
+        if isinstance(protocol, DetectorProtocol):
             return task_of(protocol, self._annotated(data), self._annotated(test) if test else None)
         if isinstance(protocol, Segmentation):
             train = self._masked(data, class_names(classes, f"--{protocol.name}.classes"))
@@ -132,8 +132,8 @@ def _own(name: str, field: str, asked: Mapping[str, Any], otherwise: Any) -> Any
 
 def _kind(protocol: Any) -> str:
     from vantage.evaluate import Segmentation
-    from vantage.evaluate.protocols.detection.judging import Judging
+    from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 
-    if isinstance(protocol, Judging):
+    if isinstance(protocol, DetectorProtocol):
         return "images with boxes (a COCO file, or a folder of PASCAL VOC with its split)"
     return "images with masks (IMAGES#MASKS)" if isinstance(protocol, Segmentation) else "images with classes"

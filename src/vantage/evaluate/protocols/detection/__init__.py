@@ -1,9 +1,8 @@
 """Detectors on top of a trained backbone: annotated images, networks, average precision, and protocols to judge by."""
 
-from vantage.evaluate.protocols.detection.course import DetectorTraining, find
 from vantage.evaluate.protocols.detection.detector import Detector
-from vantage.evaluate.protocols.detection.examples import Example, example, mirror_order, mirrored
-from vantage.evaluate.protocols.detection.judging import Judging
+from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
+from vantage.evaluate.protocols.detection.examples import Example, example, mirror_example, mirror_order
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.protocols import (
@@ -15,14 +14,15 @@ from vantage.evaluate.protocols.detection.protocols import (
     KeypointDetection,
 )
 from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule
-from vantage.evaluate.protocols.detection.scoring import Found, Precision, precision_of
+from vantage.evaluate.protocols.detection.scoring import Detections, Precision, precision_of
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, VOC_SIZES, Sizes
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages
 from vantage.evaluate.protocols.detection.sources.masks import mask_of, run_lengths
 from vantage.evaluate.protocols.detection.sources.opening import open_annotated, split_annotated
-from vantage.evaluate.protocols.detection.sources.selections import Joined, OfClasses, SelectedImages
+from vantage.evaluate.protocols.detection.sources.selections import JoinedImages, OfClasses, SelectedImages
 from vantage.evaluate.protocols.detection.sources.voc import VOC_CLASSES, VocImages
+from vantage.evaluate.protocols.detection.training import DetectorTraining, detect
 from vantage.evaluate.protocols.detection.voc_scoring import voc_precision_of
 
 __all__ = [
@@ -40,14 +40,14 @@ __all__ = [
     "DetectionC4",
     "Detector",
     "Example",
-    "Found",
+    "Detections",
     "FourthStage",
     "InstanceSegmentation",
     "Instances",
     "InstancesC4",
-    "Joined",
+    "JoinedImages",
     "KeypointDetection",
-    "Judging",
+    "DetectorProtocol",
     "Keypoints",
     "Masks",
     "OfClasses",
@@ -58,10 +58,10 @@ __all__ = [
     "Sizes",
     "VocImages",
     "example",
-    "find",
+    "detect",
     "mask_of",
     "mirror_order",
-    "mirrored",
+    "mirror_example",
     "open_annotated",
     "precision_of",
     "run_lengths",

@@ -13,7 +13,7 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, Sizes
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["Detector", "check_backbone", "check_frozen", "checked", "copy_of", "freeze", "images_of"]
+__all__ = ["Detector", "check_backbone", "check_frozen", "checked", "copy_of", "freeze", "transform_settings"]
 
 _STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 
@@ -25,23 +25,23 @@ class Detector:
     model: GeneralizedRCNN
     """torchvision's network: images and targets to losses in training, images to detections in testing."""
 
-    still: tuple[nn.Module, ...]
+    frozen_parts: tuple[nn.Module, ...]
     """Parts that neither learn nor follow the statistics of batches."""
 
-    place: Mapping[str, str]
+    model_names: Mapping[str, str]
     """Where each parameter and buffer of the backbone went: its name in the model by its name in the checkpoint."""
 
     sizes: Sizes
     """Sides that images are resized to."""
 
-    def learn(self) -> None:
+    def train_mode(self) -> None:
         """Training mode, less the parts that stay as they are."""
         self.model.train()
         self._resize_to(self.sizes.or_sides(COCO_SIZES.short_sides).short_sides)
-        for part in self.still:
+        for part in self.frozen_parts:
             part.eval()
 
-    def judge(self) -> None:
+    def eval_mode(self) -> None:
         """Evaluation mode."""
         self.model.eval()
         self._resize_to((self.sizes.test_side,))
@@ -53,11 +53,11 @@ class Detector:
         """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit by bit."""
         own = self.model.state_dict()
         for name, value in backbone.state_dict().items():
-            if not torch.equal(own[self.place[name]].cpu(), value.cpu()):
+            if not torch.equal(own[self.model_names[name]].cpu(), value.cpu()):
                 raise RuntimeError(f"{name} of the backbone did not reach the detector")
 
 
-def images_of(encoder: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
+def transform_settings(encoder: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
     """How images are resized and normalized, and how many regions are looked at. Of the proposals of a pyramid,
     torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
     statistics = encoder.view.statistics

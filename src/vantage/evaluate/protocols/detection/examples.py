@@ -19,7 +19,7 @@ from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import mask_of
 from vantage.evaluate.protocols.detection.sources.selections import SelectedImages
 
-__all__ = ["Example", "batches_from", "example", "mirror_order", "mirrored", "worth_training"]
+__all__ = ["Example", "batches_from", "example", "mirror_order", "mirror_example", "training_images"]
 
 _MIRROR = 0xDE72  # what a seed is for
 _AHEAD = 2
@@ -64,7 +64,7 @@ def example(source: Annotated, number: int, output: Output) -> Example:
     return Example(image, own.box, own.label + 1, masks, points)
 
 
-def mirrored(one: Example, swap: Sequence[int]) -> Example:
+def mirror_example(one: Example, swap: Sequence[int]) -> Example:
     """Left and right exchanged. `swap` says which keypoint each becomes: a left eye is a right eye in a mirror. A
     column x, counted from 0, becomes w − 1 − x; the edges of boxes lie between pixels, and become w − x."""
     width = one.image.shape[2]
@@ -91,7 +91,7 @@ def mirror_order(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(names.index(other(name)) if other(name) in names else place for place, name in enumerate(names))
 
 
-def worth_training(source: Annotated, output: Output, keep_empty: bool) -> Annotated:
+def training_images(source: Annotated, output: Output, keep_empty: bool) -> Annotated:
     """The images that a detector learns from: those with an instance (crowds do not count), and where keypoints are
     learned, with a labeled keypoint; all of them with `keep_empty`.
 
@@ -127,6 +127,6 @@ def batches_from(
     def make(chosen: tuple[int, int]) -> Example:
         place, number = chosen
         one = example(source, number, output)
-        return mirrored(one, swap) if draws.mix(seed, _MIRROR, place) % 2 else one
+        return mirror_example(one, swap) if draws.mix(seed, _MIRROR, place) % 2 else one
 
     return prefetch(make, map(order, steps), workers, _AHEAD)

@@ -28,7 +28,14 @@ from torchvision.ops import MultiScaleRoIAlign
 
 from vantage.encoders.backbones import ResNetFeatures
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection.detector import Detector, check_frozen, checked, copy_of, freeze, images_of
+from vantage.evaluate.protocols.detection.detector import (
+    Detector,
+    check_frozen,
+    checked,
+    copy_of,
+    freeze,
+    transform_settings,
+)
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.frozen.encoder import FrozenEncoder
@@ -73,7 +80,7 @@ class Pyramid:
             rpn_pre_nms_top_n_train=2 * sizes.proposals,
             rpn_post_nms_top_n_train=sizes.proposals,
             rpn_pre_nms_top_n_test=sizes.proposals,
-            **images_of(encoder, sizes),
+            **transform_settings(encoder, sizes),
             **(_normed_heads(output) if self.normed_heads else {}),
         )
         model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
@@ -114,7 +121,7 @@ class FourthStage:
             box_roi_pool=_regions(),
             box_head=_Pooled(stage),
             box_predictor=FastRCNNPredictor(width, classes + 1),
-            **images_of(encoder, sizes),
+            **transform_settings(encoder, sizes),
         )
         if isinstance(output, Masks):
             model.roi_heads.mask_roi_pool = _regions()

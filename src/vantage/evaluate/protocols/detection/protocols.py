@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection.judging import Judging
+from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
@@ -17,7 +17,7 @@ __all__ = ["DETECTORS", "Detection", "DetectionC4", "InstancesC4", "InstanceSegm
 
 
 @dataclass(frozen=True)
-class Detection(Judging):
+class Detection(DetectorProtocol):
     """Object detection: Faster R-CNN on a feature pyramid (torchvision's), AP of boxes by pycocotools.
 
     As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
@@ -38,7 +38,7 @@ class Detection(Judging):
 
 
 @dataclass(frozen=True)
-class DetectionC4(Judging):
+class DetectionC4(DetectorProtocol):
     """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
 
     As MoCo, InfoMin and InterCLR train it on PASCAL VOC with --schedule voc: 24,000 steps of 16 images, rate .02 after
@@ -59,7 +59,7 @@ class DetectionC4(Judging):
 
 
 @dataclass(frozen=True)
-class InstanceSegmentation(Judging):
+class InstanceSegmentation(DetectorProtocol):
     """Instance segmentation: Mask R-CNN on a feature pyramid (torchvision's), AP of masks and of boxes.
 
     As JCL (1x), MoCo (1x, 2x) and InfoMin (1x, 2x, 6x; --network-on.normed-heads as released) train it on COCO, and
@@ -75,7 +75,7 @@ class InstanceSegmentation(Judging):
 
 
 @dataclass(frozen=True)
-class InstancesC4(Judging):
+class InstancesC4(DetectorProtocol):
     """Instance segmentation: Mask R-CNN on the fourth stage, the fifth as head (C4), AP of masks and of boxes.
 
     As InfoMin and MoCo train it on COCO (1x, 2x), shorter side 640 to 800; see `detection`. In training the mask branch
@@ -91,7 +91,7 @@ class InstancesC4(Judging):
 
 
 @dataclass(frozen=True)
-class KeypointDetection(Judging):
+class KeypointDetection(DetectorProtocol):
     """Keypoints: Keypoint R-CNN on a feature pyramid (torchvision's), AP of keypoints (by OKS) and of boxes.
 
     As JCL trains it on COCO's persons (1x), and Ring on a frozen ResNet-18 (1x); see `detection`. Images without a
@@ -104,7 +104,7 @@ class KeypointDetection(Judging):
     network_on: Pyramid = field(default_factory=Pyramid)
     """How the backbone is used."""
 
-    def prepared(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+    def prepare(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
         """Keypoints, and what images of both sides show of the class that has them. Raises `UserError` for several such
         classes, or none, and for test images of other classes."""
         train, test = with_keypoints(train), with_keypoints(test)
@@ -118,5 +118,11 @@ class KeypointDetection(Judging):
         return Keypoints(len(train.keypoints[train.classes[0]])), train, test
 
 
-DETECTORS: tuple[type[Judging], ...] = (Detection, DetectionC4, InstanceSegmentation, InstancesC4, KeypointDetection)
+DETECTORS: tuple[type[DetectorProtocol], ...] = (
+    Detection,
+    DetectionC4,
+    InstanceSegmentation,
+    InstancesC4,
+    KeypointDetection,
+)
 """Every protocol whose images are annotated; each has a `name`."""

@@ -17,7 +17,7 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated, RunLengths
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 
-__all__ = ["Found", "Kind", "Precision", "precision_of"]
+__all__ = ["Detections", "Kind", "Precision", "precision_of"]
 
 Kind = Literal["bbox", "segm", "keypoints"]
 """What is compared, by pycocotools' names: boxes, masks or keypoints."""
@@ -31,7 +31,7 @@ _NAMES["segm"] = _NAMES["bbox"]
 
 
 @dataclass(frozen=True)
-class Found:
+class Detections:
     """What a detector found in one image, on the CPU."""
 
     box: Float[Tensor, "n 4"]
@@ -58,7 +58,7 @@ class Precision:
     """AP of each class; None for classes that no test image shows."""
 
 
-def precision_of(source: Annotated, found: Sequence[Found], kind: Kind) -> Precision:
+def precision_of(source: Annotated, found: Sequence[Detections], kind: Kind) -> Precision:
     """Compare what was found in each image of a source, in order, with what is there: by boxes, masks or keypoints.
 
     Crowds and difficult instances are not counted, whether found or not; a crowd may be found any number of times, as
@@ -113,7 +113,7 @@ def _truth(source: Annotated, kind: Kind) -> Iterator[dict[str, Any]]:
             yield one
 
 
-def _results(found: Sequence[Found], kind: Kind) -> Iterator[dict[str, Any]]:
+def _results(found: Sequence[Detections], kind: Kind) -> Iterator[dict[str, Any]]:
     """Results as pycocotools makes them of a results file: their area is that of what is compared."""
     count = 0
     for number, one in enumerate(found, 1):

@@ -17,9 +17,9 @@ from torch import Tensor
 from torchvision.ops import box_iou
 
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection.scoring import Found, Precision
+from vantage.evaluate.protocols.detection.scoring import Detections, Precision
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
-from vantage.evaluate.protocols.detection.sources.selections import Joined, OfClasses, SelectedImages
+from vantage.evaluate.protocols.detection.sources.selections import JoinedImages, OfClasses, SelectedImages
 from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
 __all__ = ["is_voc", "voc_precision_of"]
@@ -43,13 +43,13 @@ def is_voc(source: Annotated) -> bool:
     match source:
         case SelectedImages() | OfClasses():
             return is_voc(source.source)
-        case Joined():
+        case JoinedImages():
             return all(is_voc(part) for part in source.parts)
         case _:
             return isinstance(source, VocImages)
 
 
-def voc_precision_of(source: Annotated, found: Sequence[Found]) -> Precision:
+def voc_precision_of(source: Annotated, found: Sequence[Detections]) -> Precision:
     """Compare the boxes found in each image of a source, in order, with what is there; AP, AP50 and AP75 in percent,
     means over the classes that the images show.
 
@@ -70,7 +70,7 @@ def voc_precision_of(source: Annotated, found: Sequence[Found]) -> Precision:
     return Precision(measures, dict(zip(source.classes, each, strict=True)))
 
 
-def _of_class(source: Annotated, found: Sequence[Found], label: int) -> Float[Tensor, "t"] | None:
+def _of_class(source: Annotated, found: Sequence[Detections], label: int) -> Float[Tensor, "t"] | None:
     """AP at each threshold; none where no image shows an instance of the class that counts."""
     judged, wanted = [], 0
     for number, one in enumerate(found):

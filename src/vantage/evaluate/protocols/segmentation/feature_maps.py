@@ -20,7 +20,7 @@ from vantage.progress import counting
 from vantage.storage.arrays import Rows, kept_rows
 from vantage.storage.cache import hash_of
 
-__all__ = ["FeatureMaps", "Squares", "fitting", "mirrored"]
+__all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images"]
 
 
 class Squares:
@@ -54,7 +54,7 @@ class Squares:
         return sorted(found)
 
     def _both(self, number: int) -> UInt8[Tensor, "4 s s"]:
-        mask = fitting(self.source, number, image := self.source.image(number))
+        mask = mask_for(self.source, number, image := self.source.image(number))
         square = [self.size, self.size]
         small = functional.resize(mask[None], square, interpolation=functional.InterpolationMode.NEAREST_EXACT)
         return torch.cat([functional.resize(image, square, antialias=True), small])
@@ -87,16 +87,16 @@ class FeatureMaps:
     def _made(self, rows: Int[Tensor, "r"]) -> Float[Tensor, "r d y x"]:
         """By rows: image 0, its mirror image where these are wanted, image 1, …"""
         numbers, place = (rows // self._ways).unique(return_inverse=True)
-        images = mirrored(self.squares.images(numbers)[place], rows % self._ways == 1)
+        images = mirror_images(self.squares.images(numbers)[place], rows % self._ways == 1)
         return self._map(self.encoder.view.finish(images.to(self.device))).cpu()
 
 
-def mirrored(images: UInt8[Tensor, "b *c s s"], flipped: Bool[Tensor, "b"]) -> UInt8[Tensor, "b *c s s"]:
+def mirror_images(images: UInt8[Tensor, "b *c s s"], flipped: Bool[Tensor, "b"]) -> UInt8[Tensor, "b *c s s"]:
     """Some of the images, left to right."""
     return torch.where(flipped.view(-1, *[1] * (images.dim() - 1)), images.flip(-1), images)
 
 
-def fitting(source: MaskedImages, number: int, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "h w"]:
+def mask_for(source: MaskedImages, number: int, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "h w"]:
     """The mask of an image; raises `DataError` where it has another size."""
     mask = source.mask(number)
     if mask.shape != image.shape[1:]:

@@ -20,7 +20,7 @@ from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, pixel_loss
-from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirrored
+from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirror_images
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
@@ -146,7 +146,7 @@ class Segmentation(OwnTask):
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
                 past = (epoch * per_epoch + number) / (self.epochs * per_epoch)
                 optimizer.param_groups[0]["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * past))
-                mask = mirrored(squares.masks(rows), flipped).to(maps.device)
+                mask = mirror_images(squares.masks(rows), flipped).to(maps.device)
                 loss = pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
                 optimizer.zero_grad()
                 loss.backward()

@@ -13,7 +13,7 @@ from vantage.data.sources.marked import voc_splits
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages
-from vantage.evaluate.protocols.detection.sources.selections import SelectedImages, joined
+from vantage.evaluate.protocols.detection.sources.selections import SelectedImages, join
 from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
 __all__ = ["open_annotated", "split_annotated"]
@@ -33,7 +33,7 @@ def open_annotated(place: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated
     """
     written = str(place)
     if not Path(written).exists() and "," in written:
-        return joined([_open_one(part.strip(), max_pixels) for part in written.split(",") if part.strip()])
+        return join([_open_one(part.strip(), max_pixels) for part in written.split(",") if part.strip()])
     return _open_one(written, max_pixels)
 
 

@@ -14,7 +14,7 @@ from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
 from vantage.storage.cache import hash_of
 
-__all__ = ["SelectedImages", "Joined", "OfClasses", "joined", "with_keypoints"]
+__all__ = ["SelectedImages", "JoinedImages", "OfClasses", "join", "with_keypoints"]
 
 
 class _Placed:
@@ -72,7 +72,7 @@ class SelectedImages(_Placed):
         return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
 
 
-class Joined(_Placed):
+class JoinedImages(_Placed):
     """Several annotated sources of the same classes, one after the other, as trainval of VOC 2007 and of 2012."""
 
     def __init__(self, parts: Sequence[Annotated]) -> None:
@@ -151,7 +151,7 @@ class OfClasses:
         return hash_of([self.source.fingerprint().encode(), "\n".join(self.classes).encode()])
 
 
-def joined(parts: Sequence[Annotated]) -> Annotated:
+def join(parts: Sequence[Annotated]) -> Annotated:
     """One source of several; classes are put in the order of the first, where all name the same."""
     first = parts[0]
     same = [
@@ -160,7 +160,7 @@ def joined(parts: Sequence[Annotated]) -> Annotated:
         else OfClasses(part, first.classes)
         for part in parts
     ]
-    return first if len(parts) == 1 else Joined(same)
+    return first if len(parts) == 1 else JoinedImages(same)
 
 
 def with_keypoints(source: Annotated) -> Annotated:

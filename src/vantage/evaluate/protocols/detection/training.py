@@ -21,12 +21,12 @@ from vantage.evaluate.protocols.detection.examples import Example, batches_from
 from vantage.evaluate.protocols.detection.order import Order, wide
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Output
 from vantage.evaluate.protocols.detection.schedules import DetectionSchedule
-from vantage.evaluate.protocols.detection.scoring import Found
+from vantage.evaluate.protocols.detection.scoring import Detections
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
 from vantage.storage.state import KeptState, restore, tensors_of
 
-__all__ = ["DetectorTraining", "find", "seeded"]
+__all__ = ["DetectorTraining", "detect", "seeded"]
 
 _STEP = 0xDE73  # what a seed is for
 _AHEAD = 2  # parts of as many images as threads, decoded while one is looked at
@@ -47,7 +47,7 @@ class DetectorTraining:
     """Of the order, the mirrored images, the sides, and the regions that are sampled."""
     precise_batches: int
     """Training batches over which the BatchNorms that learn average their statistics before testing."""
-    kept: Path
+    state_file: Path
     """File where the state is kept; it is removed by `forget`."""
     minutes: float = 5.0
     """Minutes between two of its versions."""
@@ -59,9 +59,9 @@ class DetectorTraining:
         `UserError` where the loss is no number any more."""
         device, schedule = work.resolved_device(), self.schedule
         detector.model.to(device)
-        detector.learn()
+        detector.train_mode()
         optimizer = _optimizer(detector.model)
-        state, parts, losses = KeptState(self.kept, self.minutes), {"model": detector.model}, list[float]()
+        state, parts, losses = KeptState(self.state_file, self.minutes), {"model": detector.model}, list[float]()
         before = state.read()
         if before and restore(parts, optimizer, before.tensors):
             losses = before.facts["losses"]
@@ -83,7 +83,7 @@ class DetectorTraining:
 
     def forget(self) -> None:
         """Remove the kept state: the detector was judged."""
-        KeptState(self.kept).forget()
+        KeptState(self.state_file).forget()
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
         order = Order(len(source), self.schedule.batch, self.seed, wide(source) if self.shapes_apart else None)
@@ -136,13 +136,13 @@ class DetectorTraining:
 
 
 @torch.no_grad()
-def find(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Found]:
+def detect(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Detections]:
     """What a detector finds in each image, one image at a time, so that no image depends on its neighbors; those that
     follow are decoded meanwhile, by `work.workers` threads."""
     device = work.resolved_device()
     detector.model.to(device)
-    detector.judge()
-    found: list[Found] = []
+    detector.eval_mode()
+    found: list[Detections] = []
     several = max(1, work.num_workers)
     parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
     work.progress.start(f"detections, {name}", len(source))
@@ -170,12 +170,12 @@ def _loss(detector: Detector, batch: list[Example], device: torch.device) -> Ten
     return torch.stack(list(losses.values())).sum()
 
 
-def _found(told: dict[str, Tensor], output: Output) -> Found:
+def _found(told: dict[str, Tensor], output: Output) -> Detections:
     masks = None
     if "masks" in told:
         masks = tuple(run_lengths(mask[0]) for mask in (told["masks"] > 0.5).cpu())
     points = told["keypoints"].cpu() if isinstance(output, Keypoints) else None
-    return Found(told["boxes"].cpu(), told["labels"].cpu() - 1, told["scores"].cpu(), masks, points)
+    return Detections(told["boxes"].cpu(), told["labels"].cpu() - 1, told["scores"].cpu(), masks, points)
 
 
 def _optimizer(model: nn.Module) -> torch.optim.Optimizer:

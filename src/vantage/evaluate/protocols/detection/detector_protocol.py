@@ -10,31 +10,31 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection.course import DetectorTraining, find, seeded
 from vantage.evaluate.protocols.detection.detector import check_backbone
-from vantage.evaluate.protocols.detection.examples import worth_training
+from vantage.evaluate.protocols.detection.examples import training_images
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule, ScheduleName
-from vantage.evaluate.protocols.detection.scoring import Found, Precision, precision_of
+from vantage.evaluate.protocols.detection.scoring import Detections, Precision, precision_of
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.opening import split_annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
+from vantage.evaluate.protocols.detection.training import DetectorTraining, detect, seeded
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.cache import hash_of
 
-__all__ = ["Judging", "annotated", "precisions"]
+__all__ = ["DetectorProtocol", "as_annotated", "average_precisions"]
 
 _INITIAL = 0xDE74  # what a seed is for
 
 
 @dataclass(frozen=True)
-class Judging(OwnTask):
+class DetectorProtocol(OwnTask):
     """The settings that all detectors have, and how one is trained and judged with them."""
 
     name: ClassVar[str]
@@ -77,15 +77,15 @@ class Judging(OwnTask):
             raise UserError(
                 f"detection: steps is {self.steps} and precise_batches {self.precise_batches}; give 0 or more"
             )
-        self.course()
-        self.seen_at()
+        self.scaled_schedule()
+        self.scheduled_sizes()
 
-    def course(self) -> DetectionSchedule:
+    def scaled_schedule(self) -> DetectionSchedule:
         """The schedule for this batch, rate and number of steps."""
         scaled = replace(SCHEDULES[self.schedule], rate=self.rate).for_batch(self.batch)
         return scaled.in_steps(self.steps) if self.steps else scaled
 
-    def seen_at(self) -> Sizes:
+    def scheduled_sizes(self) -> Sizes:
         """The sizes, with the schedule's sides in training where none are given."""
         return self.sizes.or_sides(SCHEDULES[self.schedule].short_sides)
 
@@ -93,8 +93,12 @@ class Judging(OwnTask):
         """Train on `train`, count on `test`, both `Annotated`. Raises `UserError` where the images do not serve, or the
         backbone is no ResNet of three channels."""
         coco_tools("cocoeval")  # what is not installed is told before hours of training
-        output, train, test = self.prepared(annotated(train), annotated(test))
-        taught, schedule, sizes = worth_training(train, output, self.keep_empty), self.course(), self.seen_at()
+        output, train, test = self.prepare(as_annotated(train), as_annotated(test))
+        taught, schedule, sizes = (
+            training_images(train, output, self.keep_empty),
+            self.scaled_schedule(),
+            self.scheduled_sizes(),
+        )
         device = work.resolved_device()
         with seeded(draws.mix(self.seed, _INITIAL), device):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
@@ -102,8 +106,8 @@ class Judging(OwnTask):
         kept = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
         course = DetectorTraining(schedule, self.seed, self.precise_batches, kept, shapes_apart=self.shapes_apart)
         losses = course(detector, taught, output, work, encoder.name)
-        found = find(detector, test, output, work, encoder.name)
-        measures, details = precisions(test, found, output)
+        found = detect(detector, test, output, work, encoder.name)
+        measures, details = average_precisions(test, found, output)
         course.forget()
         shown = {label for number in range(len(taught)) for label in taught.instances(number).label.tolist()}
         details |= {
@@ -123,18 +127,18 @@ class Judging(OwnTask):
         """Annotated images; without `test`, a fifth of all of them, drawn with seed 0. Raises `UserError` where
         pycocotools is not installed, for test images that are the training images, and for images that do not serve."""
         coco_tools("cocoeval")
-        known, words = annotated(train), "a set of its own"
+        known, words = as_annotated(train), "a set of its own"
         if test is None:
             words = f"a fifth of the same {len(known)} images, drawn with seed 0"
             known, asked = split_annotated(known)
         else:
-            asked = annotated(test)
+            asked = as_annotated(test)
             check_apart(known, asked)
         self.check(known, asked)
         without = "raw pixels have no detector"
         return Task(self, known, asked, words, tools=("pycocotools",), pixels=without, check=check_backbone)
 
-    def prepared(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+    def prepare(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
         """What is told of each instance, and what images of both sides show of that; the classes are those of `train`.
         Raises `UserError` for test images of which it is not told, or of other classes."""
         if isinstance(self.output, Masks) and not test.has_masks:
@@ -145,11 +149,11 @@ class Judging(OwnTask):
 
     def check(self, train: Annotated, test: Annotated) -> None:
         """Raises `UserError` for images that do not serve, before anything is trained."""
-        output, train, _ = self.prepared(train, test)
-        worth_training(train, output, self.keep_empty)
+        output, train, _ = self.prepare(train, test)
+        training_images(train, output, self.keep_empty)
 
 
-def annotated(source: Source | Annotated) -> Annotated:
+def as_annotated(source: Source | Annotated) -> Annotated:
     """The source, if it tells what is where; raises `UserError` for others."""
     if not isinstance(source, Annotated):
         raise UserError(
@@ -158,7 +162,9 @@ def annotated(source: Source | Annotated) -> Annotated:
     return source
 
 
-def precisions(test: Annotated, found: list[Found], output: Output) -> tuple[dict[str, float], dict[str, object]]:
+def average_precisions(
+    test: Annotated, found: list[Detections], output: Output
+) -> tuple[dict[str, float], dict[str, object]]:
     """What papers report first: of masks or keypoints, then of boxes; of VOC's images by VOC's own code as well."""
     measures, details = _told(precision_of(test, found, "bbox"), output, "box ")
     if isinstance(output, Masks):
