@@ -17,7 +17,7 @@ from vantage.memory import Bank, InBatch, Queue
 from vantage.memory.remember import EachKey
 from vantage.negatives import OtherClusters, OtherImages, Sample
 from vantage.positives import OtherViews, Remembered
-from vantage.recipes import simclr
+from vantage.recipes import jcl, simclr
 from vantage.records import Keys, Scores
 
 MOCO = Branch(Queue(9), OtherViews(), (), InfoNCE(0.2))
@@ -162,8 +162,18 @@ def test_views_are_counted_and_checked():
     assert Branch(InBatch(), OtherViews(), (), InfoNCE(), query=3, keys=(0,), pool=(1, 2)).views == 4
     with pytest.raises(UserError, match=r"Branch\.pool"):
         replace(MOCO, pool=())
+    with pytest.raises(UserError, match=r"Branch\.pool"):
+        replace(MOCO, keys=())
     with pytest.raises(UserError, match="numbered from 0"):
         replace(MOCO, keys=(-1,))
+
+
+def test_the_pool_moves_with_the_keys_unless_it_is_named():
+    """A sweep over `keys` of JCL must not go on to remember the views it no longer has."""
+    assert jcl(32).branches[0].pooled == (1, 2, 3, 4, 5)
+    fewer = replace(jcl(32).branches[0], keys=(1, 2))
+    assert fewer.pooled == (1, 2) and fewer.views == 3
+    assert replace(simclr(32).branches[0], keys=(2,)).pooled == (0, 1)
 
 
 def test_estimators_are_of_one_kind_or_the_other():

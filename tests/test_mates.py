@@ -107,4 +107,4 @@ def test_counts_of_nothing_are_refused_and_near_fits_the_images():
     for part in (ClusterMates, NearMates):
         with pytest.raises(UserError, match="no positive"):
             part(0)
-    assert NearMates().fit(1000, 8).count == 250 and NearMates().fit(10**6, 8).count == 4096
+    assert NearMates().fit_to(1000, 8).count == 250 and NearMates().fit_to(10**6, 8).count == 4096

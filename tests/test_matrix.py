@@ -26,9 +26,11 @@ from vantage.branch import Branch
 from vantage.encoders import Encoder, LinearHead, Shared
 from vantage.errors import UserError
 from vantage.estimators import (
+    HCL,
     JCL,
     NCE,
     ArcNCE,
+    Debiased,
     Decoupled,
     Estimator,
     EstimatorChoice,
@@ -38,6 +40,7 @@ from vantage.estimators import (
     MeanNeighbors,
     PooledNCE,
     SoftNeighbors,
+    TableEstimator,
 )
 from vantage.learner import Learner
 from vantage.memory import (
@@ -126,10 +129,12 @@ ALONE: tuple[Rule, ...] = (
     Hardest(Share()),
     Easiest(Count(2)),
 )
-ESTIMATORS: tuple[Estimator | EstimatorChoice, ...] = (
+ESTIMATORS: tuple[Estimator | TableEstimator | EstimatorChoice, ...] = (
     InfoNCE(TAU, margin=-0.5),
     ArcNCE(TAU, margin=0.5),
     Decoupled(TAU),
+    Debiased(TAU),
+    HCL(TAU),
     JCL(TAU),
     LocalAggregation(TAU),
     MeanAggregation(TAU),

@@ -335,8 +335,8 @@ def test_sample_refuses_to_draw_nothing():
 
 @given(images=st.integers(2, 2_000_000), count=st.integers(1, 70_000))
 def test_a_fitted_sample_never_grows(images: int, count: int):
-    fitted = Distinct(count, salt=3).fit(images, 256)
+    fitted = Distinct(count, salt=3).fit_to(images, 256)
     assert 1 <= fitted.count <= min(count, max(images, 1))
     assert isinstance(fitted, Distinct) and fitted.salt == 3
     assert fitted.count == count or fitted.count >= min(256, images)
-    assert Sample(16_384, share=0.0128).fit(50_000, 256).count == 640
+    assert Sample(16_384, share=0.0128).fit_to(50_000, 256).count == 640

@@ -16,6 +16,7 @@ from vantage.estimators import JCL, InfoNCE
 from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
 from vantage.negatives import BandRule, Draw, Subset
 from vantage.recipes import RECIPES
+from vantage.training.optimizers import AdamW
 from vantage.training.run import Run, differences
 
 IMAGENET = 1_281_167
@@ -37,6 +38,7 @@ RING_STEPS: Course = {0: 0.03, 199: 0.03, 200: 3e-3, 249: 3e-3, 250: 3e-4, 299: 
 LA_STEPS: Course = {0: 0.03, 159: 0.03, 160: 3e-3, 189: 3e-3, 190: 3e-4, 199: 3e-4}
 COSINE: Course = {0: 0.03, 100: 0.015, 200: 0.0}
 TO_A_THOUSANDTH: Course = {0: 0.03, 100: 0.015015, 200: 3e-5}
+ADAM: Course = {0: 1e-3, 399: 1e-3}
 SIMCLR: Course = {0: 0.03, 9: 0.3, 10: 0.3, 105: 0.15, 200: 0.0}  # ten epochs of warm-up
 
 BANK = "bank .5"
@@ -57,6 +59,10 @@ class Contrast:
     margin: float = 0.0
     strength: float = 0.0
     """JCL's λ."""
+    prior: float = 0.0
+    """Debiased learning's τ⁺."""
+    hardness: float = 0.0
+    """HCL's β."""
     keys: int = 1
     """Views that answer; none, where the bank does."""
     estimator: str = "InfoNCE"
@@ -77,10 +83,16 @@ class Row:
     """Momentum of the slow network."""
     trust: float | None = None
     """LARS' trust."""
+    adam: bool = False
+    """Whether it is Adam, whose momentum is β₁."""
 
 
 def _from(memory: str, temperature: float, *negatives: int | Band, **others: Any) -> Contrast:
     return Contrast(memory, temperature, negatives, keys=0, **others)
+
+
+def _simclr(estimator: str) -> Contrast:
+    return Contrast("batch", 0.5, weight=0.5, prior=0.1, estimator=estimator)
 
 
 def _moco(recipe: str, *contrasts: Contrast, course: Course = COSINE, **others: Any) -> Row:
@@ -97,6 +109,8 @@ _JCL = Contrast(QUEUE, 0.2, strength=4.0, keys=5, estimator="JCL")
 
 ROWS = (
     Row("simclr", SIMCLR, (Contrast("batch", 0.1, weight=0.5),) * 2, decay=1e-6, trust=0.001),
+    Row("debiased", ADAM, (_simclr("Debiased"),) * 2, epochs=500, decay=1e-6, adam=True),
+    Row("hcl", ADAM, (replace(_simclr("HCL"), hardness=1.0),) * 2, epochs=400, decay=1e-6, adam=True),
     _moco("moco_v1", Contrast(QUEUE, 0.07), course=NPID_STEPS),
     _moco("moco_v2", Contrast(QUEUE, 0.2)),
     _moco("moco_v2_multi_crop", *(Contrast(QUEUE, 0.2, weight=1 / 7),) * 7),
@@ -177,6 +191,8 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
                 branch.weight(0),
                 estimator.margin if isinstance(estimator, InfoNCE) else 0.0,
                 estimator.strength(0) if isinstance(estimator, JCL) else 0.0,
+                getattr(estimator, "prior", 0.0),
+                getattr(estimator, "hardness", 0.0),
                 len(branch.keys),
                 type(estimator).__name__,
             )
@@ -187,10 +203,11 @@ def _found(run: Run, epochs: tuple[int, ...]) -> Row:
         tuple(contrasts),
         run.epochs,
         run.batch_size,
-        optimizer.momentum,
+        optimizer.beta1 if isinstance(optimizer, AdamW) else optimizer.momentum,
         optimizer.weight_decay,
         run.encoders.momentum(0) if isinstance(run.encoders, Momentum) else None,
         getattr(optimizer, "trust_coefficient", None),
+        isinstance(optimizer, AdamW),
     )
 
 

@@ -148,13 +148,13 @@ def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: LearningRat
 
 
 def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None:
-    assert StepDecay(0.03).stretched(200, to=100) == StepDecay(0.03, milestones=(60, 80))
-    once = StepDecay(0.03, milestones=(120, 160, 200)).stretched(240, to=1)
+    assert StepDecay(0.03).for_epochs(200, to=100) == StepDecay(0.03, milestones=(60, 80))
+    once = StepDecay(0.03, milestones=(120, 160, 200)).for_epochs(240, to=1)
     assert {once(step, 7, 1) for step in range(7)} == {0.03}, "a run of one epoch trains at its rate"
-    assert CosineByStep(0.3, warmup_epochs=10).stretched(100, to=200) == CosineByStep(0.3, warmup_epochs=20)
-    assert CosineByEpoch(0.3).stretched(200, to=7) == CosineByEpoch(0.3)
+    assert CosineByStep(0.3, warmup_epochs=10).for_epochs(100, to=200) == CosineByStep(0.3, warmup_epochs=20)
+    assert CosineByEpoch(0.3).for_epochs(200, to=7) == CosineByEpoch(0.3)
     with_both = StepDecay(0.3, milestones=(6, 8), warmup_epochs=3)
-    long = with_both.stretched(10, to=40)
+    long = with_both.for_epochs(10, to=40)
     assert [long(4 * step + 3, 5, 40) for step in range(50)] == pytest.approx(
         [with_both(step, 5, 10) for step in range(50)]
     )
@@ -162,7 +162,7 @@ def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None
 
 @given(epochs=st.integers(20, 300), to=st.integers(1, 300))
 def test_a_stretched_step_decay_is_still_a_schedule(epochs: int, to: int) -> None:
-    stretched = StepDecay(0.03, milestones=(epochs // 2, epochs // 2 + 1, epochs - 2)).stretched(epochs, to)
+    stretched = StepDecay(0.03, milestones=(epochs // 2, epochs // 2 + 1, epochs - 2)).for_epochs(epochs, to)
     assert len(stretched.milestones) == 3
     assert stretched(0, 3, to) > 0
 
@@ -220,7 +220,7 @@ def test_13_rings_line_and_levels() -> None:
 
 
 def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:
-    course = BetweenEpochs(Linear(1.0, 0.1, 100)).fit(images=1000, batch_size=30)
+    course = BetweenEpochs(Linear(1.0, 0.1, 100)).fit_to(images=1000, batch_size=30)
     assert course.steps_per_epoch == 33
     longer = course.stretched(longer=2.0, finer=1.0)
     assert [longer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])

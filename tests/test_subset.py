@@ -123,10 +123,10 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
 
 
 def test_a_fitted_subset_never_grows_and_nothing_is_refused():
-    assert Subset(163_840).fit(1_281_167, 256).count == 163_840
-    assert Subset(163_840, salt=2).fit(50_000, 256) == Subset(50_000, salt=2), "a set that fits is taken whole"
-    assert Subset(163_840, share=0.128).fit(50_000, 256).count == 6_400
-    assert Subset(163_840).fit(1_000, 256).count == 1_000 and Subset(50).fit(10**6, 256).count == 50
+    assert Subset(163_840).fit_to(1_281_167, 256).count == 163_840
+    assert Subset(163_840, salt=2).fit_to(50_000, 256) == Subset(50_000, salt=2), "a set that fits is taken whole"
+    assert Subset(163_840, share=0.128).fit_to(50_000, 256).count == 6_400
+    assert Subset(163_840).fit_to(1_000, 256).count == 1_000 and Subset(50).fit_to(10**6, 256).count == 50
     with pytest.raises(UserError, match="at least 1"):
         Subset(0)
     with pytest.raises(UserError, match="no share"):

@@ -36,7 +36,7 @@ class BranchLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class Branch:
-    """One contrast: `query` asks, `keys` answer, `pool` is remembered."""
+    """One contrast: one view asks, others answer, and some of their keys are remembered."""
 
     memory: Memory | StoreOf
     """Which keys are remembered between steps; `StoreOf(n)` reads what branch n remembers."""
@@ -59,22 +59,28 @@ class Branch:
     keys: tuple[int, ...] = (1,)
     """Numbers of the views that answer."""
 
-    pool: tuple[int, ...] = (1,)
-    """Numbers of the views whose keys are remembered (or, without memory, compared with)."""
+    pool: tuple[int, ...] | None = None
+    """Numbers of the views whose keys are remembered (or, without memory, compared with); `None`: the views of
+    `keys`, so that both change together."""
 
     remember: Remember = EachKey()
     """What is remembered where several views are: each key, or one mean for each image (JCL)."""
 
     def __post_init__(self) -> None:
-        if not self.pool:
+        if not self.pooled:
             raise UserError("a branch with no view in Branch.pool has nothing to compare with: name at least one view")
-        if min(self.query, *self.keys, *self.pool) < 0:
+        if min(self.query, *self.keys, *self.pooled) < 0:
             raise UserError("views are numbered from 0: Branch.query, keys and pool must not be negative")
 
     @property
     def views(self) -> int:
         """How many views this branch needs."""
-        return 1 + max(self.query, *self.keys, *self.pool)
+        return 1 + max(self.query, *self.keys, *self.pooled)
+
+    @property
+    def pooled(self) -> tuple[int, ...]:
+        """Numbers of the views whose keys are remembered: `pool`, or `keys` if it is omitted."""
+        return self.keys if self.pool is None else self.pool
 
     def contrast(
         self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, state: TableEstimator | None = None

@@ -22,12 +22,25 @@ from vantage.schedules import Adapted, Adaptive, Constant
 __all__ = ["Fresh", "Learner", "Step"]
 
 
-class Fresh(NamedTuple):
-    """This step's keys, gathered from all processes and without gradient, and its loss: kept until the stores are
-    written."""
+class Answers(NamedTuple):
+    """The keys of one step, gathered from all processes."""
 
     vectors: dict[int, Float[Tensor, "w_b d"]]
     """Unit vectors by view."""
+
+    image: Int[Tensor, "w_b"]
+    """Numbers of their images."""
+
+    def keys(self, branch: Branch) -> Keys:
+        """What a branch remembers of them."""
+        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pooled))
+
+
+class Fresh(NamedTuple):
+    """The keys of one step, without gradient, and its loss: what `Learner.after_step` needs."""
+
+    vectors: dict[int, Float[Tensor, "w_b d"]]
+    """Unit vectors by view, gathered from all processes."""
 
     image: Int[Tensor, "w_b"]
     """Numbers of their images."""
@@ -37,7 +50,7 @@ class Fresh(NamedTuple):
 
     def keys(self, branch: Branch) -> Keys:
         """What a branch remembers of them."""
-        return branch.remember(tuple(Keys(self.vectors[view], self.image) for view in branch.pool))
+        return Answers(self.vectors, self.image).keys(branch)
 
 
 class Step(NamedTuple):
@@ -96,7 +109,7 @@ class Learner(nn.Module):
         self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
         self.asking = sorted({branch.query for branch in branches})
-        self.answering = sorted({view for branch in branches for view in (*branch.keys, *branch.pool)})
+        self.answering = sorted({view for branch in branches for view in (*branch.keys, *branch.pooled)})
 
     @property
     def views(self) -> int:
@@ -115,16 +128,16 @@ class Learner(nn.Module):
         queries = self.networks.queries({n: views[n] for n in self.asking})
         shuffle = draws.mix(self.seed, step, 1)
         vectors = self.networks.keys({n: views[n] for n in self.answering}, queries, shuffle)
-        fresh, branches = Fresh(vectors, processes.gather(image), torch.zeros(())), self._now()
+        answers, branches = Answers(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
-            contrasts = [self._contrast(n, b, queries, image, fresh, step) for n, b in enumerate(branches)]
+            contrasts = [self._contrast(n, b, queries, image, answers, step) for n, b in enumerate(branches)]
             loss = torch.stack([b.weight(step) * c.loss for b, c in zip(branches, contrasts, strict=True)]).sum()
-            kept = Fresh({n: vector.detach() for n, vector in vectors.items()}, fresh.image, loss.detach())
+            fresh = Fresh({n: vector.detach() for n, vector in vectors.items()}, answers.image, loss.detach())
             query = queries[self.branches[0].query].detach()
-            nearest = self._nearest(query, image, kept)
+            nearest = self._nearest(query, image, fresh)
         first = contrasts[0].positive
         cosine = first.cosine.detach().masked_fill(~first.keep, 0.0).sum(1) / first.keep.sum(1).clamp(min=1)
-        return Step(loss, kept, query, cosine, nearest)
+        return Step(loss, fresh, query, cosine, nearest)
 
     def _now(self) -> tuple[Branch, ...]:
         """The branches, with the values that adaptive numbers have reached."""
@@ -140,16 +153,16 @@ class Learner(nn.Module):
     def _nearest(self, query: Tensor, image: Tensor, fresh: Fresh) -> Tensor:
         """The largest cosine of each query with a fresh key of another image."""
         branch = self.branches[0]
-        answer = fresh.vectors[(branch.keys or branch.pool)[0]]
+        answer = fresh.vectors[(branch.keys or branch.pooled)[0]]
         return (query @ answer.T).masked_fill(image[:, None] == fresh.image, -1.0).amax(1)
 
     def _contrast(
-        self, number: int, branch: Branch, queries: dict[int, Tensor], image: Tensor, fresh: Fresh, step: int
+        self, number: int, branch: Branch, queries: dict[int, Tensor], image: Tensor, answers: Answers, step: int
     ) -> BranchLoss:
         seed = draws.query_seeds(self.seed, step, image)
         query = Keys(queries[branch.query], image, seed=seed, step_seed=draws.mix(self.seed, step))
-        keys = tuple(Keys(processes.own_rows(fresh.vectors[view]), image) for view in branch.keys)
-        pool = self.store(number).read(fresh.keys(branch))
+        keys = tuple(Keys(processes.own_rows(answers.vectors[view]), image) for view in branch.keys)
+        pool = self.store(number).read(answers.keys(branch))
         return branch.contrast(query, keys, pool, step, self._state(number))
 
     def store(self, branch: int) -> Store:

@@ -210,5 +210,5 @@ def test_choices_are_values() -> None:
 
 @pytest.mark.parametrize(("batch", "groups"), [(512, 8), (256, 8), (128, 8), (64, 4), (32, 2), (16, 1), (8, 1)])
 def test_groups_hold_sixteen_images_where_the_batch_was_fitted(batch: int, groups: int):
-    fitted = SplitBatchNorm(8).fit(images=1000, batch_size=batch)
+    fitted = SplitBatchNorm(8).fit_to(images=1000, batch_size=batch)
     assert fitted.groups == groups and batch % fitted.groups == 0

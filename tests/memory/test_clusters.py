@@ -172,13 +172,13 @@ def test_clusterings_are_made_after_whole_passes_each_from_other_rows():
 
 
 def test_they_fit_themselves():
-    assert (ClusteredBank().fit(1_281_167, 256).clusters, ReclusteredBank().fit(1_281_167, 256).clusters) == (
+    assert (ClusteredBank().fit_to(1_281_167, 256).clusters, ReclusteredBank().fit_to(1_281_167, 256).clusters) == (
         10_000,
         30_000,
     )
-    assert ClusteredBank().fit(50_000, 256).clusters == 390
+    assert ClusteredBank().fit_to(50_000, 256).clusters == 390
     assert [ReclusteredBank(first=10).stretched(by, 1.0).first for by in (0.01, 1.0, 2.5)] == [1, 10, 25]
-    tiny = ClusteredBank().fit(40, 8)
+    tiny = ClusteredBank().fit_to(40, 8)
     assert (tiny.clusters, tiny.smallest) == (2, 5)
 
 

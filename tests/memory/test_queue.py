@@ -57,6 +57,6 @@ def test_a_length_of_nothing_is_refused():
 
 @given(images=st.integers(2, 2_000_000), batch=st.integers(1, 4096))
 def test_a_fitted_queue_is_at_most_half_of_the_images(images: int, batch: int):
-    fitted = Queue().fit(images, batch)
+    fitted = Queue().fit_to(images, batch)
     assert 1 <= fitted.length <= 65_536
     assert fitted.length <= max(1, images // 2)

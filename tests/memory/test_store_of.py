@@ -53,6 +53,6 @@ def test_images_start_apart_or_together():
     assert torch.equal(Apart().of(image), image) and not Together().of(image).any()
     bank = ReclusteredBank(clusters=3, clusterings=2, start=Together()).build(9, 4)
     assert not bank.label.any() and bank.label.shape == (9, 2)
-    assert ReclusteredBank(images_per_cluster=128).fit(12_800, 8).clusters == 100
+    assert ReclusteredBank(images_per_cluster=128).fit_to(12_800, 8).clusters == 100
     with pytest.raises(UserError, match="images_per_cluster"):
         ReclusteredBank(images_per_cluster=0)

@@ -68,6 +68,31 @@ def decoupled(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float) 
     return losses
 
 
+def debiased(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, prior: float) -> list[Tensor]:
+    """`hcl` without weights."""
+    return hcl(a, b, temperature, 0.0, prior)
+
+
+def hcl(
+    a: list[list[Tensor]], b: list[list[Tensor]], temperature: float, hardness: float, prior: float
+) -> list[Tensor]:
+    """Mean over the positives of −log( e^(a/τ) / (e^(a/τ) + N g) ), with N g = max( (N Σ e^((1+β)b/τ) / Σ e^(βb/τ)
+    − τ⁺ N e^(a/τ)) / (1 − τ⁺), N e^(−1/τ) ); 0 for a query without positives or without negatives."""
+    losses, zero = [], torch.zeros((), dtype=torch.float64)
+    for positives, negatives in zip(a, b, strict=True):
+        terms, many = [], len(negatives)
+        for positive in positives if negatives else []:
+            above = sum((torch.exp((1 + hardness) * negative / temperature) for negative in negatives), zero)
+            below = sum((torch.exp(hardness * negative / temperature) for negative in negatives), zero)
+            own = torch.exp(positive / temperature)
+            corrected = (many * above / below - prior * many * own) / (1 - prior)
+            least = many * math.exp(-1 / temperature)
+            rest = corrected if float(corrected.detach()) > least else torch.full_like(zero, least)
+            terms.append(-torch.log(own / (own + rest)))
+        losses.append(sum(terms, zero) / max(1, len(terms)))
+    return losses
+
+
 def local_aggregation(a: list[list[Tensor]], b: list[list[Tensor]], temperature: float) -> list[Tensor]:
     """−log( Σ_{C∩B} e^(a/τ) / Σ_B e^(s/τ) + 1e-7 ), where a are those of C∩B and b the others of B."""
     losses, zero = [], torch.zeros((), dtype=torch.float64)

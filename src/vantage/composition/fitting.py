@@ -11,7 +11,7 @@ __all__ = ["Fits", "Stretches", "everywhere", "fitted", "parts_of", "stretched"]
 class Fits(Protocol):
     """A part whose settings depend on how many images there are."""
 
-    def fit(self, images: int, batch_size: int) -> Any:
+    def fit_to(self, images: int, batch_size: int) -> Any:
         """The same part for a data set of `images` images in batches of `batch`."""
         ...
 
@@ -50,7 +50,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 def fitted(value: Any, images: int, batch_size: int) -> Any:
     """`value` with every part that fits itself to a data set fitted."""
-    return everywhere(value, lambda part: part.fit(images, batch_size) if isinstance(part, Fits) else part)
+    return everywhere(value, lambda part: part.fit_to(images, batch_size) if isinstance(part, Fits) else part)
 
 
 def stretched(value: Any, longer: float, finer: float) -> Any:

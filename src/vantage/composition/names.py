@@ -40,19 +40,20 @@ RENAMED_PARTS = {
 }
 """Names that parts had before: by the old name, or by the old name and the module it was in."""
 
-RENAMED_FIELDS = {
+RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
     "AdamW": {"first_moment": "beta1", "second_moment": "beta2", "epsilon": "eps", "spare": "exclude"},
     "CosineByEpoch": {"peak": "base"},
     "CosineByStep": {"peak": "base"},
     "Data": {"place": "path", "workers": "num_workers", "images": "max_images"},
     "Encoder": {"normalisation": "normalization"},
     "LARS": {"trust": "trust_coefficient", "spare": "exclude"},
+    "MeanAggregation": {"near": None},
     "Run": {"rate": "learning_rate", "batch": "batch_size"},
     "SGD": {"spare": "exclude"},
     "StepDecay": {"peak": "base", "at_epochs": "milestones"},
     "ViewLearning": {"labelled_batch": "labeled_batch"},
 }
-"""Names that the fields of a part had before, by the part's name of today."""
+"""Names that the fields of a part had before, by the part's name of today; `None` for a field that is no more."""
 
 RENAMED_TENSORS = {"log_normaliser": "log_normalizer"}
 """Names that parameters and buffers had before, by the last part of the name."""

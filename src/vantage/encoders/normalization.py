@@ -54,7 +54,7 @@ class SplitBatchNorm:
         if self.groups < 1:
             raise UserError(f"SplitBatchNorm: groups is {self.groups}; it must be 1 or more")
 
-    def fit(self, images: int, batch_size: int) -> "SplitBatchNorm":
+    def fit_to(self, images: int, batch_size: int) -> "SplitBatchNorm":
         """Fewer groups for small batches: halved until each holds 16 images, half as many as in MoCo."""
         groups = self.groups
         while groups > 1 and batch_size < 16 * groups:

@@ -66,7 +66,7 @@ class ClusteredBank:
         _at_least(self, 1, "refresh_every", "iterations")
         _at_least(self, 0, "smallest", "first")
 
-    def fit(self, images: int, batch_size: int) -> "ClusteredBank":
+    def fit_to(self, images: int, batch_size: int) -> "ClusteredBank":
         """At most one cluster for 128 images (10,000 of 1.28 million), and no fewer than 2; `smallest` at most a
         quarter of the mean size; a refresh at every write where an epoch has fewer than 1,000 steps."""
         clusters = min(self.clusters, max(2, images // 128))
@@ -120,7 +120,7 @@ class ReclusteredBank:
         """The first clustering at the same part of a run of `longer` times the epochs, after one at least."""
         return replace(self, first=max(1, round(self.first * longer)))
 
-    def fit(self, images: int, batch_size: int) -> "ReclusteredBank":
+    def fit_to(self, images: int, batch_size: int) -> "ReclusteredBank":
         """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 42), and no fewer than 2."""
         return replace(self, clusters=min(self.clusters, max(2, images // self.images_per_cluster)))
 

@@ -32,7 +32,7 @@ class Queue:
         if self.length < 1:
             raise UserError(f"a queue of length {self.length} remembers nothing: give at least 1, or use InBatch()")
 
-    def fit(self, images: int, batch_size: int) -> "Queue":
+    def fit_to(self, images: int, batch_size: int) -> "Queue":
         """At most a tenth of the images (65,536 of 1.28 million is a twentieth), so that few keys are of the query's
         own image; but four batches where that is more, and never above half of the images."""
         room = max(1, images // 2)

@@ -19,7 +19,8 @@ class Remember(Protocol):
     """Makes the keys that a store reads and writes of this step's keys."""
 
     def __call__(self, keys: tuple[Keys, ...]) -> Keys:
-        """The keys to remember, of one record per view of `Branch.pool`, all of the same images in the same order."""
+        """The keys to remember. `keys` holds a record for each view of `Branch.pooled`, of the same images in the same
+        order."""
         ...
 
 

@@ -127,7 +127,7 @@ class Count:
         if self.count < 1:
             raise UserError(f"Count({self.count}) keeps nothing: give at least 1")
 
-    def fit(self, images: int, batch_size: int) -> "Count":
+    def fit_to(self, images: int, batch_size: int) -> "Count":
         """At most a quarter of the images, as `NearMates`."""
         return replace(self, count=min(self.count, max(1, images // 4)))
 

@@ -80,7 +80,7 @@ class Draw(ABC):
         over_rows(len(seeds), keys, draw)
         return Drawn(torch.from_numpy(column), torch.from_numpy(keep))
 
-    def fit(self, images: int, batch_size: int) -> "Draw":
+    def fit_to(self, images: int, batch_size: int) -> "Draw":
         """At most `share` of the images, but no fewer than 256 unless there are fewer images."""
         return replace(self, count=min(self.count, max(int(self.share * images), min(images, 256))))
 

@@ -72,6 +72,6 @@ class Subset(PoolRule):
             last = number.topk(self.count, largest=False, sorted=False).values.amax()
         return (number <= last).nonzero()[:, 0]
 
-    def fit(self, images: int, batch_size: int) -> "Subset":
+    def fit_to(self, images: int, batch_size: int) -> "Subset":
         """At most `share` of the images, but no fewer than 2,560 unless there are fewer images."""
         return replace(self, count=min(self.count, max(int(self.share * images), min(images, 2_560))))

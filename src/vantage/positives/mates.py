@@ -127,7 +127,7 @@ class NearMates:
         if self.count < 1:
             raise UserError(f"NearMates(count={self.count}) leaves no positive: give at least 1")
 
-    def fit(self, images: int, batch_size: int) -> "NearMates":
+    def fit_to(self, images: int, batch_size: int) -> "NearMates":
         """At most a quarter of the images."""
         return replace(self, count=min(self.count, max(1, images // 4)))
 

@@ -6,6 +6,8 @@ documented variant for small images. `Run.fit` adapts it to a data set; a varian
 
 from vantage.recipes.cmc import cmc, cmc_softmax
 from vantage.recipes.combinations import everything, interclr_ring, jcl_interclr
+from vantage.recipes.debiased import debiased
+from vantage.recipes.hcl import hcl
 from vantage.recipes.infomin import infomin, infomin_linear
 from vantage.recipes.instance_discrimination import (
     instance_discrimination,
@@ -41,7 +43,9 @@ __all__ = [
     "cave_ir",
     "cmc",
     "cmc_softmax",
+    "debiased",
     "everything",
+    "hcl",
     "infomin",
     "infomin_linear",
     "instance_discrimination",
@@ -70,6 +74,8 @@ __all__ = [
 
 RECIPES = (
     simclr,
+    debiased,
+    hcl,
     moco_v1,
     moco_v2,
     moco_v2_multi_crop,

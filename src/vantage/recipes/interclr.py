@@ -72,7 +72,9 @@ def interclr_moco(size: int = 224) -> Run:
     temperature = 0.1 if small else 0.2
     intra = Branch(Queue(4_096 if small else 65_536), OtherViews(), (), InfoNCE(temperature), Constant(0.75))
     memory = ClusteredBank(0.0, first=0, closeness=InnerProduct())
-    inter = Branch(memory, ClusterMate(), _SEMI_HARD, InfoNCE(temperature, margin=-0.5), Constant(0.25), keys=())
+    inter = Branch(
+        memory, ClusterMate(), _SEMI_HARD, InfoNCE(temperature, margin=-0.5), Constant(0.25), keys=(), pool=(1,)
+    )
     return Run(
         recipe="interclr_moco",
         views=moco_v2_views(size),

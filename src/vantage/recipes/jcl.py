@@ -43,7 +43,5 @@ def jcl_ring(size: int = 224) -> Run:
 
 def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator) -> Run:
     base = moco_v2(size)
-    branch = Branch(
-        base.branches[0].memory, FixedViews(), negatives, estimator, keys=_KEYS, pool=_KEYS, remember=MeanKey()
-    )
+    branch = Branch(base.branches[0].memory, FixedViews(), negatives, estimator, keys=_KEYS, remember=MeanKey())
     return replace(base, recipe=name, views=moco_v2_views(size, count=1 + len(_KEYS)), branches=(branch,))

@@ -34,7 +34,7 @@ class _Epochs:
         whole = int(reached + 1e-9)  # so that a division does not fall short of the epoch that begins
         return whole, max(0.0, reached - whole)
 
-    def fit(self, images: int, batch_size: int) -> "_Epochs":
+    def fit_to(self, images: int, batch_size: int) -> "_Epochs":
         """The same course in epochs of `images` images."""
         return replace(self, steps_per_epoch=max(1, images // batch_size))
 

@@ -20,7 +20,7 @@ class LearningRate(Protocol):
         """The same course at `factor` times the rate, as when the batch grows by it."""
         ...
 
-    def stretched(self, epochs: int, to: int) -> "LearningRate":
+    def for_epochs(self, epochs: int, to: int) -> "LearningRate":
         """The same course for a run of `to` epochs in place of `epochs`: what happens at an epoch moves in
         proportion."""
         ...
@@ -50,7 +50,7 @@ class CosineByEpoch:
         """The same course at `factor` times the rate."""
         return replace(self, base=self.base * factor, final=self.final * factor)
 
-    def stretched(self, epochs: int, to: int) -> "CosineByEpoch":
+    def for_epochs(self, epochs: int, to: int) -> "CosineByEpoch":
         """The same course for `to` epochs in place of `epochs`."""
         return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
@@ -89,7 +89,7 @@ class CosineByStep:
         """The same course at `factor` times the rate."""
         return replace(self, base=self.base * factor, final=self.final * factor)
 
-    def stretched(self, epochs: int, to: int) -> "CosineByStep":
+    def for_epochs(self, epochs: int, to: int) -> "CosineByStep":
         """The same course for `to` epochs in place of `epochs`."""
         return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
@@ -131,7 +131,7 @@ class StepDecay:
         """The same course at `factor` times the rate."""
         return replace(self, base=self.base * factor)
 
-    def stretched(self, epochs: int, to: int) -> "StepDecay":
+    def for_epochs(self, epochs: int, to: int) -> "StepDecay":
         """The same course for `to` epochs in place of `epochs`; drops that would fall on one epoch follow each
         other, and none falls on the first."""
         drops: list[int] = []

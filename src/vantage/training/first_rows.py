@@ -24,7 +24,7 @@ def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> Non
         store = learner.store(number)
         if not store.waits:
             continue
-        which = branch.pool[0] if isinstance(run.encoders, PerView) else 0
+        which = branch.pooled[0] if isinstance(run.encoders, PerView) else 0
         network = learner.networks.encoders[which]
         assert isinstance(network, EncoderNetwork)
         view = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)

@@ -159,8 +159,8 @@ class Run:
         * batch size: `batch_size` if given; otherwise halved until an epoch has at least 8 steps. The learning rate
           follows it (linear scaling rule);
         * epochs: sets below 50,000 images train √(50,000 / images) times as long, at most 4 times;
-        * memories, rules, groups of BatchNorm and schedules counted in epochs fit themselves (`Queue.fit`,
-          `Sample.fit`, `SplitBatchNorm.fit`, `ByEpoch`).
+        * memories, rules, groups of BatchNorm and schedules counted in epochs fit themselves (`Queue.fit_to`,
+          `Sample.fit_to`, `SplitBatchNorm.fit_to`, `ByEpoch`).
 
         Raises `UserError` for fewer images than `batch_size`; if it is omitted, for fewer than 8.
         """
@@ -182,7 +182,7 @@ class Run:
         batch_size = self.batch_size if batch_size is None else batch_size
         epochs = self.epochs if epochs is None else epochs
         _at_least(1, "", batch_size=batch_size, epochs=epochs)  # before any schedule is stretched by nonsense
-        learning_rate = self.learning_rate.scaled(batch_size / self.batch_size).stretched(self.epochs, epochs)
+        learning_rate = self.learning_rate.scaled(batch_size / self.batch_size).for_epochs(self.epochs, epochs)
         parts = (self.branches, self.encoders)
         branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch_size)
         changed = replace(self, batch_size=batch_size, epochs=epochs, learning_rate=learning_rate)

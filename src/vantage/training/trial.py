@@ -104,7 +104,7 @@ def _check_groups(run: Run) -> None:
 
 def _try(branch: Branch, batch: int, step: int) -> None:
     assert not isinstance(branch.memory, StoreOf)
-    memory = branch.memory.fit(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
+    memory = branch.memory.fit_to(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
     store = memory.build(_IMAGES, _WIDTH)
     if store.waits:
         store.begin(normalize(torch.randn(_IMAGES, _WIDTH), dim=1))
@@ -113,7 +113,7 @@ def _try(branch: Branch, batch: int, step: int) -> None:
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
-    remembered = branch.remember(tuple(fresh[view] for view in branch.pool))
+    remembered = branch.remember(tuple(fresh[view] for view in branch.pooled))
     keys = tuple(fresh[view] for view in branch.keys)
     result = branch.contrast(query, keys, store.read(remembered), step, state)
     result.loss.backward()

@@ -107,7 +107,7 @@ class Band:
         """How many keys the band is chosen from, and the cosines."""
         branch: Branch = one.branches[number]
         if not len(one.pool(number)):
-            return one.run.batch_size * len(branch.pool), None
+            return one.run.batch_size * len(branch.pooled), None
         image = chosen(len(source), self.images, self.seed)
         query = queries(one, source, image, branch.query, self.seed, work)
         pool, rule = one.pool(number), branch.negatives[place]

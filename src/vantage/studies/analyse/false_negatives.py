@@ -129,7 +129,7 @@ class FalseNegatives:
         for one in (*runs, *([random_learned(runs[0], self.seed)] if self.random_encoder else ())):
             asked: dict[tuple[int, int], tuple[Keys, Keys]] = {}
             for number, branch in enumerate(one.branches):
-                views = (branch.query, branch.pool[0])
+                views = (branch.query, branch.pooled[0])
                 if views not in asked:
                     asked[views] = self._asked(one, source, image, views, work)
                 query, keys = asked[views]

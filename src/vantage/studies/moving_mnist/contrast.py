@@ -65,9 +65,7 @@ class ClipContrast:
         estimator = InfoNCE(self.temperature)
         total = first.new_zeros(())
         for asks, answers in ((0, 1), (1, 0)):
-            branch = Branch(
-                InBatch(), OtherViews(), (OtherImages(),), estimator, query=asks, keys=(answers,), pool=(answers,)
-            )
+            branch = Branch(InBatch(), OtherViews(), (OtherImages(),), estimator, query=asks, keys=(answers,))
             total = total + branch.contrast(views[asks], (views[answers],), views[answers], 0).loss / 2
         return total
 

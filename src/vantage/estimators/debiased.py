@@ -1,0 +1,71 @@
+"""The debiased contrastive loss: negatives without the share that are really positives.
+
+b: queries   p: positives of each query
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.estimators.estimator import check_temperature, cross_entropy, mean_of_kept
+from vantage.records import Negatives, Scores
+
+__all__ = ["Debiased", "check_prior", "log_debiased"]
+
+
+@dataclass(frozen=True)
+class Debiased:
+    """−log( e^(a/τ) / (e^(a/τ) + N·g) ), where g corrects the mean over the N negatives for those of the query's class.
+
+    Chuang et al., arXiv 2007.00224, Eqs. 7 and 8, with one positive sample in the correction (M = 1), in the form of
+    the release: g = max( (mean e^(b/τ) − τ⁺ e^(a/τ)) / (1 − τ⁺), e^(−1/τ) ), where the positive a gets a gradient
+    through g too. N is how many negatives the query has, so any rules may choose them; the release has 2 · batch − 2.
+
+    With τ⁺ = 0 it is InfoNCE, whose sum is N times the mean. With several positives it is the mean of their losses,
+    each with its own positive in g; the paper's M > 1 would put the mean of all into each. A query without negatives
+    gives 0.
+    """
+
+    temperature: float = 0.5
+    """τ: what cosines are divided by."""
+
+    prior: float = 0.1
+    """τ⁺: the share of negatives that are of the query's own class, from 0 to below 1; a tenth for ten classes."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        check_prior(self.prior)
+
+    def __call__(self, positive: Scores, negatives: Negatives, step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        pull = positive.cosine.to(negatives.log_sum.dtype) / self.temperature
+        rest = log_debiased(negatives.log_sum, negatives.count, pull, self.prior, self.temperature)
+        return mean_of_kept(cross_entropy(pull, rest), positive)
+
+
+def check_prior(prior: float) -> None:
+    """Raises `UserError` unless τ⁺ is a share below 1."""
+    if not 0 <= prior < 1:
+        raise UserError(f"prior {prior} is no share of the negatives: give one from 0 to below 1, such as 0.1")
+
+
+def log_debiased(
+    log_sum: Float[Tensor, "b"], count: Int[Tensor, "b"], pull: Float[Tensor, "b p"], prior: float, temperature: float
+) -> Float[Tensor, "b p"]:
+    """log(N·g) for each positive, from log Σ e^(b/τ) and `pull` = a/τ; −inf for a query without negatives."""
+    some = count[:, None] > 0
+    total = torch.where(some, log_sum[:, None], 0.0)
+    log_count = count[:, None].clamp(min=1).to(total.dtype).log()
+    if prior == 0:
+        return torch.where(some, total, -torch.inf).expand_as(pull)
+    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing of it is left, the floor counts.
+    share = 1 - (math.log(prior) + log_count + pull - total).clamp(max=1.0).exp()
+    left = share > 0
+    difference = total + torch.where(left, share, 1.0).log() - math.log1p(-prior)
+    floor = (log_count - 1 / temperature).expand_as(pull)
+    debiased = torch.where(left, torch.maximum(difference, floor), floor)
+    return torch.where(some, debiased, -torch.inf)

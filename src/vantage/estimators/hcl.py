@@ -1,0 +1,59 @@
+"""Hard-negative weighting: negatives count more the more similar they are to the query.
+
+b: queries
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.estimators.debiased import check_prior, log_debiased
+from vantage.estimators.estimator import TableEstimator, check_temperature, cross_entropy, mean_of_kept
+from vantage.records import Scores
+
+__all__ = ["HCL"]
+
+
+@dataclass(frozen=True)
+class HCL(TableEstimator):
+    """`Debiased` whose mean over the negatives is weighted by e^(β b/τ): the harder a negative, the more it counts.
+
+    Robinson et al., arXiv 2010.04592, Eqs. 4 and 5 with one positive sample (M = 1), in the form of the release: in
+    place of Σ e^(b/τ) it has N · Σ e^((1+β) b/τ) / Σ e^(β b/τ), and both sums get a gradient.
+
+    With β = 0 it is `Debiased`; with β = 0 and τ⁺ = 0 it is InfoNCE. A query without negatives gives 0.
+    """
+
+    temperature: float = 0.5
+    """τ: what cosines are divided by."""
+
+    hardness: float = 1.0
+    """β: how much more the hard negatives count, 0 or more; 0 counts all alike. The paper takes .5 to 2."""
+
+    prior: float = 0.1
+    """τ⁺: the share of negatives that are of the query's own class, from 0 to below 1; a tenth for ten classes."""
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        check_prior(self.prior)
+        if not 0 <= self.hardness < float("inf"):
+            raise UserError(f"HCL(hardness={self.hardness}) is no weight on hard negatives: give 0 or more, such as 1")
+
+    def __call__(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
+        """One loss per query."""
+        count = negative.count
+        logits = torch.where((count > 0)[:, None], negative.logits(self.temperature), 0.0)
+        log_sum = _log_sum(logits, 1 + self.hardness) - _log_sum(logits, self.hardness)
+        log_sum = log_sum + count.clamp(min=1).to(log_sum.dtype).log()
+        pull = positive.cosine / self.temperature
+        rest = log_debiased(log_sum, count, pull, self.prior, self.temperature)
+        return mean_of_kept(cross_entropy(pull, rest), positive)
+
+
+def _log_sum(logits: Float[Tensor, "b n"], factor: float) -> Float[Tensor, "b"]:
+    """log Σ e^(factor · logit) over what is kept."""
+    kept = torch.isfinite(logits)
+    return torch.logsumexp(torch.where(kept, logits, 0.0).mul(factor).masked_fill(~kept, -torch.inf), 1)

@@ -1,0 +1,172 @@
+"""The losses as plain functions of tensors, for a training loop of your own.
+
+Each compares the rows of `z1` with the rows of `z2`: row i of both shows the same image. Rows are normalized here, so
+they need not have unit length. Gradients reach every tensor that requires one.
+
+* Without `negatives` the other images of the batch are the negatives, in both views, and the loss is the mean of both
+  directions: SimCLR's NT-Xent.
+* With `negatives` (such as a queue) `z1` asks, `z2` answers, and only these rows are negatives: MoCo.
+
+b: images   k: keys of an image   m: negatives   d: width
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from vantage.branch import Branch
+from vantage.errors import UserError
+from vantage.estimators import HCL, JCL, Debiased, Estimator, InfoNCE, TableEstimator
+from vantage.memory import InBatch
+from vantage.negatives import OtherImages, Ring, Rule
+from vantage.positives import FixedViews, OtherViews, Positives
+from vantage.records import Keys
+from vantage.schedules import Constant
+
+__all__ = ["debiased", "hcl", "info_nce", "jcl", "margin", "ring"]
+
+
+def info_nce(
+    z1: Float[Tensor, "b d"],
+    z2: Float[Tensor, "b d"],
+    temperature: float = 0.2,
+    negatives: Float[Tensor, "m d"] | None = None,
+) -> Float[Tensor, ""]:
+    """InfoNCE (van den Oord et al., arXiv 1807.03748): log( e^(a/τ) + Σ e^(b/τ) ) − a/τ, as `vantage.InfoNCE`.
+
+    >>> z1, z2 = torch.eye(4), torch.eye(4)
+    >>> round(info_nce(z1, z2, temperature=1.0).item(), 4)  # log(e + 6) - 1: six rows of other images
+    1.1654
+    >>> queue = torch.eye(4)[:1]
+    >>> round(info_nce(z1[1:], z2[1:], temperature=1.0, negatives=queue).item(), 4)  # log(e + 1) - 1
+    0.3133
+    """
+    return _of_two_views(z1, z2, InfoNCE(temperature), negatives)
+
+
+def margin(
+    z1: Float[Tensor, "b d"],
+    z2: Float[Tensor, "b d"],
+    temperature: float = 0.1,
+    margin: float = -0.5,
+    negatives: Float[Tensor, "m d"] | None = None,
+) -> Float[Tensor, ""]:
+    """MarginNCE (InterCLR, Xie et al., arXiv 2008.11702, Eq. 4): InfoNCE with a − m in place of a. m > 0 asks more of
+    the positive; m < 0, as InterCLR takes between images, asks less.
+
+    >>> z1, z2 = torch.eye(4), torch.eye(4)
+    >>> round(margin(z1, z2, temperature=1.0, margin=1.0).item(), 4)  # log(1 + 6)
+    1.9459
+    """
+    return _of_two_views(z1, z2, InfoNCE(temperature, margin), negatives)
+
+
+def ring(
+    z1: Float[Tensor, "b d"],
+    z2: Float[Tensor, "b d"],
+    temperature: float = 0.07,
+    keep: float = 0.1,
+    drop: float = 0.1,
+    negatives: Float[Tensor, "m d"] | None = None,
+) -> Float[Tensor, ""]:
+    """InfoNCE against a ring of the negatives (Wu et al., arXiv 2010.02037): of n negatives of a query the ⌊keep · n⌋
+    most similar, without the ⌊drop · ⌊keep · n⌋⌋ most similar of these; at least one.
+
+    >>> z1, z2 = torch.eye(4), torch.eye(4)
+    >>> round(ring(z1, z2, temperature=1.0, keep=0.5).item(), 4)  # log(e + 3) - 1
+    0.7437
+    """
+    return _of_two_views(z1, z2, InfoNCE(temperature), negatives, (Ring(Constant(keep), Constant(drop)),))
+
+
+def debiased(
+    z1: Float[Tensor, "b d"],
+    z2: Float[Tensor, "b d"],
+    temperature: float = 0.5,
+    prior: float = 0.1,
+    negatives: Float[Tensor, "m d"] | None = None,
+) -> Float[Tensor, ""]:
+    """The debiased contrastive loss (Chuang et al., arXiv 2007.00224), as `vantage.Debiased`. `prior` is τ⁺, the share
+    of negatives that are of the query's own class; with 0 it is `info_nce`.
+
+    >>> z1, z2 = torch.eye(4), torch.eye(4)
+    >>> round(debiased(z1, z2, temperature=1.0, prior=0.1).item(), 4)  # log(e + (6 - .6 e) / .9) - 1
+    1.0246
+    """
+    return _of_two_views(z1, z2, Debiased(temperature, prior), negatives)
+
+
+def hcl(
+    z1: Float[Tensor, "b d"],
+    z2: Float[Tensor, "b d"],
+    temperature: float = 0.5,
+    hardness: float = 1.0,
+    prior: float = 0.1,
+    negatives: Float[Tensor, "m d"] | None = None,
+) -> Float[Tensor, ""]:
+    """Hard-negative weighting (Robinson et al., arXiv 2010.04592), as `vantage.HCL`. `hardness` is β, how much more the
+    hard negatives count; with 0 it is `debiased`.
+
+    >>> z1, z2 = torch.eye(4), torch.eye(4)
+    >>> round(hcl(z1, z2, temperature=1.0).item(), 4)  # all negatives are alike
+    1.0246
+    """
+    return _of_two_views(z1, z2, HCL(temperature, hardness, prior), negatives)
+
+
+def jcl(
+    z1: Float[Tensor, "b d"],
+    keys: Float[Tensor, "b k d"],
+    temperature: float = 0.2,
+    strength: float = 4.0,
+    negatives: Float[Tensor, "m d"] | None = None,
+) -> Float[Tensor, ""]:
+    """JCL (Cai et al., arXiv 2009.14776, Eq. 8) for several keys of each image, as `vantage.JCL`. `strength` is λ, how
+    much the spread of the keys counts.
+
+    As in the paper the keys get no gradient as positives, and there is one direction only. Without `negatives` the rows
+    of other images, queries and keys, are the negatives.
+
+    >>> z1, keys = torch.eye(4), torch.eye(4)[:, None].expand(4, 2, 4)
+    >>> round(jcl(z1, keys, temperature=1.0).item(), 4)  # log(e + 9) - 1: equal keys have no spread
+    1.4612
+    """
+    return _loss(z1, keys, JCL(temperature, Constant(strength)), negatives, (), FixedViews())
+
+
+def _of_two_views(
+    z1: Float[Tensor, "b d"],
+    z2: Float[Tensor, "b d"],
+    estimator: Estimator | TableEstimator,
+    negatives: Float[Tensor, "m d"] | None,
+    rules: tuple[Rule, ...] = (),
+) -> Float[Tensor, ""]:
+    """One direction against negatives from outside, or the mean of both directions within the batch."""
+    first = _loss(z1, z2[:, None], estimator, negatives, rules, OtherViews())
+    if negatives is not None:
+        return first
+    return (first + _loss(z2, z1[:, None], estimator, None, rules, OtherViews())) / 2
+
+
+def _loss(
+    query: Float[Tensor, "b d"],
+    keys: Float[Tensor, "b k d"],
+    estimator: Estimator | TableEstimator,
+    negatives: Float[Tensor, "m d"] | None,
+    rules: tuple[Rule, ...],
+    positives: Positives,
+) -> Float[Tensor, ""]:
+    """The mean loss of one branch."""
+    image = torch.arange(len(query), device=query.device)
+    query, keys = normalize(query, dim=1), normalize(keys, dim=2)
+    if negatives is None:
+        if len(query) < 2:
+            raise UserError("one image has no other in its batch to be compared with: give more images, or negatives")
+        pool = Keys(torch.cat([query, keys.flatten(0, 1)]), torch.cat([image, image.repeat_interleave(keys.shape[1])]))
+        rules = (OtherImages(), *rules)
+    else:
+        pool = Keys(normalize(negatives, dim=1), image.new_full((len(negatives),), -1))
+    branch = Branch(InBatch(), positives, rules, estimator, keys=tuple(range(1, 1 + keys.shape[1])))
+    views = tuple(Keys(key, image) for key in keys.unbind(1))
+    return branch.contrast(Keys(query, image), views, pool, 0).loss

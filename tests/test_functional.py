@@ -1,0 +1,135 @@
+"""The plain functions against float64 loops, and against what a branch of the same parts gives.
+
+b: images   m: negatives   d: width
+"""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+import synthetic
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from references import losses as reference
+from torch import Tensor
+from torch.nn.functional import normalize
+from torch.testing import assert_close
+
+from vantage import functional
+from vantage.errors import UserError
+
+Loop = Callable[[list[list[Tensor]], list[list[Tensor]]], list[Tensor]]
+Function = Callable[..., Tensor]
+
+
+def kept_by_ring(cosine: list[Tensor], keep: float, drop: float) -> list[Tensor]:
+    """The ring of one query's negatives, by sorting."""
+    ordered = sorted(cosine, key=lambda one: float(one.detach()), reverse=True)
+    outer = max(1, int(keep * len(ordered) + 1e-6))
+    inner = min(int(drop * outer + 1e-6), outer - 1)
+    return ordered[inner:outer]
+
+
+CASES: tuple[tuple[str, dict[str, float], Loop], ...] = (
+    ("info_nce", {"temperature": 0.3}, lambda a, b: reference.info_nce(a, b, 0.3)),
+    ("margin", {"temperature": 0.3, "margin": -0.4}, lambda a, b: reference.info_nce(a, b, 0.3, -0.4)),
+    (
+        "ring",
+        {"temperature": 0.3, "keep": 0.6, "drop": 0.4},
+        lambda a, b: reference.info_nce(a, [kept_by_ring(row, 0.6, 0.4) for row in b], 0.3),
+    ),
+    ("debiased", {"temperature": 0.3, "prior": 0.05}, lambda a, b: reference.debiased(a, b, 0.3, 0.05)),
+    (
+        "hcl",
+        {"temperature": 0.3, "hardness": 0.7, "prior": 0.05},
+        lambda a, b: reference.hcl(a, b, 0.3, 0.7, 0.05),
+    ),
+)
+
+
+def raw(rows: int, seed: int) -> Tensor:
+    """Vectors of any length."""
+    length = torch.linspace(0.5, 3.0, rows, dtype=torch.float64)[:, None]
+    return (synthetic.vectors(rows, 4, seed) * length).requires_grad_()
+
+
+def one_way(query: Tensor, key: Tensor, far: list[list[Tensor]], loop: Loop) -> Tensor:
+    near = [[reference.dot(query[i], key[i])] for i in range(len(query))]
+    return torch.stack(loop(near, [[reference.dot(query[i], k) for k in far[i]] for i in range(len(query))])).mean()
+
+
+def agree(found: Tensor, expected: Tensor, *inputs: Tensor) -> None:
+    assert found.shape == ()
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(value, inputs, allow_unused=True) for value in (found, expected))
+    for one, other in zip(ours, theirs, strict=True):
+        assert_close(one, torch.zeros_like(other) if one is None and other is not None else other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "settings", "loop"), CASES, ids=lambda value: value if isinstance(value, str) else "")
+@given(images=st.integers(2, 5), seed=st.integers(0, 20))
+def test_within_the_batch_both_views_ask(name: str, settings: dict[str, float], loop: Loop, images: int, seed: int):
+    z1, z2 = raw(images, seed), raw(images, seed + 50)
+    found = getattr(functional, name)(z1, z2, **settings)
+    one, two = normalize(z1, dim=1), normalize(z2, dim=1)
+    far = [[view[j] for view in (one, two) for j in range(images) if j != i] for i in range(images)]
+    agree(found, (one_way(one, two, far, loop) + one_way(two, one, far, loop)) / 2, z1, z2)
+
+
+@pytest.mark.parametrize(("name", "settings", "loop"), CASES, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("learn", [False, True])
+def test_against_a_queue_one_view_asks(name: str, settings: dict[str, float], loop: Loop, learn: bool):
+    z1, z2, queue = raw(4, 0), raw(4, 1), raw(9, 2).detach().requires_grad_(learn)
+    found = getattr(functional, name)(z1, z2, negatives=queue, **settings)
+    rows = list(normalize(queue, dim=1))
+    expected = one_way(normalize(z1, dim=1), normalize(z2, dim=1), [rows] * 4, loop)
+    agree(found, expected, z1, z2, *([queue] if learn else []))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_jcl_is_eq_8(inside: bool):
+    z1, keys, queue = raw(4, 0), raw(12, 1).view(4, 3, 4), raw(7, 2).detach()
+    found = functional.jcl(z1, keys, 0.3, 2.0, None if inside else queue)
+    query, near, rows = normalize(z1, dim=1), normalize(keys, dim=2), list(normalize(queue, dim=1))
+    losses = []
+    for i in range(4):
+        others = [j for j in range(4) if j != i]
+        batch = [query[j] for j in others] + [key for j in others for key in near[j]]
+        losses.append(reference.jcl(query[i], near[i], batch if inside else rows, 0.3, 2.0))
+    expected = torch.stack(losses).mean()
+    assert_close(found, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(value, z1)[0] for value in (found, expected))
+    assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+def test_nt_xent_is_its_loop():
+    z1, z2 = raw(5, 0), raw(5, 1)
+    agree(functional.info_nce(z1, z2, 0.5), reference.nt_xent(normalize(z1, dim=1), normalize(z2, dim=1), 0.5), z1, z2)
+
+
+@pytest.mark.parametrize("name", [*(case[0] for case in CASES), "jcl"])
+def test_one_image_is_no_batch(name: str):
+    one = torch.ones(1, 3)
+    keys = one[:, None] if name == "jcl" else one
+    with pytest.raises(UserError, match="give more images, or negatives"):
+        getattr(functional, name)(one, keys)
+    assert torch.isfinite(getattr(functional, name)(one, keys, negatives=torch.eye(3)))
+
+
+def test_every_loss_is_tested():
+    assert {*(case[0] for case in CASES), "jcl"} == set(functional.__all__)
+
+
+def test_their_order_is_as_their_parts_have_it():
+    """Each function with the values that make it `info_nce`."""
+    z1, z2 = raw(6, 3).detach(), raw(6, 4).detach()
+    same = (
+        functional.info_nce(z1, z2, 0.3),
+        functional.margin(z1, z2, 0.3, 0.0),
+        functional.ring(z1, z2, 0.3, keep=1.0, drop=0.0),
+        functional.debiased(z1, z2, 0.3, prior=0.0),
+        functional.hcl(z1, z2, 0.3, hardness=0.0, prior=0.0),
+    )
+    for one, other in itertools.pairwise(same):
+        assert_close(one, other, rtol=0, atol=1e-12)
