@@ -35,7 +35,7 @@ def try_networks(run: Run, source: Source) -> None:
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
         networks = run.encoders.build().eval()
-        used = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pool)}
+        used = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
         for number in sorted(used):
             try:
                 with torch.no_grad():
