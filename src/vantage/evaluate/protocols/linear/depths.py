@@ -15,9 +15,8 @@ from vantage.data.splits import with_labels
 from vantage.encoders.depths import AtDepth
 from vantage.encoding import Work, in_threads
 from vantage.errors import UserError
-from vantage.evaluate.protocols.linear.plan import LinearPlan, torch_start
+from vantage.evaluate.protocols.linear.plan import LinearTraining, torch_start
 from vantage.evaluate.protocols.linear.pooled import on_features, training_view
-from vantage.evaluate.protocols.linear.side_by_side import check_settings
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.progress import counting
@@ -31,7 +30,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class LinearRing:
+class LinearRing(LinearTraining):
     """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest map
     before the pooling, flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
 
@@ -50,17 +49,8 @@ class LinearRing:
     rates: tuple[float, ...] = (0.01,)
     """Learning rates trained side by side, for a batch of 256; the paper's is .01. With one rate nothing is held out,
     of several a tenth of the training images chooses."""
-    epochs: int = 100
-    """Passes over the training images."""
-    batch: int = 256
-    """Images of a step; rates are not scaled by it."""
     smallest_area: float = 0.2
     """Least share of the image that a crop takes."""
-    seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
-
-    def __post_init__(self) -> None:
-        check_settings(self.rates, self.epochs, self.batch)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
@@ -69,8 +59,7 @@ class LinearRing:
         if not isinstance(encoder.backbone, Pixels):  # which have no depth
             seen = replace(seen, backbone=AtDepth(encoder.backbone, -1, nn.Identity(), example_of(encoder)).eval())
         crops = training_view(seen, self.smallest_area)
-        plan = LinearPlan(self.rates, self.epochs, self.batch, crops, self.seed, (), 1.0, torch_start)
-        found = on_features(plan, seen, train, test, work)
+        found = on_features(self.plan(crops, (), 1.0, torch_start), seen, train, test, work)
         told = {"mean": list(statistics.mean), "std": list(statistics.std), "features": seen.width}
         return replace(found, details=told, how={**found.how, "most_images_measured": _MOST})
 

@@ -12,9 +12,9 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.evaluate.protocols.linear.heads import Descent
-from vantage.evaluate.protocols.linear.plan import LinearPlan, TrainingView, normal_start
+from vantage.evaluate.protocols.linear.plan import LinearTraining, TrainingView, normal_start
 from vantage.evaluate.protocols.linear.pooled import training_view
-from vantage.evaluate.protocols.linear.side_by_side import Verdict, check_settings, judge
+from vantage.evaluate.protocols.linear.side_by_side import Verdict, judge
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.measures.accuracy import accuracy
@@ -28,7 +28,38 @@ __all__ = ["LinearMulti", "LinearPlaces"]
 
 
 @dataclass(frozen=True)
-class LinearMulti:
+class _LinearAtDepths(LinearTraining):
+    """The settings of classifiers at five depths, and how they are trained and reported."""
+
+    rates: tuple[float, ...] = (0.01,)
+    """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
+    choose one for each depth."""
+    falls: tuple[float, ...] = (0.3, 0.6, 0.9)
+    """Shares of the epochs after which the rate is multiplied with .1."""
+    weight_decay: float = 1e-4
+    """L2 penalty of weights and biases."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if list(self.falls) != sorted(self.falls) or any(not 0 < fall < 1 for fall in self.falls):
+            raise UserError(f"linear evaluation: falls are {self.falls}; give rising shares between 0 and 1")
+        if not self.weight_decay >= 0:
+            raise UserError(f"linear evaluation: weight_decay is {self.weight_decay}; it must be 0 or more")
+
+    def _outcome(self, view: TrainingView, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
+        """Classifiers of all depths, on training images seen by `view`."""
+        depths = (Depth("pixels", encoder.width, len(encoder.view.channels)),)
+        if not isinstance(encoder.backbone, Pixels):  # which have no depth
+            backbone = AtDepths(encoder.backbone, example_of(encoder)).eval()
+            encoder, depths = replace(encoder, backbone=backbone), backbone.depths
+        descent = Descent(0.9, self.weight_decay, nesterov=True)
+        falls = tuple(round(share * self.epochs) for share in self.falls)
+        plan = self.plan(view, falls, 0.1, normal_start, descent, partial(nn.BatchNorm1d, affine=False))
+        return _told(judge(plan, depths, encoder, train, test, work), depths, self.rates)
+
+
+@dataclass(frozen=True)
+class LinearMulti(_LinearAtDepths):
     """Linear classification at five depths, as InterCLR reports it (arXiv 2008.11702, appendix A) and OpenSelfSup's
     code does it.
 
@@ -49,33 +80,19 @@ class LinearMulti:
     name: ClassVar[str] = "linear-multi"
     version: ClassVar[int] = 1
 
-    rates: tuple[float, ...] = (0.01,)
-    """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
-    choose one for each depth."""
     epochs: int = 100
     """Passes over the training images (OpenSelfSup's code: 90)."""
-    falls: tuple[float, ...] = (0.3, 0.6, 0.9)
-    """Shares of the epochs after which the rate is multiplied with .1."""
-    batch: int = 256
-    """Images of a step; rates are not scaled by it."""
-    weight_decay: float = 1e-4
-    """L2 penalty of weights and biases."""
     smallest_area: float = 0.08
     """Least share of the image that a crop takes."""
-    seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
-
-    def __post_init__(self) -> None:
-        _check(self)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         view = training_view(encoder, self.smallest_area, ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
-        return _at_depths(self, view, encoder, train, test, work)
+        return self._outcome(view, encoder, train, test, work)
 
 
 @dataclass(frozen=True)
-class LinearPlaces:
+class LinearPlaces(_LinearAtDepths):
     """Linear classification at five depths with the crops and the schedule that InterCLR has for Places205 (arXiv
     2008.11702, appendix A) and OpenSelfSup's code.
 
@@ -89,24 +106,15 @@ class LinearPlaces:
     name: ClassVar[str] = "linear-places"
     version: ClassVar[int] = 1
 
-    rates: tuple[float, ...] = (0.01,)
-    """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
-    choose one for each depth."""
     epochs: int = 28
     """Passes over the training images."""
     falls: tuple[float, ...] = (0.25, 0.5, 0.75)
     """Shares of the epochs after which the rate is multiplied with .1."""
-    batch: int = 256
-    """Images of a step; rates are not scaled by it."""
-    weight_decay: float = 1e-4
-    """L2 penalty of weights and biases."""
     crop: float = 0.875
     """Side of a crop, in sides of the center square that it is cut out of: 224 of 256 pixels."""
-    seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
 
     def __post_init__(self) -> None:
-        _check(self)
+        super().__post_init__()
         if not 0 < self.crop <= 1:
             raise UserError(f"linear evaluation: crop is {self.crop}; give a share above 0 and up to 1")
 
@@ -115,36 +123,7 @@ class LinearPlaces:
         size = encoder.view.size
         crop = SquareCrop(size, max(size, round(size / self.crop)))
         view = Augmentation(crop, (HorizontalFlip(0.5), *encoder.view.operations))
-        return _at_depths(self, view, encoder, train, test, work)
-
-
-def _check(asked: LinearMulti | LinearPlaces) -> None:
-    check_settings(asked.rates, asked.epochs, asked.batch)
-    if list(asked.falls) != sorted(asked.falls) or any(not 0 < fall < 1 for fall in asked.falls):
-        raise UserError(f"linear evaluation: falls are {asked.falls}; give rising shares between 0 and 1")
-    if not asked.weight_decay >= 0:
-        raise UserError(f"linear evaluation: weight_decay is {asked.weight_decay}; it must be 0 or more")
-
-
-def _at_depths(
-    asked: LinearMulti | LinearPlaces,
-    view: TrainingView,
-    encoder: FrozenEncoder,
-    train: Source,
-    test: Source,
-    work: Work,
-) -> Outcome:
-    """Classifiers of all depths, on training images seen by `view`."""
-    seen, depths = encoder, (Depth("pixels", encoder.width, len(encoder.view.channels)),)
-    if not isinstance(encoder.backbone, Pixels):  # which have no depth
-        backbone = AtDepths(encoder.backbone, example_of(encoder)).eval()
-        seen, depths = replace(encoder, backbone=backbone), backbone.depths
-    falls = tuple(round(share * asked.epochs) for share in asked.falls)
-    plan = LinearPlan(
-        asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, 0.1, normal_start,
-        Descent(0.9, asked.weight_decay, nesterov=True), partial(nn.BatchNorm1d, affine=False),
-    )  # fmt: skip
-    return _told(judge(plan, depths, seen, train, test, work), depths, asked.rates)
+        return self._outcome(view, encoder, train, test, work)
 
 
 def _told(found: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:

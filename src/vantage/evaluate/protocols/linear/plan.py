@@ -3,6 +3,7 @@
 c: classes (of a view: channels)   d: width of the features   b: images   h, w: size of an image   s: side of a view
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol, runtime_checkable
@@ -11,9 +12,10 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.heads import Descent
 
-__all__ = ["LinearPlan", "Start", "TrainingView", "normal_start", "torch_start"]
+__all__ = ["LinearPlan", "LinearTraining", "Start", "TrainingView", "normal_start", "torch_start"]
 
 
 @runtime_checkable
@@ -32,6 +34,9 @@ class TrainingView(Protocol):
         """Both, for images of one size on their device."""
         ...
 
+
+_PLAIN = Descent()
+"""SGD with momentum .9 and no weight decay."""
 
 Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
 """Classes and width to initial weights and biases, by torch's default generator."""
@@ -97,3 +102,39 @@ def torch_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[T
     """torch's own initial weights of a linear layer."""
     layer = nn.Linear(width, classes)
     return layer.weight.detach(), layer.bias.detach()
+
+
+@dataclass(frozen=True)
+class LinearTraining:
+    """The settings of every linear protocol whose classifiers are trained by SGD on views of the images."""
+
+    rates: tuple[float, ...] = (0.01,)
+    """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out; of several, a tenth
+    of the training images chooses."""
+    epochs: int = 100
+    """Passes over the training images."""
+    batch: int = 256
+    """Images of a step; rates are not scaled by it."""
+    seed: int = 0
+    """Of the order, the crops, the initial weights and the images held out."""
+
+    def __post_init__(self) -> None:
+        if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
+            raise UserError(f"linear evaluation: rates are {self.rates}; give at least one, all above 0 and finite")
+        if self.epochs < 1 or self.batch < 1:
+            raise UserError(
+                f"linear evaluation: epochs is {self.epochs} and batch {self.batch}; both must be 1 or more"
+            )
+
+    def plan(
+        self,
+        view: TrainingView,
+        falls: tuple[int, ...],
+        fall: float,
+        start: Start,
+        descent: Descent = _PLAIN,
+        normalize: Callable[[int], nn.Module] = nn.Identity,
+    ) -> LinearPlan:
+        """A plan with these settings: training images seen by `view`, rates times `fall` after each of `falls`
+        epochs."""
+        return LinearPlan(self.rates, self.epochs, self.batch, view, self.seed, falls, fall, start, descent, normalize)

@@ -11,8 +11,8 @@ from vantage.encoders.depths import Depth
 from vantage.encoders.roles import PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.linear.plan import LinearPlan, Start, normal_start, torch_start
-from vantage.evaluate.protocols.linear.side_by_side import check_settings, judge
+from vantage.evaluate.protocols.linear.plan import LinearPlan, LinearTraining, normal_start, torch_start
+from vantage.evaluate.protocols.linear.side_by_side import judge
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
@@ -25,7 +25,7 @@ __all__ = ["LinearCMC", "LinearMoCo", "LinearPyContrast"]
 
 
 @dataclass(frozen=True)
-class LinearMoCo:
+class LinearMoCo(LinearTraining):
     """Linear classification as MoCo's code does it (arXiv 1911.05722, §4.1).
 
     Pooled features, no BatchNorm, weights from N(0, .01²), biases 0; SGD with momentum .9 and no weight decay, the
@@ -44,24 +44,18 @@ class LinearMoCo:
     """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out."""
     epochs: int = 100
     """Passes over the training images; the rate falls after 60 % and 80 % of them."""
-    batch: int = 256
-    """Images of a step; rates are not scaled by it."""
     smallest_area: float = 0.08
     """Least share of the image that a crop takes."""
-    seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
-
-    def __post_init__(self) -> None:
-        check_settings(self.rates, self.epochs, self.batch)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
         falls = (round(0.6 * self.epochs), round(0.8 * self.epochs))
-        return on_features(_plan(self, encoder, falls, 0.1, normal_start), encoder, train, test, work)
+        plan = self.plan(training_view(encoder, self.smallest_area), falls, 0.1, normal_start)
+        return on_features(plan, encoder, train, test, work)
 
 
 @dataclass(frozen=True)
-class LinearPyContrast:
+class LinearPyContrast(LinearTraining):
     """Linear classification as PyContrast's code does it, which InfoMin reports (arXiv 2005.10243).
 
     As `LinearMoCo`, but for 60 epochs, the rate times .2 after epochs 30, 40 and 50, crops of at least .2 of the
@@ -75,23 +69,17 @@ class LinearPyContrast:
     """Learning rates trained side by side, for a batch of 256; the code's is 30. With one rate nothing is held out."""
     epochs: int = 60
     """Passes over the training images; the rate falls after 3/6, 4/6 and 5/6 of them."""
-    batch: int = 256
-    """Images of a step; rates are not scaled by it."""
     smallest_area: float = 0.2
     """Least share of the image that a crop takes."""
-    seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
-
-    def __post_init__(self) -> None:
-        check_settings(self.rates, self.epochs, self.batch)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        return on_features(_plan(self, encoder, sixths(self.epochs), 0.2, torch_start), encoder, train, test, work)
+        view = training_view(encoder, self.smallest_area)
+        return on_features(self.plan(view, sixths(self.epochs), 0.2, torch_start), encoder, train, test, work)
 
 
 @dataclass(frozen=True)
-class LinearCMC:
+class LinearCMC(LinearTraining):
     """Linear classification as CMC's code does it (arXiv 1906.05849): the features of both encoders, each on its
     channels, one after the other.
 
@@ -107,15 +95,8 @@ class LinearCMC:
     """Learning rates trained side by side, for a batch of 256; the code's is 30. With one rate nothing is held out."""
     epochs: int = 60
     """Passes over the training images; the rate falls after 3/6, 4/6 and 5/6 of them."""
-    batch: int = 256
-    """Images of a step; rates are not scaled by it."""
     smallest_area: float = 0.2
     """Least share of the image that a crop takes."""
-    seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
-
-    def __post_init__(self) -> None:
-        check_settings(self.rates, self.epochs, self.batch)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
@@ -130,7 +111,8 @@ class LinearCMC:
                 "linear-cmc joins the features of all encoders of the run, but one was asked for: leave out --network,"
                 " or take linear-moco for one alone"
             )
-        return on_features(_plan(self, encoder, sixths(self.epochs), 0.2, normal_start), encoder, train, test, work)
+        view = training_view(encoder, self.smallest_area)
+        return on_features(self.plan(view, sixths(self.epochs), 0.2, normal_start), encoder, train, test, work)
 
 
 def sixths(epochs: int) -> tuple[int, ...]:
@@ -152,14 +134,3 @@ def on_features(plan: LinearPlan, encoder: FrozenEncoder, train: Source, test: S
         chosen |= {"rates": list(plan.rates), "held_out_accuracy": found.held_out[0]}
     measures = accuracy(found.guess[0], found.label, found.classes).measures()
     return Outcome(measures, found.train_images, len(found.label), chosen, how=found.how)
-
-
-def _plan(
-    asked: LinearMoCo | LinearPyContrast | LinearCMC,
-    encoder: FrozenEncoder,
-    falls: tuple[int, ...],
-    fall: float,
-    start: Start,
-) -> LinearPlan:
-    view = training_view(encoder, asked.smallest_area)
-    return LinearPlan(asked.rates, asked.epochs, asked.batch, view, asked.seed, falls, fall, start)

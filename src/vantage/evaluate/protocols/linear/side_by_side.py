@@ -9,7 +9,6 @@ what is reported is a classifier of the first set, after the last epoch. So one 
 the classifier that is reported is trained exactly by the protocol, and no test label is looked at before.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,7 @@ from vantage.frozen.feature_cache import features_in_parts
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState
 
-__all__ = ["Classifiers", "Verdict", "check_settings", "judge"]
+__all__ = ["Classifiers", "Verdict", "judge"]
 
 
 class Classifiers:
@@ -173,14 +172,6 @@ def _train(
         if state.due:
             state.write(live, {"epochs": epoch + 1})
     work.progress.stop()
-
-
-def check_settings(rates: tuple[float, ...], epochs: int, batch: int) -> None:
-    """Refuse, with a `UserError`, settings that make no sense."""
-    if not rates or not all(0 < rate < math.inf for rate in rates):
-        raise UserError(f"linear evaluation: rates are {rates}; give at least one, all above 0 and finite")
-    if epochs < 1 or batch < 1:
-        raise UserError(f"linear evaluation: epochs is {epochs} and batch {batch}; both must be 1 or more")
 
 
 def _accuracies(
