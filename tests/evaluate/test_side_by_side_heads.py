@@ -1,5 +1,7 @@
 """Classifiers trained side by side are those that each rate alone would give."""
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -49,7 +51,10 @@ def test_each_head_equals_torch_s_sgd_at_its_rate() -> None:
         layer = alone(rate, weight, bias, factors)
         torch.testing.assert_close(heads.weight[place], layer.weight.detach(), rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(heads.bias[place], layer.bias.detach(), rtol=1e-9, atol=1e-12)
-    assert len({tuple(row.tolist()) for row in heads.bias}) == 4  # all are there, and only the equal rates agree
+    for one, other in itertools.combinations(range(len(RATES)), 2):
+        # Heads of one product may be rounded differently, depending on how the processor's library divides it.
+        distance = float((heads.bias[one] - heads.bias[other]).abs().max())
+        assert distance < 1e-9 if RATES[one] == RATES[other] else distance > 1e-3
 
 
 def test_one_rate_among_many_is_what_it_is_alone() -> None:
