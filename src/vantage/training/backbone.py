@@ -1,4 +1,4 @@
-"""The backbone that a run trains, and the view its images are seen in when it is evaluated."""
+"""The backbone of a run, and the view in which its images are evaluated."""
 
 from dataclasses import replace
 
@@ -30,8 +30,7 @@ def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Mod
 def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
     """The view in which a run's images are evaluated: by one of its networks, or by all of them.
 
-    Raises `UserError` where the views do not say it, or where networks that are evaluated together see images
-    differently.
+    Raises `UserError` if the views do not define it, or if networks that are evaluated together see images differently.
     """
     if not hasattr(run.views, "evaluation"):
         raise UserError(
