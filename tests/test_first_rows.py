@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from vantage.composition.codec import allowing
 from vantage.learner import Learner
-from vantage.memory.clusters import OnlineStore
+from vantage.memory.clustered import OnlineStore
 from vantage.progress import QuietProgress
 from vantage.training import checkpoint
 from vantage.training.backbone import evaluation_view

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from vantage.branch import Branch, owners
 from vantage.draws import mix
 from vantage.learner import Learner
-from vantage.memory import ClusteredBank, ClusteredStore
+from vantage.memory import ClusteredBank, OnlineStore, ReclusteredStore
 from vantage.negatives import Count, Distinct, Easiest, Hardest, OtherClusters, Rule, Sample, Share, Subset
 from vantage.partition import negatives_of
 from vantage.recipes.interclr import interclr, interclr_moco
@@ -41,9 +41,9 @@ def asked(learner: Learner, step: int) -> tuple[list[Tensor], Tensor, dict[int, 
     return views, image, learner.networks.queries({0: views[0]})
 
 
-def bank(learner: Learner, branch: int) -> ClusteredStore:
+def bank(learner: Learner, branch: int) -> OnlineStore | ReclusteredStore:
     store = learner.store(branch)
-    assert isinstance(store, ClusteredStore)
+    assert isinstance(store, OnlineStore | ReclusteredStore)
     return store
 
 

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from vantage import draws
 from vantage.errors import UserError
 from vantage.memory import Bank, ClusteredBank, Distance, InnerProduct, OnlineStore, ReclusteredBank
-from vantage.memory import clusters as module
+from vantage.memory import clustered as module
 from vantage.memory.clustering import Clustering
 from vantage.memory.kmeans import kmeans, nearest
 from vantage.records import Keys

@@ -14,7 +14,7 @@ from vantage.errors import UserError
 from vantage.memory.store import Store
 from vantage.records import Keys
 
-__all__ = ["Bank", "BankStore"]
+__all__ = ["Bank", "BankStore", "check_images", "move_rows", "random_rows"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class BankStore(Store):
     def __init__(self, images: int, width: int, momentum: float) -> None:
         super().__init__()
         self.momentum = momentum
-        self.register_buffer("vector", normalize(torch.rand(images, width) * 2 - 1, dim=1))
+        self.register_buffer("vector", random_rows(images, width))
         self.register_buffer("image", torch.arange(images))
 
     def read(self, fresh: Keys) -> Keys:
@@ -62,17 +62,29 @@ class BankStore(Store):
         """
         if len(fresh) == 0:
             return
-        self._check(fresh)
-        image, vector = _one_per_image(fresh.image, fresh.vector.to(self.vector.dtype))
-        self.vector[image] = normalize(torch.lerp(vector, self.vector[image], self.momentum), dim=1)
+        check_images(fresh.image, len(self.vector))
+        move_rows(self.vector, fresh, self.momentum)
 
-    def _check(self, fresh: Keys) -> None:
-        low, high = int(fresh.image.min()), int(fresh.image.max())
-        if low < 0 or high >= len(self.vector):
-            raise UserError(
-                f"image {low if low < 0 else high} was to be written to a bank of {len(self.vector)} images: "
-                "build the learner for the data set it trains on"
-            )
+
+def random_rows(images: int, width: int) -> Float[Tensor, "m d"]:
+    """Unit vectors, uniform in the cube before they are normalized."""
+    return normalize(torch.rand(images, width) * 2 - 1, dim=1)
+
+
+def check_images(image: Int[Tensor, "b"], rows: int) -> None:
+    """Raises `UserError` for an image that a bank of `rows` rows does not have."""
+    low, high = int(image.min()), int(image.max())
+    if low < 0 or high >= rows:
+        raise UserError(
+            f"image {low if low < 0 else high} was to be written to a bank of {rows} images: "
+            "build the learner for the data set it trains on"
+        )
+
+
+def move_rows(vector: Float[Tensor, "m d"], fresh: Keys, momentum: float) -> None:
+    """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images, in place."""
+    image, mean = _one_per_image(fresh.image, fresh.vector.to(vector.dtype))
+    vector[image] = normalize(torch.lerp(mean, vector[image], momentum), dim=1)
 
 
 def _one_per_image(

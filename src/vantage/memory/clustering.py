@@ -16,9 +16,10 @@ from vantage.records.members import Members
 __all__ = ["Clustering"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Clustering:
-    """One clustering of a bank's rows with its running sums; every method changes these tensors in place."""
+    """One clustering of a bank's rows with its running sums. It holds the bank's own tensors, and its methods change
+    them in place."""
 
     vector: Float[Tensor, "m d"]
     """The rows, which are only read."""

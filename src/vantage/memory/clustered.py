@@ -1,0 +1,166 @@
+"""A bank whose clusters follow its rows at every step.
+
+m: images   b: images of a step   d: width
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vantage import draws
+from vantage.errors import UserError
+from vantage.memory.bank import Bank
+from vantage.memory.clustering import Clustering
+from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
+from vantage.memory.labeled_rows import at_least, label_rows, read_rows, write_rows
+from vantage.memory.store import Store
+from vantage.records import Keys
+from vantage.records.members import Members
+
+__all__ = ["ClusteredBank", "OnlineStore"]
+
+_RECOUNT = 1000  # writes after which the running sums are made anew: rounding must not pile up
+
+
+@dataclass(frozen=True)
+class ClusteredBank:
+    """A bank whose labels follow its rows at every step: InterCLR's mini-batch k-means (Xie et al., §3.1).
+
+    k-means over the bank makes the first clusters. From there on each write gives its images the label of the centroid
+    nearest to their *new* row, centroids become the means of their rows every `refresh_every` writes, and clusters
+    below `smallest` are dissolved.
+
+    With `first` = 0 the bank starts with what the untrained network makes of every image and is clustered at once (the
+    paper and the release); `vantage.train` gives it these rows, and a loop of your own does so by `Store.begin`.
+    Otherwise every image is a cluster of its own until the bank has been filled `first` times, which costs no extra
+    pass.
+    """
+
+    momentum: float = 0.5
+    """Weight on the old row, 0 (replace) to 1 (never change)."""
+
+    clusters: int = 10_000
+    """How many: InterCLR takes ten times the classes of ImageNet."""
+
+    refresh_every: int = 10
+    """Writes between refreshes of the centroids, one for each accumulated part of a step: 10 in the release, 1 in the
+    paper's text."""
+
+    smallest: int = 20
+    """Images that a cluster needs to stay; 0 or 1: none is ever dissolved."""
+
+    closeness: Closeness = Distance()
+    """What nearest means for labels at each step."""
+
+    first: int = 1
+    """Passes over the images before the first clustering; 0: features of the untrained network are clustered."""
+
+    iterations: int = 20
+    """Iterations of the first k-means, at most."""
+
+    def __post_init__(self) -> None:
+        Bank(self.momentum)
+        at_least(self, 2, "clusters")
+        at_least(self, 1, "refresh_every", "iterations")
+        at_least(self, 0, "smallest", "first")
+
+    def fit_to(self, images: int, batch_size: int) -> "ClusteredBank":
+        """At most one cluster for 128 images (10,000 of 1.28 million), and no fewer than 2; `smallest` at most a
+        quarter of the mean size; a refresh at every write where an epoch has fewer than 1,000 steps."""
+        clusters = min(self.clusters, max(2, images // 128))
+        every = self.refresh_every if images >= 1_000 * batch_size else 1
+        smallest = min(self.smallest, images // (4 * clusters))
+        return replace(self, clusters=clusters, smallest=smallest, refresh_every=every)
+
+    def build(self, images: int, width: int) -> "OnlineStore":
+        """A bank of random unit vectors. Raises `UserError` for more clusters than images."""
+        return OnlineStore(images, width, self)
+
+
+class OnlineStore(Store):
+    """The store of `ClusteredBank`: centroids and running sums beside the labels, all saved."""
+
+    vector: Tensor
+    image: Tensor
+    label: Tensor
+    written: Tensor
+    seed: Tensor
+    centroid: Tensor
+    total: Tensor
+    count: Tensor
+    writes: Tensor
+    begun: Tensor
+
+    def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
+        super().__init__()
+        self.choice, self.members = choice, Members()  # the index is a cache, not state
+        label_rows(self, images, width, choice.clusters, 1)
+        self.register_buffer("centroid", torch.zeros(choice.clusters, width))
+        self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
+        self.register_buffer("count", torch.zeros(choice.clusters, dtype=torch.int64))
+        self.register_buffer("writes", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("begun", torch.tensor(choice.first > 0))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the rows of the untrained network have not come yet."""
+        return self.choice.first == 0 and not bool(self.begun)
+
+    @torch.no_grad()
+    def begin(self, rows: Float[Tensor, "m d"]) -> None:
+        """Take these rows and cluster them. Raises `UserError` where the first clusters come of later rows."""
+        if self.choice.first:
+            raise UserError(
+                f"the first clusters are made after {self.choice.first} pass(es): give none, or say first=0"
+            )
+        self.vector.copy_(rows)
+        self.begun.fill_(True)
+        self.cluster(draws.mix(int(self.seed), 1))
+
+    @property
+    def clustering(self) -> Clustering:
+        """The labels, centroids and sums, to be changed in place."""
+        return Clustering(self.vector, self.label[:, 0], self.centroid, self.total, self.count, self.members)
+
+    def read(self, fresh: Keys) -> Keys:
+        """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
+        return read_rows(self)
+
+    @torch.no_grad()
+    def write(self, fresh: Keys) -> None:
+        """Move the rows of these images, then see to the clusters. Raises `UserError` as `BankStore.write`, and while
+        it waits for its first rows."""
+        if len(fresh) == 0:
+            return
+        if self.waits:
+            raise UserError(
+                "the bank's first clusters are of the untrained network's features, which are not here yet: call"
+                " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
+            )
+        written = write_rows(self, fresh, self.choice.momentum)
+        filled = self.choice.first * len(self.vector)
+        if written.before < filled <= written.after:
+            self.cluster(draws.mix(int(self.seed), 1))
+        elif written.after >= filled:
+            self.follow(written.image, written.old)
+
+    def cluster(self, seed: int) -> None:
+        """k-means over all rows."""
+        label, centroid = kmeans(self.vector, self.choice.clusters, seed, self.choice.iterations)
+        self.label[:, 0] = label
+        self.centroid.copy_(centroid)
+        self.clustering.recount()
+
+    def follow(self, image: Int[Tensor, "b"], old: Tensor) -> None:
+        """New labels for the moved rows; centroids now and then; small clusters always."""
+        now = self.clustering
+        now.move(image, nearest(self.vector[image], self.centroid, self.choice.closeness)[0], old)
+        self.writes += 1
+        writes = int(self.writes)
+        if writes % _RECOUNT == 0:
+            now.recount()
+        if writes % self.choice.refresh_every == 0:
+            now.refresh()
+        now.mend(self.choice.smallest, self.choice.closeness, draws.mix(int(self.seed), 1, writes))

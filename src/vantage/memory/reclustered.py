@@ -1,0 +1,111 @@
+"""A bank that is clustered anew every few epochs.
+
+m: images   b: images of a step   d: width
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vantage import draws
+from vantage.memory.bank import Bank
+from vantage.memory.first_labels import Apart, FirstLabels
+from vantage.memory.kmeans import kmeans
+from vantage.memory.labeled_rows import at_least, label_rows, read_rows, write_rows
+from vantage.memory.store import Store
+from vantage.records import Keys
+from vantage.records.members import Members
+
+__all__ = ["ReclusteredBank", "ReclusteredStore"]
+
+
+@dataclass(frozen=True)
+class ReclusteredBank:
+    """A bank that is clustered anew every few epochs, several times over: DeepCluster's and local aggregation's way.
+
+    Labels stay as they are in between, so they lag behind the rows. Until the first clustering they are `start`. Each
+    of the clusterings starts from other rows (Zhuang et al., arXiv 1903.12355).
+    """
+
+    momentum: float = 0.5
+    """Weight on the old row, 0 (replace) to 1 (never change)."""
+
+    clusters: int = 30_000
+    """How many in each clustering."""
+
+    clusterings: int = 10
+    """H: how many clusterings; images are mates if any of them joins them."""
+
+    every: int = 1
+    """Passes over the images between clusterings."""
+
+    first: int = 1
+    """Passes over the images before the first clustering."""
+
+    iterations: int = 20
+    """Iterations of k-means, at most."""
+
+    start: FirstLabels = Apart()
+    """Which images share a cluster before: `Apart` or `Together`."""
+
+    images_per_cluster: int = 42
+    """Images that a cluster has on average at least, where `fit` makes the clusters fewer: 42 in local aggregation."""
+
+    def __post_init__(self) -> None:
+        Bank(self.momentum)
+        at_least(self, 2, "clusters")
+        at_least(self, 1, "clusterings", "every", "first", "iterations", "images_per_cluster")
+
+    def stretched(self, longer: float, finer: float) -> "ReclusteredBank":
+        """The first clustering at the same part of a run of `longer` times the epochs, after one at least."""
+        return replace(self, first=max(1, round(self.first * longer)))
+
+    def fit_to(self, images: int, batch_size: int) -> "ReclusteredBank":
+        """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 42), and no fewer than 2."""
+        return replace(self, clusters=min(self.clusters, max(2, images // self.images_per_cluster)))
+
+    def build(self, images: int, width: int) -> "ReclusteredStore":
+        """A bank of random unit vectors. Raises `UserError` for more clusters than images."""
+        return ReclusteredStore(images, width, self)
+
+
+class ReclusteredStore(Store):
+    """The store of `ReclusteredBank`; saved."""
+
+    vector: Tensor
+    image: Tensor
+    label: Tensor
+    written: Tensor
+    seed: Tensor
+
+    def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
+        super().__init__()
+        self.choice, self.members = choice, Members()  # the index is a cache, not state
+        label_rows(self, images, width, choice.clusters, choice.clusterings)
+        self.label.copy_(choice.start.of(self.image)[:, None].expand_as(self.label))
+
+    def read(self, fresh: Keys) -> Keys:
+        """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
+        return read_rows(self)
+
+    @torch.no_grad()
+    def write(self, fresh: Keys) -> None:
+        """Move the rows of these images, then see to the clusters. Raises `UserError` as `BankStore.write`."""
+        if len(fresh) == 0:
+            return
+        written = write_rows(self, fresh, self.choice.momentum)
+        due = self.clusterings_by(written.after)
+        if due > self.clusterings_by(written.before):
+            self.cluster(draws.mix(int(self.seed), due))
+
+    def clusterings_by(self, written: int) -> int:
+        """One after `first` passes, and one every `every` passes from there."""
+        past = written // len(self.vector) - self.choice.first
+        return 0 if past < 0 else 1 + past // self.choice.every
+
+    def cluster(self, seed: int) -> None:
+        """k-means over all rows, once for each clustering."""
+        for number in range(self.choice.clusterings):
+            asked = draws.mix(seed, number)
+            self.label[:, number] = kmeans(self.vector, self.choice.clusters, asked, self.choice.iterations)[0]
