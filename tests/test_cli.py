@@ -15,19 +15,24 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import vantage
 from vantage import Run
 from vantage.cli import main
-from vantage.cli.images import absolute
+from vantage.cli.options import absolute
+from vantage.cli.pretrain import overridden
 from vantage.cli.summary import short, summary
-from vantage.cli.training import overridden
-from vantage.composition.fields import field_help, headings, leaves, replaced
+from vantage.composition.expression import read_value
+from vantage.composition.fields import field_help, leaves, replaced, settings_in
+from vantage.composition.printing import as_python
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
-from vantage.estimators import InfoNCE
+from vantage.estimators import JCL, InfoNCE
+from vantage.negatives import OtherImages, Ring
 from vantage.recipes import RECIPES, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch
 from vantage.training import settings
 from vantage.training.loop import TrainingOutcome
+from vantage.training.optimizers import LARS, SGD, AdamW
 from vantage.training.run import Data, Hardware
 
 MOST_LINES = 4
@@ -117,13 +122,13 @@ def test_every_field_of_a_recipe_can_be_replaced_and_has_help(recipe: Callable[[
     known = list(leaves(run))
     assert len({leaf.path for leaf in known}) == len(known)
     assert [leaf.path for leaf in known if not leaf.help] == []
-    assert all(words for _, words in headings(run))
+    assert [setting.path for setting in settings_in(run) if not setting.help] == []
     assert replaced(run, {leaf.path: leaf.value for leaf in known}) == run
 
 
 def test_replacing_sees_all_changes_at_once() -> None:
-    run = replaced(moco_v2(32), {"batch": 6, "accumulate": 3, "views.views.1.crop.size": 16})
-    assert (run.batch, run.accumulate) == (6, 3)
+    run = replaced(moco_v2(32), {"batch_size": 6, "accumulate": 3, "views.views.1.crop.size": 16})
+    assert (run.batch_size, run.accumulate) == (6, 3)
     assert [view.crop.size for view in run.views.views] == [32, 16]
     with pytest.raises(UserError, match="does not divide into 3"):
         replaced(moco_v2(32), {"accumulate": 3})
@@ -136,10 +141,10 @@ def test_field_help_is_the_text_under_the_field() -> None:
 
 def test_the_learning_rate_follows_batch_and_epochs_unless_it_is_given() -> None:
     fitted = moco_v1(224)
-    run = overridden(fitted, {"batch": 512, "epochs": 100})
-    assert run.learning_rate.peak == pytest.approx(0.06) and run.learning_rate.at_epochs == (60, 80)
-    run = overridden(fitted, {"batch": 512, "epochs": 100, "rate.peak": 0.5})
-    assert run.learning_rate.peak == 0.5 and run.learning_rate.at_epochs == (60, 80)
+    run = overridden(fitted, {"batch_size": 512, "epochs": 100})
+    assert run.learning_rate.base == pytest.approx(0.06) and run.learning_rate.milestones == (60, 80)
+    run = overridden(fitted, {"batch_size": 512, "epochs": 100, "learning_rate.base": 0.5})
+    assert run.learning_rate.base == 0.5 and run.learning_rate.milestones == (60, 80)
     assert overridden(fitted, {}) == fitted
 
 
@@ -159,7 +164,7 @@ def test_pretrain_fits_the_recipe_and_lets_the_user_win(trained: Trained, images
     fitted = moco_v2(32).fit(40)
     assert run_of(trained, *words) == replace(fitted, data=Data(str(images)))
     words[-1] = tmp_path / "other"
-    run = run_of(trained, *words, "--branches.0.estimator.temperature", "0.17", "--branches.0.memory.length=77")
+    run = run_of(trained, *words, "--set", "branches.0.estimator.temperature=0.17", "--set=branches.0.memory.length=77")
     assert run.branches[0].estimator == InfoNCE(0.17)
     assert run.branches[0].memory.length == 77
     assert run.batch_size == fitted.batch_size
@@ -169,18 +174,31 @@ def test_pretrain_fits_the_recipe_and_lets_the_user_win(trained: Trained, images
     ("words", "expected"),
     [
         ("--epochs 5", {"epochs": 5}),
-        ("--batch 4", {"batch": 4, "rate.peak": pytest.approx(0.03 * 4 / 256)}),
-        ("--batch 4 --rate.peak 0.5", {"batch": 4, "rate.peak": 0.5}),
-        ("--hardware.devices 2 --hardware.precision 32-true", {"hardware": Hardware(devices=2, precision="32-true")}),
-        ("--accumulate 8", {"accumulate": 8, "batch": 8}),
-        ("--views.views.0.crop.scale 0.5 0.75", {"views.views.0.crop.scale": (0.5, 0.75)}),
-        ("--branches.0.keys 1 --seed 7", {"branches.0.keys": (1,), "seed": 7}),
-        ("--hardware.compile", {"hardware.compile": True}),
-        ("--hardware.no-compile", {"hardware.compile": False}),
-        ("--on-bad-image stop --workers 1", {"data.on_bad_image": "stop", "data.workers": 1}),
-        ("--optimizer.weight_decay 0.25", {"optimizer.weight_decay": 0.25}),
+        ("--batch-size 4", {"batch_size": 4, "learning_rate.base": pytest.approx(0.03 * 4 / 256)}),
+        ("--batch_size 4 --learning-rate 0.5", {"batch_size": 4, "learning_rate.base": 0.5}),
+        ("--devices 2 --precision 32-true", {"hardware": Hardware(devices=2, precision="32-true")}),
+        ("--set accumulate=8", {"accumulate": 8, "batch_size": 8}),
+        ("--set views.views.0.crop.scale=0.5,0.75", {"views.views.0.crop.scale": (0.5, 0.75)}),
+        ("--set branches.0.keys=1 --seed 7", {"branches.0.keys": (1,), "seed": 7}),
+        ("--set hardware.compile=True", {"hardware.compile": True}),
+        ("--on-bad-image stop --num-workers 1", {"data.on_bad_image": "stop", "data.num_workers": 1}),
+        ("--set optimizer.weight-decay=0.25", {"optimizer.weight_decay": 0.25}),
+        ("--set negatives=(OtherImages(),Ring())", {"branches.0.negatives": (OtherImages(), Ring())}),
+        ("--set temperature=.3 --set branches.0.estimator=JCL()", {"branches.0.estimator": JCL()}),
         ("--size 64", {"views.views.0.crop.size": 64, "encoders.encoder.backbone.small": True}),
         ("--size 224", {"views.views.0.crop.size": 224, "encoders.encoder.backbone.depth": 50}),
+        ("--backbone resnet50", {"encoders.encoder.backbone.depth": 50, "encoders.encoder.head.hidden": 2048}),
+        (
+            "--backbone resnet18 --size 224",
+            {"encoders.encoder.backbone.depth": 18, "encoders.encoder.head.hidden": 512},
+        ),
+        (
+            "--backbone Convolutions((4,6))",
+            {"encoders.encoder.backbone.widths": (4, 6), "encoders.encoder.head.hidden": 6},
+        ),
+        ("--optimizer sgd", {"optimizer": SGD(weight_decay=5e-4)}),
+        ("--optimizer adamw --batch-size 16", {"optimizer": AdamW(), "learning_rate.base": pytest.approx(1e-3 / 16)}),
+        ("--optimizer lars --learning-rate 1", {"optimizer": LARS(), "learning_rate.base": 1.0}),
     ],
 )
 def test_any_field_is_set_by_its_path(
@@ -197,7 +215,9 @@ def test_any_field_is_set_by_its_path(
 @pytest.mark.parametrize(("side", "size"), [(20, 32), (48, 32), (49, 64), (97, 224)])
 def test_the_size_of_views_follows_the_images(side: int, size: int, trained: Trained, tmp_path: Path) -> None:
     place = make_images(tmp_path / "images", side, 8)
-    run = run_of(trained, "pretrain", "simclr", "--data", place, "--out", tmp_path / "run", "--branches.0.query", "1")
+    run = run_of(
+        trained, "pretrain", "simclr", "--data", place, "--out", tmp_path / "run", "--set", "branches.0.query=1"
+    )
     assert run.views == simclr(size).views
     assert run.branches[0].query == 1
 
@@ -211,7 +231,7 @@ def test_what_was_fitted_and_what_was_given_is_told(
     assert told.out == ""
     assert "branches.0.memory.length: recipe 4,096, this run 20, why fitted to the images" in told.err
     assert "epochs: recipe 200, this run 6, why given" in told.err
-    assert re.search(r"rate\.at_epochs: recipe \(120, 160\), this run .*, why follows what was given", told.err)
+    assert re.search(r"learning_rate\.milestones\.0: recipe 120, this run .*, why follows what was given", told.err)
     assert f"images: 40 from {images}" in told.err
     assert "the images' short side is 40 px" in told.err
     words[5] = tmp_path / "quiet"
@@ -241,12 +261,12 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     words = ["pretrain", f"{__name__}:own_recipe", "--data", str(images), "--out", str(tmp_path / "run")]
     assert main(words) == 2
     assert f"--import {__name__}" in capsys.readouterr().err
-    run = run_of(trained, *words, "--import", __name__, "--branches.0.negatives.0.share", "0.5")
+    run = run_of(trained, *words, "--import", __name__, "--set", "branches.0.negatives.0.share=0.5")
     assert run.branches[0].negatives == (KeepAll(0.5),)
     assert main(["resume", str(tmp_path / "run")]) == 2
     assert "is not Vantage's own" in capsys.readouterr().err
     assert run_of(trained, f"--import={__name__}", "resume", tmp_path / "run") == run
-    assert main([*words[:1], f"{__name__}:no_recipe", "--import", __name__]) == 2
+    assert main([*words[:1], f"{__name__}:no_recipe", *words[2:], "--import", __name__]) == 2
     assert "is no recipe" in capsys.readouterr().err
 
 
@@ -263,36 +283,45 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("recipes --import no_such_module_here", "no such module"),
         ("recipes moco_v3", "no recipe 'moco_v3'; did you mean moco_v"),
         ("recipes --sise 3", "no option --sise; did you mean --size?"),
-        ("pretrain", "needs a recipe first"),
-        ("pretrain --data x", "needs a recipe first"),
+        ("pretrain", "pretrain needs RECIPE: What to train: one of `vantage recipes`"),
+        ("pretrain --data x", "pretrain needs RECIPE"),
         ("pretrain moco --data x --out y", "no recipe 'moco'; did you mean moco_v"),
-        ("pretrain moco_v2 --data IMAGES", "needs --out"),
-        ("pretrain moco_v2 --out OUT", "give --data PATH"),
+        ("pretrain moco_v2 --out OUT", "needs --data: Images: a folder"),
         ("pretrain moco_v2 --out OUT --data OUT/nowhere", "nowhere does not exist"),
         ("pretrain moco_v2 --out OUT --data IMAGES --epocs 3", "no option --epocs; did you mean --epochs?"),
-        ("pretrain moco_v2 --out OUT --data IMAGES --temperature 3", "mean --branches.0.estimator.temperature?"),
-        ("pretrain moco_v2 --out OUT --data IMAGES --epochs five", "--epochs five: expected a whole number"),
-        ("pretrain moco_v2 --out OUT --data IMAGES --epochs", "--epochs: expected a whole number, found nothing"),
-        ("pretrain moco_v2 --out OUT --data IMAGES --epochs 0", "epochs is 0"),
         (
-            "pretrain moco_v2 --out OUT --data IMAGES --hardware.precision 8",
-            "expected 32-true, bf16-mixed,",
+            "pretrain moco_v2 --out OUT --data IMAGES --epochs five",
+            "--epochs: expected a whole number, found five",
         ),
-        ("pretrain moco_v2 --out OUT --data IMAGES --batch 7 --accumulate 2", "use a batch of 6"),
-        ("pretrain moco_v2 --out OUT --data IMAGES --branches.0.memory.length 0", "a queue of length 0"),
+        (
+            "pretrain moco_v2 --out OUT --data IMAGES --epochs",
+            "--epochs: expected a whole number, found nothing",
+        ),
+        ("pretrain moco_v2 --out OUT --data IMAGES --epochs 0", "epochs is 0"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --precision 8", "expected 32-true, bf16-mixed,"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --batch-size 7 --set accumulate=2", "use a batch of 6"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --set memory.length=0", "a queue of length 0"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --set epochs", "'epochs' sets nothing: write PATH=VALUE"),
+        (
+            "pretrain moco_v2 --out OUT --data IMAGES --set temprature=1",
+            "'temprature'; did you mean branches.0.esti",
+        ),
+        ("pretrain moco_v2 --out OUT --data IMAGES --set negatives=Rnig()", "no part 'Rnig'; did you mean Ring?"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --set estimator=Ring()", "expected Estimator .*found the part Ring"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --set recipe=x", "no field 'recipe'"),
+        ("pretrain moco_v2 --out OUT --data IMAGES --backbone resnet19", "no backbone 'resnet19'; did you mean resnet"),
+        (
+            "pretrain moco_v2 --out OUT --data IMAGES --optimizer adm",
+            "expected sgd, adamw or lars, found adm",
+        ),
         ("pretrain moco_v2 --out OUT --data IMAGES stray", "does not know what 'stray' is for"),
         ("pretrain moco_v2 --out IMAGES/a/0.png --data IMAGES", "is a file: give a folder"),
         ("pretrain moco_v2 --out RUN --data IMAGES", "holds a run already: continue it with `vantage resume"),
-        ("resume", "needs the folder of a run first"),
+        ("resume", "resume needs RUN: Folder of the run"),
         ("resume OUT", "holds no run"),
-        ("resume RUN --epochs 7", "epochs is 8 in the run, 7 was asked"),
-        ("resume RUN --branches.0.memory.length 7", r"branches\.0\.memory\.length is 20 in the run, 7 was asked"),
-        (
-            "pretrain moco_v2 --out OUT --data IMAGES --optimizer.lr .1",
-            "no option --optimizer.lr; did you mean --rate.peak?",
-        ),
-        ("pretrain moco_v2 --out OUT --data IMAGES --batch_size 8", "no option --batch-size; did you mean --batch?"),
-        ("resume RUN --device 7", "no option --device; did you mean --hardware.devices?"),
+        ("resume RUN --set epochs=7", "epochs is 8 in the run, 7 was asked"),
+        ("resume RUN --set branches.0.memory.length=7", r"branches\.0\.memory\.length is 20 in the run, 7 was asked"),
+        ("resume RUN --epochs 7", "no option --epochs; did you mean --set epochs=7?"),
         ("embed RUN", "needs --data"),
         ("embed RUN --data IMAGES", "needs --out"),
         ("embed RUN --data IMAGES --out OUT", "holds no checkpoint"),
@@ -305,7 +334,9 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("evaluate knn RUN", "needs --data"),
         ("evaluate knn RUN --data IMAGES --kk 3", "no option --kk; did you mean --k?"),
         ("evaluate knn RUN --data IMAGES --k 0", "k is 0"),
-        ("export RUN --to onnx --out OUT", "--to onnx: expected torchvision, timm, safetensors or detectron2"),
+        ("evaluate knn RUN --data IMAGES --set k=0", "k is 0"),
+        ("evaluate nowhere:KNN RUN --data IMAGES", "allow it by name .--import nowhere"),
+        ("export RUN --to onnx --out OUT", "--to: expected torchvision, timm, safetensors or detectron2, found onnx"),
         ("export RUN --out OUT", "needs --to"),
         ("demo --oot x", "no option --oot; did you mean --out?"),
     ],
@@ -325,6 +356,42 @@ def test_a_mistake_is_told_in_a_few_lines(
     assert trained.folder is None
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--rate.peak 0.5", "--learning-rate"),
+        ("--learning-rat 0.5", "--learning-rate"),
+        ("--lr .1", "--learning-rate"),
+        ("--optimizer.lr .1", "--learning-rate"),
+        ("--rate.at-epochs 3 4", "--set learning_rate.milestones=3,4"),
+        ("--batch 8", "--batch-size"),
+        ("--workers 2", "--num-workers"),
+        ("--data.workers 2", "--num-workers"),
+        ("--data.place photos", "--data"),
+        ("--data.images 7", "--set data.max_images=7"),
+        ("--hardware.devices 2", "--devices"),
+        ("--hardware.precision 32-true", "--precision"),
+        ("--device 7", "--devices"),
+        ("--hardware.compile", "--set hardware.compile=True"),
+        ("--hardware.no-compile", "--set hardware.compile=False"),
+        ("--branches.0.estimator.temperature 0.1", "--set branches.0.estimator.temperature=0.1"),
+        ("--branches.0.estimator.temperature=0.1", "--set branches.0.estimator.temperature=0.1"),
+        ("--temperature 3", "--set branches.0.estimator.temperature=3"),
+        ("--tau 3", "--set branches.0.estimator.temperature=3"),
+        ("--views.views.0.crop.scale 0.5 1", "--set views.views.0.crop.scale=0.5,1"),
+        ("--branches.0.estimator.temprature 1", "--set branches.0.estimator.temperature=1"),
+        ("--optimizer.spare x", "--set optimizer.exclude=x"),
+        ("--monitoring.log-every 1", "--set monitoring.log_every=1"),
+    ],
+)
+def test_names_of_earlier_versions_and_other_programs_are_known(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pretrain", "moco_v1", "--data", "photos", *old.split()]) == 2
+    message = capsys.readouterr().err
+    assert message.endswith(f"; did you mean {new}?\n") and message.count("\n") == 1, message
+
+
 def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
     trained: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,13 +401,13 @@ def test_a_mistake_in_a_value_is_told_before_the_images_are_looked_at(
 
 @pytest.mark.slow
 def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(settings.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
+    environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "vantage.cli"]
     done = subprocess.run([*command, "recipes", "moco_v2"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and "MLP head without normalization, ? .2" in done.stdout, done.stderr
     words = ["export", str(tmp_path), "--to", "timn"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
-    assert done.returncode == 2 and done.stderr.startswith("vantage: --to timn: expected torchvision, timm"), done
+    assert done.returncode == 2 and done.stderr.startswith("vantage: --to: expected torchvision, timm"), done
     assert "---" not in done.stderr
 
 
@@ -373,11 +440,9 @@ def test_an_interrupt_is_one_line(
 def test_resume_may_change_hardware_monitoring_and_place(trained: Trained, tmp_path: Path) -> None:
     stored = moco_v2(32).fit(40)
     settings.write(stored, tmp_path)
-    run = run_of(
-        trained, "resume", tmp_path, "--hardware.precision=32-true", "--monitoring.log_every", "3", "--data", "x"
-    )
-    assert run == replaced(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.place": "x"})
-    assert run_of(trained, "resume", tmp_path, "--epochs", str(stored.epochs)) == stored
+    run = run_of(trained, "resume", tmp_path, "--precision=32-true", "--set", "monitoring.log_every=3", "--data", "x")
+    assert run == replaced(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.path": "x"})
+    assert run_of(trained, "resume", tmp_path, "--set", f"epochs={stored.epochs}") == stored
 
 
 def test_a_run_finds_its_images_from_any_folder(
@@ -388,9 +453,9 @@ def test_a_run_finds_its_images_from_any_folder(
     assert run.data.path == str(images.parent / images.name)
     assert absolute("torchvision:CIFAR10") == "torchvision:CIFAR10"
     assert absolute(f"{images.name}#a") == f"{images}#a"
-    settings.write(replaced(moco_v2(32).fit(40), {"data.place": "gone"}), tmp_path)
+    settings.write(replaced(moco_v2(32).fit(40), {"data.path": "gone"}), tmp_path)
     assert main(["resume", str(tmp_path)]) == 2
-    assert "the images of the run are not at gone: say where they are with --data PATH" in capsys.readouterr().err
+    assert "the images of the run are not at gone: name where they are with --data PATH" in capsys.readouterr().err
 
 
 # Telling
@@ -399,11 +464,24 @@ def test_a_run_finds_its_images_from_any_folder(
 def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == [recipe.__name__ for recipe in RECIPES]
-    assert all("arXiv" in line for line in lines)
+    assert len(lines) == len(RECIPES) and all(
+        any(f" {recipe.__name__} " in line for line in lines) for recipe in RECIPES
+    )
+    assert len(lines) <= 40 and max(map(len, lines)) <= 100 and len(lines[0]) > 60
     assert main(["recipes", "MoCo-v2", "--size", "32"]) == 0
-    told = capsys.readouterr().out
-    assert "2003.04297" in told and "branch: Queue(length=4,096) · OtherViews · all negatives" in told
+    shown = capsys.readouterr().out
+    assert "2003.04297" in shown and "memory=Queue(length=4096)" in shown
+    assert "branches.0.estimator.temperature=0.1\n    τ: what cosines are divided by." in shown
+    assert "branches.0.negatives=()" in shown
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_a_recipe_prints_itself_as_python(recipe: Callable[[int], Run]) -> None:
+    run = recipe(32)
+    text = as_python(run)
+    assert max(map(len, text.splitlines())) <= 120
+    assert read_value(text, Run, "run") == run
+    assert eval(text, {name: getattr(vantage, name) for name in dir(vantage)}) == run
 
 
 @pytest.mark.parametrize(
@@ -412,15 +490,15 @@ def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str
         ("", "usage: vantage VERB"),
         ("--help", "usage: vantage VERB"),
         ("--version", "vantage 0"),
-        ("recipes --help", "--size INT"),
-        ("pretrain --help", "simclr"),
-        ("pretrain moco_v2 --help", "--branches.0.estimator.temperature FLOAT"),
-        ("resume --help", "--hardware.devices INT"),
-        ("embed --help", "--device STR"),
+        ("recipes --help", "--size N"),
+        ("pretrain --help", "--set PATH=VALUE"),
+        ("pretrain moco_v2 --help", "--learning-rate N"),
+        ("resume --help", "--devices N"),
+        ("embed --help", "--device DEVICE"),
         ("evaluate --help", "nearest-neighbor"),
-        ("evaluate knn --help", "--temperature FLOAT"),
-        ("export --help", "{torchvision,timm,safetensors,detectron2}"),
-        ("demo --help", "--out STR"),
+        ("evaluate knn --help", "--temperature N"),
+        ("export --help", "(torchvision, timm or detectron2)"),
+        ("demo --help", "--out FOLDER"),
     ],
 )
 def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -430,21 +508,31 @@ def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.Captur
     assert heard.err == ""
 
 
-def test_help_of_a_recipe_tells_the_values_of_the_size_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    for words, default in (([], "65536"), (["--size", "32"], "4096"), (["--size=32"], "4096")):
-        assert main(["pretrain", "moco_v2", *words, "--help"]) == 0
-        told = re.sub(r"[\s│]+", " ", capsys.readouterr().out)
-        assert f"--branches.0.memory.length INT Keys remembered. (default: {default})" in told
+VERBS_WITH_HELP = (
+    "recipes", "pretrain", "resume", "embed", "evaluate knn", "evaluate detection", "evaluate transfer",
+    "evaluate retrieval", "evaluate segmentation", "compare", "shots", "analyse similarity", "analyse optimal-toy",
+    "analyse views crop", "analyse views", "views show", "views learn", "views statistics", "export", "demo",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS_WITH_HELP)
+def test_help_fits_a_screen(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*verb.split(), "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= (75 if "detection" in verb or "views" in verb else 60) and max(map(len, lines)) <= 100
+    assert verb != "pretrain" or len(lines) <= 40
 
 
 def test_a_summary_names_every_part() -> None:
     told = dict(summary(moco_v2(32).fit(40), 40))
-    assert told["branch"] == "Queue(length=20) · OtherViews · all negatives · InfoNCE(temperature=0.1) · view 0 asks 1"
+    assert (
+        told["branch"] == "Queue(length=20) · OtherViews() · all negatives · InfoNCE(temperature=0.1) · view 0 asks 1"
+    )
     assert told["views"].startswith("2 × RandomResizedCrop(size=32")
     assert told["images"].startswith("40 from")
     assert {"branch 0", "branch 1"} <= dict(summary(simclr(224))).keys()
-    assert short(CosineByEpoch(0.03)) == "CosineByEpoch(peak=0.03)"
-    assert short((InfoNCE(), InfoNCE())) == "2 × InfoNCE"
+    assert short(CosineByEpoch(0.03)) == "CosineByEpoch(base=0.03)"
+    assert short((InfoNCE(), InfoNCE())) == "2 × InfoNCE()"
 
 
 # All of it, with nothing replaced
@@ -452,11 +540,11 @@ def test_a_summary_names_every_part() -> None:
 
 def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     images = make_images(tmp_path / "images", 16, count=8)
-    quick = ["--size", "16", "--encoders.encoder.normalization.groups", "4", "--hardware.precision", "32-true"]
+    quick = ["--size", "16", "--set", "encoders.encoder.normalization.groups=4", "--precision", "32-true"]
     run = tmp_path / "run"
     pretrain = ["pretrain", "moco_v2", "--data", images, "--out", run, "--epochs", "1", *quick]
     later = [
-        ["resume", run, "--monitoring.log-every", "1"],
+        ["resume", run, "--set", "monitoring.log-every=1"],
         ["embed", run, "--data", images, "--out", tmp_path / "features.npy"],
         ["evaluate", "knn", run, "--data", images, "--k", "3", "--baselines", "--out", tmp_path / "knn.json"],
         ["export", run, "--to", "torchvision"],
@@ -474,7 +562,7 @@ def test_from_images_to_a_backbone(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_process_ends_with_the_status(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(settings.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(vantage.__file__).parents[1])}
     command = [sys.executable, "-m", "vantage.cli", "pretran"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
@@ -485,9 +573,10 @@ def test_the_command_line_itself_imports_no_torch() -> None:
     code = (
         "import sys, types\n"
         "package = types.ModuleType('vantage')\n"
-        f"package.__path__ = [{str(Path(settings.__file__).parent)!r}]\n"
+        f"package.__path__ = [{str(Path(vantage.__file__).parent)!r}]\n"
         "sys.modules['vantage'] = package\n"
         "from vantage.cli import main\n"
+        "assert main(['pretrain', '--help']) == 0\n"
         "assert main(['--help']) == 0 and main(['embed', '--help']) == 0 and main(['pretran']) == 2\n"
         "assert 'torch' not in sys.modules, 'torch is imported'"
     )

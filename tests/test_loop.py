@@ -112,8 +112,8 @@ def test_a_process_killed_at_any_moment_resumes_bit_equal(recipe: str, images_pa
 @pytest.mark.slow
 def test_a_killed_command_resumes_bit_equal(images_path: str, tmp_path: Path):
     program = [sys.executable, "-m", "vantage.cli"]
-    words = ["--data", images_path, "--size", "16", "--epochs", "2", "--batch", "8", "--hardware.precision", "32-true"]
-    words += ["--hardware.accelerator", "cpu", "--monitoring.checkpoint_minutes", "0", "--monitoring.log_every", "1"]
+    words = ["--data", images_path, "--size", "16", "--epochs", "2", "--batch-size", "8", "--precision", "32-true"]
+    words += ["--set", "hardware.accelerator=cpu", "--set", "checkpoint_minutes=0", "--set", "monitoring.log_every=1"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run([*program, "pretrain", "moco_v2", *words, "--out", str(whole)], check=True, env=environment)
@@ -337,16 +337,7 @@ def test_resume_tells_where_it_goes_on(images_path: str, tmp_path: Path, capsys:
 def test_two_processes_train_from_the_command_line(images_path: str, tmp_path: Path):
     folder = tmp_path / "run"
     words = ["pretrain", "moco_v2", "--data", images_path, "--out", str(folder), "--size", "16", "--epochs", "1"]
-    hardware = [
-        "--batch",
-        "16",
-        "--hardware.accelerator",
-        "cpu",
-        "--hardware.devices",
-        "2",
-        "--hardware.precision",
-        "32-true",
-    ]
+    hardware = ["--batch-size", "16", "--set", "hardware.accelerator=cpu", "--devices", "2", "--precision", "32-true"]
     subprocess.run([sys.executable, "-m", "vantage.cli", *words, *hardware], check=True, timeout=300)
     assert [row["step"] for row in rows(folder)] == [IMAGES // 16]
     image = state(folder)["learner.stores.0.image"]

@@ -98,7 +98,7 @@ def test_the_command_line_prints_the_table_and_says_where_it_is(
 
 def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["analyse", "spread-toy", "--out", str(tmp_path), "--pairs", "9", "--draws", "3", "--negatives", "4", "8"]
-    assert main([*words, "--pool", "64", "--gaussian.covariance", "0.9"]) == 0
+    assert main([*words, "--pool", "64", "--set", "gaussian.covariance=0.9"]) == 0
     heard = capsys.readouterr()
     assert f"kept in {tmp_path / 'spread-toy.json'}" in heard.err
     told = json.loads((tmp_path / "spread-toy.json").read_text())
@@ -114,7 +114,7 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("spread-toy --draws 1", "give at least 2 pairs, 2 draws"),
         ("optimal-toy --seeds 0", "give at least one of each"),
         ("similarty RUN --data DATA", "no analysis 'similarty'; did you mean similarity?"),
-        ("similarity --data DATA", "needs the folder of a run"),
+        ("similarity --data DATA", "needs RUN: Folders of the runs"),
         ("similarity RUN", "needs --data"),
         ("similarity RUN --data DATA --image 3", "no option --image; did you mean --images?"),
         ("similarity RUN --data DATA --images 0", "images is 0"),
@@ -143,11 +143,11 @@ def test_a_mistake_is_told_in_a_few_lines(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("similarity --help", "--augmentations INT"),
-        ("band --help", "--images INT"),
-        ("trained-toy --help", "--learning-rate FLOAT"),
+        ("similarity --help", "--augmentations N"),
+        ("band --help", "--images N"),
+        ("trained-toy --help", "--learning-rate N"),
         ("labels --help", "InterCLR"),
-        ("false-negatives --help", "--share FLOAT"),
+        ("false-negatives --help", "--share N"),
     ],
 )
 def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:

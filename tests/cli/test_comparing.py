@@ -11,11 +11,11 @@ from PIL import Image
 from tiny import TinyMaps, images, kept_run, tiny_run
 
 from vantage.cli import main
-from vantage.cli.judged_images import options_of
-from vantage.cli.protocols import any_protocols, of_options, settings_of
+from vantage.cli.compare import _in_these_words, _settable
+from vantage.cli.evaluate.protocols import protocols
 from vantage.encoders import Encoder, LinearHead, Momentum
 from vantage.errors import UserError
-from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot, Segmentation
+from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot
 from vantage.evaluate.protocols.detection import Detection
 
 
@@ -30,7 +30,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 
     monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", judge)
     monkeypatch.setattr("vantage.frozen.encoder.load", lambda *_: None)
-    monkeypatch.setattr("vantage.cli.judged_images.opened", lambda *_: images(4, 0))
+    monkeypatch.setattr("vantage.cli.options.BadImages.open", lambda *_: images(4, 0))
     monkeypatch.setattr("vantage.evaluate.task.train_and_test", lambda *_: (images(4, 0), images(4, 1), ""))
     return asked
 
@@ -43,18 +43,20 @@ def result(file: Path, by: Any, **other: Any) -> str:
 
 def test_settings_are_options_that_begin_with_the_protocol(compared: list[Any], tmp_path: Path) -> None:
     words = ["compare", "RUN", "--data", "X"]
-    settings = ["--knn.k", "20", "--linear-cached.l2", "0.1", "1", "--linear_cached.seed=3"]
+    settings = ["--set", "knn.k=20", "--set", "linear-cached.l2=0.1,1", "--set", "linear_cached.seed=3"]
     assert main([*words, *settings]) == 2
     assert compared == [KNN(k=20), LinearCached(l2=(0.1, 1.0), seed=3)]
     compared.clear()
-    assert main([*words, "--protocols", "linear, lowshot", "--linear.epochs", "5", "--lowshot.shots", "1", "2"]) == 2
+    assert (
+        main([*words, "--protocols", "linear, lowshot", "--set", "linear.epochs=5", "--set", "lowshot.shots=1,2"]) == 2
+    )
     assert compared == [LinearMoCo(epochs=5), LowShot(shots=(1, 2))]
 
 
 def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Path) -> None:
     many = LowShot(shots=(1, 2), costs=(0.5, 1.0))
     files = [result(tmp_path / "a.json", KNN(k=7)), result(tmp_path / "b.json", many)]
-    assert main(["compare", "RUN", "--data", "X", "--protocols", f"{files[0]},knn,{files[1]}", "--knn.k=9"]) == 2
+    assert main(["compare", "RUN", "--data", "X", "--protocols", f"{files[0]},knn,{files[1]}", "--set=knn.k=9"]) == 2
     assert compared == [KNN(k=7), KNN(k=9), many]
 
 
@@ -63,12 +65,15 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
     [
         ("--protocols knn,transfer", "transfer is no protocol: it judges one run on many sets"),
         ("--protocols knn,keypoints", "knn is judged on images with classes and keypoints on images with boxes"),
-        ("--protocols knn,segmentation", "name those of one with --segmentation.data (and --segmentation.test)"),
-        ("--protocols knn,detection --detection.data no.json", "no.json does not exist. Check the path"),
-        ("--protocols detection-c4 --detection.data X", "detection is not compared; add it with --protocols detection"),
-        ("--protocols knn --knn.trials 3", "compare has no option --knn.trials"),
-        ("--protocols svm --svm.trials 0", "svm: 0 trials were asked for; give 1 or more"),
-        ("--protocols DIR/detection.json --detection.steps 3", "detection has the settings of a result; name"),
+        ("--protocols knn,segmentation", "name those of one with --set segmentation.data=PATH"),
+        ("--protocols knn,detection --set detection.data=no.json", "no.json does not exist. Check the path"),
+        (
+            "--protocols detection-c4 --set detection.data=X",
+            "detection is not compared; add it with --protocols detection",
+        ),
+        ("--protocols knn --set knn.trials=3", "knn: 3 trials were asked for, but it draws nothing"),
+        ("--protocols svm --set svm.trials=0", "svm: 0 trials were asked for; give 1 or more"),
+        ("--protocols DIR/detection.json --set detection.steps=3", "detection has the settings of a result; name"),
         ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbor"),
         ("--protocols nowhere.json", "cannot read nowhere.json: No such file"),
         ("--protocols DIR/no.json", "no.json is not a result of vantage evaluate"),
@@ -78,11 +83,13 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
         ("--protocols DIR/field.json", "field.json: settings.kk: KNN has no field 'kk'; did you mean k?"),
         ("--protocols DIR/type.json", 'type.json: settings.k: expected int, found "five"'),
         ("--protocols DIR/value.json", "value.json: settings: kNN: k is 0"),
-        ("--knn.kk 3", "compare has no option --knn.kk; did you mean --knn.k?"),
-        ("--k 3", "compare has no option --k; did you mean --knn.k?"),
-        ("--knn.k five", "--knn.k five: expected a whole number"),
-        ("--knn.k 0", "k is 0"),
-        ("--svm.costs 1", "--svm.costs: svm is not compared; add it with --protocols knn,linear-cached,svm"),
+        ("--set knn.kk=3", "knn has no field 'kk'; did you mean k?"),
+        ("--knn.k 3", "compare has no option --knn.k; did you mean --set knn.k=3?"),
+        ("--k 3", "compare has no option --k; did you mean --set knn.k=3?"),
+        ("--set k=3", "--set k=3: write NAME.FIELD=VALUE, such as --set knn.seed=1"),
+        ("--set knn.k=five", "k: expected a whole number, found five"),
+        ("--set knn.k=0", "k is 0"),
+        ("--set svm.costs=1", "--set svm.costs=1: svm is not compared; add it with --protocols knn,linear-cached,svm"),
     ],
 )
 def test_mistakes_in_settings_are_told(
@@ -102,27 +109,17 @@ def test_mistakes_in_settings_are_told(
     assert not compared
 
 
-def test_help_tells_the_settings_of_the_protocols_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "--help"]) == 0
-    assert "--linear-cached.iterations INT" in (told := capsys.readouterr().out) and "--svm" not in told
-    assert main(["compare", "--protocols", "svm", "--help"]) == 0
-    assert "--svm.folds INT" in (told := capsys.readouterr().out) and "--knn" not in told.replace("--knn.k 20", "")
-
-
-def test_images_trials_and_measures_are_options_of_every_protocol_that_has_them() -> None:
-    for name, kind in any_protocols().items():
-        settings = {leaf.path for leaf in settings_of(name, kind())}
-        others = [leaf.path for leaf in options_of(name, kind())]
-        assert settings.isdisjoint(others) and {path.partition(".")[0] for path in others} == {name.replace("-", "_")}
-        assert any(path.endswith(".trials") for path in others) == any(path.endswith(".seed") for path in settings)
-    assert [leaf.path for leaf in options_of("segmentation", Segmentation())][-1] == "segmentation.classes"
+def test_images_trials_and_measures_are_no_settings_of_a_protocol() -> None:
+    for kind in protocols().values():
+        assert {"data", "test", "classes", "trials", "measures"}.isdisjoint(kind.__dataclass_fields__)
+    assert {"knn.k", "detection.sizes.test_side", "segmentation.classes", "svm.trials"} <= set(_settable())
 
 
 def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
-    told = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
-    wanted = "ask for --lowshot.shots 1, or for fewer --lowshot.negatives (--k 3); see --help, or --lowshot.shots."
-    assert of_options(told, "lowshot", LowShot()) == wanted
-    assert of_options("(--k 3)", "knn", KNN()) == "(--knn.k 3)"
+    plain = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
+    named = "ask for --set lowshot.shots 1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
+    assert _in_these_words(plain, "lowshot", LowShot()) == f"{named} lowshot.shots."
+    assert _in_these_words("(--k 3)", "knn", KNN()) == "(--set knn.k 3)"
 
 
 def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -136,13 +133,13 @@ def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.Monk
             Image.fromarray(pixels).save(tmp_path / folder / f"{number}.png")
     (tmp_path / "names.txt").write_text("ground\nsquare\n")
     words = ["--import", "tiny", "compare", str(tmp_path / "run"), "--protocols", "segmentation", "--quiet"]
-    words += ["--segmentation.data", f"{tmp_path}/images#masks", "--segmentation.epochs", "1", "--device", "cpu"]
-    assert main([*words, "--segmentation.classes", str(tmp_path / "names.txt")]) == 0
+    words += ["--set", f"segmentation.data={tmp_path}/images#masks", "--set", "segmentation.epochs=1", "--device=cpu"]
+    assert main([*words, "--set", f"segmentation.classes={tmp_path / 'names.txt'}"]) == 0
     told = capsys.readouterr().out
     assert "segmentation v1 epochs=1, mIoU (%)" in told and "| raw pixels as moco_v2 sees them " in told
     assert "a fifth of the same 5 images" in told
-    assert main([*words, "--segmentation.classes", "nowhere.txt"]) == 2
-    assert "--segmentation.classes nowhere.txt cannot be read" in capsys.readouterr().err
+    assert main([*words, "--set", "segmentation.classes=nowhere.txt"]) == 2
+    assert "--set segmentation.classes nowhere.txt cannot be read" in capsys.readouterr().err
 
 
 def test_transfer_takes_the_settings_of_a_result_too(
@@ -155,7 +152,7 @@ def test_transfer_takes_the_settings_of_a_result_too(
     np.savez(tmp_path / "images.npz", images=pixels, labels=np.arange(15) % 3)
     by = result(tmp_path / "knn.json", KNN(k=3, temperature=0.5))
     words = ["--import", "tiny", "evaluate", "transfer", str(tmp_path / "run"), "--sets", f"a={tmp_path}/images.npz"]
-    assert main([*words, "--by", by, "--k", "2", "--quiet"]) == 0
+    assert main([*words, "--by", by, "--set", "k=2", "--quiet"]) == 0
     told = capsys.readouterr().out
     assert "Not by default: k is 2 (by default 200), temperature is 0.5 (by default 0.07)." in told
     assert main([*words, "--by", "nearest-neighbor", "--quiet"]) == 0

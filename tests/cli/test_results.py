@@ -16,7 +16,7 @@ COMMANDS = {
     "evaluate knn RUN --data DATA --k 3": "result.json",
     "evaluate segmentation RUN --data DATA#DATA": "result.json",
     "evaluate detection RUN --data DATA": "result.json",
-    "evaluate transfer RUN --sets a=DATA --by knn --k 3": "table.md",
+    "evaluate transfer RUN --sets a=DATA --by knn --set k=3": "table.md",
     "evaluate retrieval RUN --data DATA --k 3 --rows 2": "picture.png",
     "compare RUN --data DATA --protocols nearest-neighbor": "table.tex",
     "views show simclr --data DATA --images 2 --size 32": "picture.png",

@@ -30,10 +30,9 @@ from vantage.training import checkpoint, settings
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 WORDS = [
-    *("--detection.steps", "2", "--detection.batch", "2", "--detection.precise-batches", "1"),
-    *("--detection.sizes.short-sides", "32", "--detection.sizes.test-side", "32", "--detection.sizes.long-side", "48"),
-    *("--detection.sizes.anchors", "8", "16", "24", "32", "48", "--detection.sizes.regions", "4"),
-    *("--detection.sizes.proposals", "8", "--device", "cpu"),
+    *("--set", "detection.steps=2", "--set", "detection.batch=2", "--set", "detection.precise-batches=1"),
+    *("--set", "detection.sizes=Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4)"),
+    *("--set", "detection.sizes.proposals=8", "--device", "cpu"),
 ]
 
 
@@ -84,11 +83,12 @@ def test_a_comparison_that_was_stopped_goes_on_with_the_trial_that_is_lacking(
         "knn,detection",
         "--data",
         labeled(tmp_path),
-        "--knn.k",
-        "2",
+        "--set",
+        "knn.k=2",
     ]
-    words += ["--detection.data", str(train), "--detection.test", str(test), "--detection.trials", "2", *WORDS]
-    words += ["--detection.measures", "AP50", "AP", "--out", str(out)]
+    for setting in (f"data={train}", f"test={test}", "trials=2", "measures=AP50,AP"):
+        words += ["--set", f"detection.{setting}"]
+    words += [*WORDS, "--out", str(out)]
     assert main(words) == 130  # interrupted in the last of four trainings
     assert trainings == [("moco_v2", 0, 6), ("moco_v2", 1, 6), ("random encoder", 0, 6)] and not out.exists()
     trainings.clear()
@@ -123,7 +123,7 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
     ("words", "told"),
     [
         ("knn,detection --data LABELED", "knn is judged on images with classes and detection on images with boxes"),
-        ("knn,detection --data LABELED", "name those of one with --detection.data (and --detection.test)"),
+        ("knn,detection --data LABELED", "name those of one with --set detection.data=PATH (and detection.test)"),
         ("detection", "compare needs --data: the images"),
         ("detection --data LABELED", "is no COCO file: detection needs boxes"),
         ("detection --data BOXES --test BOXES", "the test images are the training images"),
@@ -131,7 +131,7 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
         ("keypoints --data VOC --test BOXES", "0 classes of the training images have any (none)"),
         ("detection --data BOXES --test EMPTY", "tiny by detection: detectors are built on ResNets"),
         ("knn --data LABELED", "needs as many labeled training images, but there are 9: choose k of at most 9"),
-        ("knn --data LABELED", "(--knn.k 9)"),
+        ("knn --data LABELED", "(--set knn.k 9)"),
     ],
 )
 def test_what_cannot_be_compared_is_told_before_anything_is_trained(

@@ -58,20 +58,9 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     words = ["evaluate", "detection", str(tmp_path / "run"), "--data", str(train), "--test", str(test), "--baselines"]
     words += ["--steps", "2", "--batch", "2", "--device", "cpu", "--precise-batches", "1"]
-    words += ["--sizes.short-sides", "32", "--sizes.test-side", "32", "--sizes.long-side", "48", "--sizes.regions", "4"]
-    words += [
-        "--sizes.anchors",
-        "8",
-        "16",
-        "24",
-        "32",
-        "48",
-        "--sizes.proposals",
-        "8",
-        "--network-on.frozen-stages",
-        "5",
-    ]
-    assert main([*words, "--network-on.no-new-norm"]) == 0
+    words += ["--set", "sizes.short_sides=32", "--set", "sizes.test-side=32", "--set", "sizes.long-side=48"]
+    words += ["--set", "sizes.regions=4", "--set", "sizes.anchors=8,16,24,32,48", "--set", "sizes.proposals=8"]
+    assert main([*words, "--set", "network_on.frozen_stages=5", "--set", "new_norm=False"]) == 0
     told = capsys.readouterr()
     assert "moco_v2: AP 0.00 %" in told.out and "random encoder: AP 0.00 %" in told.out
     (file,) = (tmp_path / "run" / "evaluations").glob("detection-v2-*.json")
@@ -95,7 +84,7 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
         (["--data", "{file}", "--test", "{file}"], "the test images are the training images"),
         (["--data", "{file}", "--schedule", "3x"], "3x"),
         (["--data", "{file}", "--batch", "0"], "batch is 0; give at least 1"),
-        (["--data", "{file}", "--network-on.frozen-stages", "6"], "frozen_stages is 6"),
+        (["--data", "{file}", "--set", "frozen_stages=6"], "frozen_stages is 6"),
         (["--data", "{file}", "--stepps", "6"], "--steps"),
         ([], "needs --data"),
     ],

@@ -100,4 +100,4 @@ def test_crops_larger_than_their_square_are_refused(crop: float) -> None:
 def test_it_is_one_word(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "linear-places", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "--epochs INT" in told and "28" in told and "224 of 256 pixels" in told
+    assert "--epochs N" in told and "28" in told and "224 of 256 pixels" in told

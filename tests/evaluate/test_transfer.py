@@ -228,7 +228,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8)))))
     train, test = write_set(tmp_path / "a.npz", 24, 0), write_set(tmp_path / "b.npz", 12, 1)
     start = ["evaluate", "transfer", str(tmp_path / "run")]
-    words = [*start, "--sets", f"one={train},{test}", f"two={test}", "--by", "knn", "--k", "3", "--quiet"]
+    words = [*start, "--sets", f"one={train},{test}", f"two={test}", "--by", "knn", "--set", "k=3", "--quiet"]
     assert main(words) == 0, capsys.readouterr().err
     told = capsys.readouterr()
     assert "| one  | " in told.out and "| mean | " in told.out
@@ -238,7 +238,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     shutil.copy(train, tmp_path / "root" / "MNIST" / "x.npz")
     mistakes = {
         ("--by", "knnn", "--sets", f"one={train}"): "there is no protocol 'knnn'; did you mean knn?",
-        ("--sets", train): "write NAME=PLACE",
+        ("--sets", train): "write NAME=PATH",
         (): "no set is here",
         ("--suite", "meta-dataset"): "Aircraft: no folder Aircraft",
         ("--sets", f"one={train}", "--mean", "0.5", "0.5"): "give both, three numbers each",

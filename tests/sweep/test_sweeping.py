@@ -10,8 +10,17 @@ from tiny import images
 
 from vantage.cli import main
 
-SMALL = ("--widths", "4", "6", "--batch", "8", "--seeds", "0", "--epochs", "1", "--information.negatives", "5")
-CPU = ("--hardware.accelerator", "cpu", "--hardware.precision", "32-true", "--workers", "1")
+SMALL = ("--backbone", "Convolutions((4, 6))", "--batch-size", "8", "--seeds", "0", "--epochs", "1")
+CPU = (
+    "--set",
+    "accelerator=cpu",
+    "--set",
+    "precision=32-true",
+    "--set",
+    "information.negatives=5",
+    "--num-workers",
+    "1",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +62,7 @@ def test_a_fifth_is_held_out_and_never_trained_on(
     }  # fmt: skip
     assert main(words) == 0
     assert "1 of 1 runs are done already" in capsys.readouterr().err
-    assert main((*words, "--batch", "4")) == 2
+    assert main((*words, "--batch-size", "4")) == 2
     assert "holds another sweep: base." in capsys.readouterr().err
 
 
@@ -64,7 +73,7 @@ def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
     pixels = np.stack([test.image(n).permute(1, 2, 0).numpy() for n in range(12)])
     np.savez(tmp_path / "test.npz", images=pixels, labels=[str(test.label(n)) for n in range(12)])
     words = ("analyse", "views", "crop.scale.0=0.3", "--data", place, "--test", str(tmp_path / "test.npz"), "--out")
-    more = ("--images", "24", "--no-baselines", "--discard", "--branches.0.estimator.temperature", "0.4")
+    more = ("--images", "24", "--no-baselines", "--discard", "--set", "temperature=0.4")
     assert main((*words, str(out), *more, *SMALL, *CPU)) == 0
     kept = json.loads((out / "sweep.json").read_text())
     assert kept["settings"] == {"path": "crop.scale.0"}
@@ -93,7 +102,7 @@ def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
         (("distance", "--data", "DATA", "--out", "o", "--values", "2", "--patch", "16"), "the value 2 does not fit"),
         (("jitter", "--data", "nowhere", "--out", "o"), "nowhere"),
         (("jitter", "--data", "DATA", "--out", "o", "--images", "99"), "99 training images were asked for, but"),
-        (("jitter", "--data", "DATA", "--out", "o", "--information.negatives", "50"), "ask for fewer negatives"),
+        (("jitter", "--data", "DATA", "--out", "o", "--set", "information.negatives=50"), "ask for fewer negatives"),
         (("jitter", "--data", "DATA", "--test", "DATA", "--out", "o"), "the test images are the training images"),
     ],
 )
@@ -116,7 +125,7 @@ def test_help_names_sweeps_and_their_fields(capsys: pytest.CaptureFixture[str]) 
     assert "crop, jitter, distance, blur, color, ladder, operations" in capsys.readouterr().out
     assert main(("analyse", "views", "distance", "--help")) == 0
     told = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    for word in ("--patch", "--values", "--information.negatives", "--seeds", "--widths", "in pixels"):
+    for word in ("--patch", "--values", "--set information.negatives=100", "--seeds", "--backbone", "in pixels"):
         assert word in told
     assert main(("analyse", "--help")) == 0
-    assert "vantage analyse views SWEEP" in capsys.readouterr().out
+    assert "vantage analyse views SWEEP" in " ".join(capsys.readouterr().out.split())

@@ -9,12 +9,14 @@ import vantage
 from vantage.composition.fitting import parts_of
 from vantage.encoders import PerView
 from vantage.errors import UserError
+from vantage.estimators import JCL, InfoNCE
 from vantage.studies.sweep import (
     SPACES,
     BlurWidth,
     ColorSpaces,
     CropBound,
     Field,
+    Fields,
     JitterStrength,
     Ladder,
     Operations,
@@ -128,7 +130,7 @@ def test_steps_are_cumulative(sweep: Sweep) -> None:
 
 def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
     base = vantage.moco_v2(64)
-    assert Ladder().points(base)[-1].run.views == vantage.views.infomin(64)
+    assert Ladder().points(base)[-1].run.views == vantage.views.infomin_views(64)
     assert [point.label for point in Ladder().points(base)] == [
         "0 crop", "1 + HorizontalFlip", "2 + ColorJitter", "3 + GaussianBlur", "4 + RandAugment", "5 + Grayscale",
     ]  # fmt: skip
@@ -144,6 +146,8 @@ def test_the_ladder_ends_at_infomin_and_operations_at_the_run() -> None:
         ("estimator.temperature=0.5", {"branches.0.estimator.temperature"}),
         ("batch_size=32", {"batch_size"}),
         ("encoders.encoder.backbone.depth=34", {"encoders.encoder.backbone.depth"}),
+        ("negatives=(OtherImages(), Ring())", {"branches.0.negatives"}),
+        ("branches.0.estimator=Decoupled(0.1)", {"branches.0.estimator"}),
     ],
 )
 def test_any_field_by_the_end_of_its_path(words: str, changed: set[str]) -> None:
@@ -158,6 +162,16 @@ def test_values_of_fields_are_read_as_python_writes_them() -> None:
     assert [(point.label, point.number) for point in points] == [("(0.1,1)", None), ("(0.3,1)", None)]
     (whole,) = field_of("crop.size=32").points(vantage.moco_v2(64))
     assert (whole.label, whole.number) == ("32", 32.0)
+
+
+def test_several_fields_move_together_value_by_value() -> None:
+    base = vantage.moco_v2(64)
+    sweep = field_of("estimator=InfoNCE(0.1),JCL(0.2)", "epochs=100,200")
+    assert sweep == Fields(("estimator", "epochs"), (("InfoNCE(0.1)", "100"), ("JCL(0.2)", "200")))
+    first, second = sweep.points(base)
+    assert (first.run.branches[0].estimator, first.run.epochs) == (InfoNCE(0.1), 100)
+    assert (second.run.branches[0].estimator, second.run.epochs) == (JCL(0.2), 200)
+    assert (second.label, sweep.axis) == ("JCL(0.2), 200", "estimator, epochs")
 
 
 CASES: list[tuple[Callable[[], object], str]] = [
@@ -176,8 +190,13 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: field_of("crop.scale.0").points(vantage.moco_v2(64)), "names no field and values"),
     (lambda: field_of("crop.scael=0.1").points(vantage.moco_v2(64)), "no field 'crop.scael'; did you mean"),
     (lambda: field_of("crop.scale.0=2").points(vantage.moco_v2(64)), r"crop.scale.0 cannot be 2: a crop's scale"),
-    (lambda: field_of("crop.size=a").points(vantage.moco_v2(64)), 'expected int, found "a"'),
+    (lambda: field_of("crop.size=a").points(vantage.moco_v2(64)), "expected a whole number, found a"),
     (lambda: field_of("crop.size=1,1").points(vantage.moco_v2(64)), "each once"),
+    (
+        lambda: field_of("estimator=Ring()").points(vantage.moco_v2(64)),
+        "estimator: expected Estimator .*found the part Ring",
+    ),
+    (lambda: field_of("epochs=1,2", "crop.size=8"), "as many values each, but epochs has 2, crop.size has 1"),
     (lambda: field_of("seed=1,2").points(vantage.moco_v2(64)), "no field 'seed'"),
 ]
 

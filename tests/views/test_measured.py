@@ -103,7 +103,9 @@ def test_the_command_tells_what_to_give(tmp_path: Path, monkeypatch: pytest.Monk
     assert main(["views", "statistics", "cmc", "--data", place]) == 0
     told = capsys.readouterr().out
     words = " ".join(f"{value:.4f}" for value in expected.mean)
-    assert "color space: Lab" in told and f"--views.view.operations.2.mean {words}" in told
+    assert (
+        "color space: Lab" in told and f"--set views.view.operations.2.mean={words.replace(chr(32), chr(44))}" in told
+    )
     assert "space.statistics" not in told
     assert main(["views", "statistics", "--data", place, "--space", "HSV", "--images", "2"]) == 0
     assert "color space: HSV" in capsys.readouterr().out

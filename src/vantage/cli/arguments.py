@@ -1,27 +1,44 @@
-"""Words of the command line to typed values, by tyro; no other module knows it."""
+"""Words of the command line to flat dataclasses; argparse reads them, and no other module knows it."""
 
-import contextlib
-import inspect
-import io
-import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from difflib import SequenceMatcher
+from typing import Annotated, Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
-import tyro
-from tyro.constructors import ConstructorRegistry, StructConstructorSpec, StructFieldSpec, StructTypeInfo
-
-from vantage.cli.console import columns
-from vantage.cli.values import misfit, takes_several
-from vantage.composition.fields import REQUIRED, Leaf
+from vantage.cli.console import columns, paragraphs
+from vantage.cli.old_names import now_called
+from vantage.composition.expression import described, read_value, takes_several
+from vantage.composition.fields import field_help
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["EVERYWHERE", "Command", "Parsed", "parse", "wants_help"]
+__all__ = ["EVERYWHERE", "Command", "Repeated", "RunFolder", "RunFolders", "Word", "read", "wants_help"]
 
 EVERYWHERE = ("--quiet", "--import", "--help")
 """Flags that every verb knows."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """How an option is written, beside its type; it stands in an annotation."""
+
+    metavar: str = ""
+    """Name of its value in help."""
+
+    positional: bool = False
+    """Whether it is given by its position, without a flag."""
+
+    repeated: bool = False
+    """Whether its flag may be written several times, each with one value."""
+
+    help: str = ""
+    """What it means, for options that no class body documents."""
+
+
+RunFolder = Annotated[str, Word("RUN", positional=True)]
+RunFolders = Annotated[tuple[str, ...], Word("RUN", positional=True)]
+Repeated = Annotated[tuple[str, ...], Word("PATH=VALUE", repeated=True)]
 
 
 @dataclass(frozen=True)
@@ -29,29 +46,39 @@ class Command:
     """What is being read, as help and messages name it."""
 
     name: str
-    """Such as "vantage pretrain moco_v2"."""
+    """The verb, such as "evaluate knn"."""
 
     about: str
     """What it does."""
 
-    headings: Mapping[str, str]
-    """Words over the fields below a path."""
-
-    @property
-    def verb(self) -> str:
-        """The name without the program's."""
-        return self.name.partition(" ")[2]
+    settable: Callable[[], Iterable[str]] = tuple
+    """Paths that `--set` may set, to name one where it may have been meant."""
 
 
 @dataclass(frozen=True)
-class Parsed:
-    """Values of all fields, and which of them were written."""
+class _Option:
+    """One field of a group of options."""
 
-    values: Mapping[str, Any]
-    """Value by path."""
+    name: str
+    annotation: Any
+    default: Any
+    help: str
+    word: Word
 
-    asked: frozenset[str]
-    """Paths of the fields that were written on the command line."""
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Argparse would end the process."""
+        message = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, found")
+        raise UserError(f"{message} (see {self.prog} --help)")
 
 
 def wants_help(words: Sequence[str]) -> bool:
@@ -59,170 +86,199 @@ def wants_help(words: Sequence[str]) -> bool:
     return "--help" in words or "-h" in words
 
 
-def parse(command: Command, known: Iterable[Leaf], words: Sequence[str], also: Iterable[str] = ()) -> Parsed:
-    """Read words as fields. Prints help and raises `SystemExit(0)` where that is asked for.
+def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...]:
+    """One value for each group of options: a dataclass of plain values, or a part whose fields are the defaults.
 
-    With flags in `also`, those and their values are left alone: another reading will see to them. Raises `UserError`
-    for a flag that is neither known nor there, with what may have been meant; for a value that does not fit its field;
-    for a field that must be given and is not.
+    Parts in a part are no options; `--set` reaches them. Prints help and raises `SystemExit(0)` where that is asked
+    for. Raises `UserError` for a flag that is not known, with what may have been meant; for a value that does not fit;
+    for an option that is needed and not there.
     """
-    known, also = tuple(known), frozenset(also)
-    flags = {flag: leaf.path for leaf in known for flag in flags_of(leaf)}
-    written = [_flag(word) for word in words if word.startswith("--")]
-    if not wants_help(words):
-        _check(command, known, flags, written, also)
-    if wants_help(words):  # tyro would break its lines inside words
-        for paragraph in inspect.cleandoc(command.about).split("\n\n"):
-            print(textwrap.fill(" ".join(paragraph.split()), columns(), break_on_hyphens=False) + "\n")
-    tree = _tree(known, command.headings)
-    told = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(told):
-            values, rest = tyro.cli(
-                _Tree,
-                default=tree,
-                prog=command.name,
-                description="",
-                args=[_plain(word, flags) for word in words],
-                registry=_registry,
-                return_unknown_args=True,
-            )
-    except SystemExit as end:
-        if not end.code:
-            raise
-        found = next(_misfits(known, words), None) or _unboxed(told.getvalue())
-        raise UserError(f"{found} (see {command.name} --help)") from None
-    if rest and not also:
-        raise UserError(f"{command.verb} does not know what {rest[0]!r} is for: {_stray(rest[0], words, flags, known)}")
-    asked = frozenset(flags[flag] for flag in written if flag in flags)
-    return Parsed({leaf.path: _at(values, leaf.path) for leaf in known}, asked)
-
-
-def flags_of(leaf: Leaf) -> tuple[str, ...]:
-    """The flags that set a field; a yes or no has one for each."""
-    if leaf.positional:
-        return ()
-    above, dot, last = leaf.path.replace("_", "-").rpartition(".")
-    off = (f"--{above}{dot}no-{last}",) if leaf.annotation is bool else ()
-    return (f"--{above}{dot}{last}", *off, *leaf.aliases)
-
-
-def _check(
-    command: Command, known: Sequence[Leaf], flags: Mapping[str, str], written: Sequence[str], also: frozenset[str]
-) -> None:
-    for flag in written:
-        if flag not in flags and flag not in also:
-            hint = did_you_mean(flag, (*flags, *also, *EVERYWHERE), f"; see {command.name} --help")
-            raise UserError(f"{command.verb} has no option {flag}{hint}")
-    asked = {flags[flag] for flag in written if flag in flags}
-    for leaf in known:
-        if leaf.value is REQUIRED and not leaf.positional and leaf.path not in asked:
-            raise UserError(f"{command.verb} needs --{leaf.path.replace('_', '-')}: {leaf.help}")
-
-
-def _stray(word: str, words: Sequence[str], flags: Mapping[str, str], known: Iterable[Leaf]) -> str:
-    """Why a word has no place."""
-    flag = ""
-    for one in words:
-        name, equals, value = one.partition("=")
-        flag = name if name.startswith("--") else flag
-        if one == word or equals and value == word:
-            break
-    leaf = next((leaf for leaf in known if leaf.path == flags.get(_flag(flag))), None)
-    if leaf is not None and leaf.annotation is bool:
-        return f"{flag} is written alone, without a value"
-    if leaf is not None and not takes_several(leaf.annotation):
-        return f"{flag} takes one value"
-    return "every option begins with --name"
-
-
-def _misfits(known: Iterable[Leaf], words: Sequence[str]) -> Iterator[str]:
-    """The flags whose values do not fit their fields."""
-    flags = {flag: leaf for leaf in known for flag in flags_of(leaf) if leaf.annotation is not bool}
-    starts = [place for place, word in enumerate(words) if word.startswith("--")]
-    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
-        flag, equals, value = words[start].partition("=")
-        if _flag(flag) in flags:
-            annotation = flags[_flag(flag)].annotation
-            written = (
-                [value] if equals else words[start + 1 : end if takes_several(annotation) else min(end, start + 2)]
-            )
-            if told := misfit(annotation, written):
-                yield f"{' '.join((flag, *written))}: {told}"
-
-
-def _flag(word: str) -> str:
-    return word.partition("=")[0].replace("_", "-")
-
-
-def _plain(word: str, flags: Mapping[str, str]) -> str:
-    """The word with the spelling tyro knows: an alias may be written with underscores too."""
-    return _flag(word) + word[len(_flag(word)) :] if word.startswith("--") and _flag(word) in flags else word
-
-
-class _Tree:
-    """Fields by name; some of them trees."""
-
-    def __init__(self) -> None:
-        self.fields: dict[str, StructFieldSpec | _Tree] = {}
-        self.words = ""
-
-
-_registry = ConstructorRegistry()
-
-
-@_registry.struct_rule
-def _rule(info: StructTypeInfo) -> StructConstructorSpec | None:
-    """How tyro reads a tree. Its own narrowing of a protocol to the part in its place fails where the protocol has a
-    property, and values must be known before parts are built, so that a part's refusal is told as it is."""
-    if info.type is not _Tree:
-        return None
-    fields = [
-        StructFieldSpec(name=name, type=_Tree, default=inside, helptext=inside.words or None)
-        if isinstance(inside, _Tree)
-        else inside
-        for name, inside in info.default.fields.items()
-    ]
-    return StructConstructorSpec(instantiate=dict, fields=tuple(fields))
-
-
-def _tree(known: Iterable[Leaf], words: Mapping[str, str]) -> _Tree:
-    root = _Tree()
-    for leaf in known:
-        *above, last = leaf.path.split(".")
-        node, path = root, ""
-        for name in above:
-            path = f"{path}.{name}" if path else name
-            found = node.fields.setdefault(name, _Tree())
-            assert isinstance(found, _Tree), f"{path} is a field and holds fields"
-            node, node.words = found, words.get(path, "")
-        kind: Any = Annotated[leaf.annotation, _words(leaf)]
-        if leaf.positional:
-            kind = Annotated[kind, tyro.conf.Positional]
-        default = tyro.MISSING if leaf.value is REQUIRED else leaf.value
-        node.fields[last] = StructFieldSpec(name=last, type=kind, default=default, helptext=leaf.help)
-    return root
-
-
-def _words(leaf: Leaf) -> Any:
-    return tyro.conf.arg(
-        aliases=list(leaf.aliases) or None,
-        metavar=leaf.path.upper() if leaf.positional else None,
-        help_behavior_hint="" if leaf.value == "" or leaf.value is REQUIRED and leaf.positional else None,
+    options: list[list[_Option]] = []
+    every: dict[str, _Option] = {}
+    for group in groups:  # of two options of one name the first is meant; --set reaches the other
+        options.append([option for option in _options(group) if option.flag not in every])
+        every |= {option.flag: option for option in options[-1]}
+    parser = _parser(command, options)
+    if wants_help(words):
+        parser.print_help()
+        raise SystemExit(0)
+    words = [_plain(word) for word in words]
+    _check_flags(command, every, words)
+    written, rest = parser.parse_known_intermixed_args(words)
+    if rest:
+        raise UserError(f"{command.name} does not know what {rest[0]!r} is for: {_stray(rest[0], words, every)}")
+    ordered = sorted(every.values(), key=lambda option: not option.word.positional)
+    values = {option.name: _value(command, option, vars(written)[option.name]) for option in ordered}
+    return tuple(
+        _made(group, {o.name: values[o.name] for o in own}) for group, own in zip(groups, options, strict=True)
     )
 
 
-def _at(values: Any, path: str) -> Any:
-    for name in path.split("."):
-        values = values[name]
+def _options(group: Any) -> list[_Option]:
+    kind = group if isinstance(group, type) else type(group)
+    hints, words = get_type_hints(kind, include_extras=True), field_help(kind)
+    options = []
+    for f in fields(kind):
+        annotation, word = hints[f.name], Word()
+        if get_origin(annotation) is Annotated:
+            annotation, word = get_args(annotation)
+        default = f.default if group is kind else getattr(group, f.name)
+        if f.init and _is_plain(annotation):
+            options.append(_Option(f.name, annotation, default, word.help or words.get(f.name, ""), word))
+    return options
+
+
+def _is_plain(annotation: Any) -> bool:
+    inside = [kind for kind in get_args(annotation) if isinstance(kind, type) or get_args(kind)]
+    return (
+        all(map(_is_plain, inside))
+        if inside
+        else annotation in (bool, int, float, str, type(None)) or get_args(annotation) != ()
+    )
+
+
+def _parser(command: Command, groups: list[list[_Option]]) -> argparse.ArgumentParser:
+    parser = _Parser(f"vantage {command.name}", add_help=False, allow_abbrev=False, formatter_class=_formatter)
+    parser.description = paragraphs(command.about).replace("%", "%%")
+    every = sorted((option for group in groups for option in group), key=lambda option: not option.word.positional)
+    positions = [option.word.metavar for option in every if option.word.positional]
+    parser.usage = " ".join(["%(prog)s", *positions, "[--option value …]"])
+    section = parser.add_argument_group("options")
+    for option in every:
+        _add(section, option)
+    return parser
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return _Formatter(prog, max_help_position=26, width=columns())
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """The description is in lines already, and values stand without brackets."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        return f"{action.metavar}{' …' * (action.nargs == '*')}"
+
+
+def _add(section: Any, option: _Option) -> None:
+    plain = f"{option.help}{_default(option)}".replace("%", "%%")
+    several = takes_several(option.annotation)
+    if option.word.positional:
+        section.add_argument(option.name, nargs="*" if several else "?", metavar=option.word.metavar, help=plain)
+    elif option.annotation is bool:
+        section.add_argument(option.flag, dest=option.name, action=argparse.BooleanOptionalAction, help=plain)
+    else:
+        metavar = option.word.metavar or _metavar(option.annotation)
+        how: dict[str, Any] = {"nargs": "*"} if several else {"nargs": "?", "const": ()}
+        how = {"action": "append"} if option.word.repeated else how
+        section.add_argument(option.flag, dest=option.name, metavar=metavar, help=plain, **how)
+
+
+def _metavar(annotation: Any) -> str:
+    words = described(annotation := _without_none(annotation))
+    if get_origin(annotation) is not None and "Literal" in str(annotation):
+        return words.replace(" or ", "|").replace(", ", "|") if len(words) < 24 else "NAME"
+    return "N" if "number" in words else "NAME" if annotation is str else "VALUE"
+
+
+def _without_none(annotation: Any) -> Any:
+    """What an option takes: where None stands for an omitted one, it is nothing to write."""
+    inside = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return Union[tuple(inside)] if type(None) in get_args(annotation) else annotation  # noqa: UP007
+
+
+def _default(option: _Option) -> str:
+    if option.default in (None, "", (), MISSING) or option.default is False:
+        return ""
+    shown = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+    return f" (default: {shown})"
+
+
+def _value(command: Command, option: _Option, written: Any) -> Any:
+    """The value of an option from the words written for it."""
+    if written is None or (option.word.positional and not written):
+        if option.required:
+            name = option.word.metavar if option.word.positional else option.flag
+            raise UserError(f"{command.name} needs {name}: {option.help}")
+        return option.default
+    if option.annotation is bool:
+        return written
+    if option.word.repeated:
+        return tuple(written)
+    if written == ():
+        raise UserError(f"{option.flag}: expected {described(_without_none(option.annotation))}, found nothing")
+    words = list(written) if isinstance(written, list) else [written]
+    if takes_several(option.annotation) and get_args(option.annotation)[0] is str:
+        return tuple(words)
+    text = words[0] if len(words) == 1 else f"({', '.join(words)})"
+    try:
+        return read_value(text, _without_none(option.annotation), option.flag)
+    except UserError as problem:
+        raise UserError(f"{problem} (see vantage {command.name} --help)") from None
+
+
+def _made(group: Any, values: dict[str, Any]) -> Any:
+    if isinstance(group, type):
+        return group(**values)
+    return type(group)(**{f.name: values.get(f.name, getattr(group, f.name)) for f in fields(group) if f.init})
+
+
+def _plain(word: str) -> str:
+    """The word, its flag with dashes where it may have underscores."""
+    name, equals, value = word.partition("=")
+    return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
+
+
+def _check_flags(command: Command, known: dict[str, _Option], words: Sequence[str]) -> None:
+    for position, word in enumerate(words):
+        flag, equals, value = word.partition("=")
+        bare = flag.replace("--no-", "--", 1)
+        if not flag.startswith("--") or flag in known or (bare in known and known[bare].annotation is bool):
+            continue
+        after = [value] if equals else _values_after(words, position)
+        raise UserError(f"{command.name} has no option {flag}{_meant(command, flag, after, known)}")
+
+
+def _values_after(words: Sequence[str], position: int) -> list[str]:
+    values = []
+    for word in words[position + 1 :]:
+        if word.startswith("--"):
+            break
+        values.append(word)
     return values
 
 
-def _unboxed(text: str) -> str:
-    """What is told inside a box, as one line, up to the rule over its footnote."""
-    lines = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
-    if not lines:  # where │ has no code, the box is a title over a rule of dashes
-        lines = [re.sub("^-+$", "─", line.strip()) for line in text.splitlines()]
-        lines = lines[lines.index("─") + 1 :] if "─" in lines else lines
-    before = [line for line in lines[: next((n for n, line in enumerate(lines) if line.startswith("─")), None)] if line]
-    return re.sub(r"\s+", " ", " ".join(before) or text).rstrip(".")
+def _meant(command: Command, flag: str, values: Sequence[str], known: dict[str, _Option]) -> str:
+    """What may have been meant by a flag that is not known: another flag, or a path for `--set`."""
+    flags = [name for name, option in known.items() if not option.word.positional]
+    name, path = now_called(flag)
+    if name in flags:
+        return f"; did you mean {name}?"
+    paths = list(command.settable()) if "--set" in flags else []
+    if ".no_" in path and (yes := path.replace(".no_", ".")) in paths:
+        return f"; did you mean --set {yes}=False?"
+    ends = [one for one in paths if one == path or one.endswith(f".{path}")]
+    near = did_you_mean(flag, (*flags, *EVERYWHERE))
+    if not ends and (not near or _likeness(path, paths) > _likeness(path, [known[one].name for one in flags])):
+        ends = did_you_mean(path, paths).removeprefix("; did you mean ").removesuffix("?").split()[:1]
+    if ends:
+        return f"; did you mean --set {ends[0]}={','.join(values) or 'True'}?"
+    return near or f" (see vantage {command.name} --help)"
+
+
+def _likeness(word: str, known: Iterable[str]) -> float:
+    """How much the most similar name is like a word, whole or by their last parts."""
+    pairs = [(word, one) for one in known] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in known]
+    return max((SequenceMatcher(None, *pair).ratio() for pair in pairs), default=0.0)
+
+
+def _stray(word: str, words: Sequence[str], known: dict[str, _Option]) -> str:
+    """Why a word has no place."""
+    position = list(words).index(word)
+    flag = words[position - 1].partition("=")[0] if position else ""
+    before = words[position - 2] if position > 1 else ""
+    if flag in known and known[flag].annotation is bool:
+        return f"{flag} is written alone, without a value"
+    if before in known and not takes_several(known[before].annotation):
+        return f"{before} takes one value"
+    return "every option begins with --name"

@@ -1,20 +1,28 @@
 """What the command line prints: tables in a terminal, plain lines elsewhere, nothing where quiet was asked for."""
 
+import inspect
 import os
 import shutil
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rich import console as rich_console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console as Terminal
 
-__all__ = ["Console", "columns"]
+__all__ = ["Console", "columns", "paragraphs"]
 
 
 def columns() -> int:
     """Letters that text may be wide: the terminal's width, up to 120."""
     return min(120, shutil.get_terminal_size().columns)
+
+
+def paragraphs(text: str | None) -> str:
+    """A docstring, its paragraphs as wide as the terminal."""
+    each = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(textwrap.fill(" ".join(one.split()), columns(), break_on_hyphens=False) for one in each)
 
 
 @dataclass(frozen=True)
@@ -35,24 +43,34 @@ class Console:
     def note(self, text: str) -> None:
         """One line that helps but is no result."""
         if not self.silent:
-            rich_console.Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(text)
+            _terminal(True, plain=True).print(text)
 
     def notes(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """Rows that help but are no result."""
         if not self.silent:
-            _print(rich_console.Console(stderr=True, highlight=False), title, rows, columns)
+            _print(_terminal(True), title, rows, columns)
 
     def result(self, text: str) -> None:
         """One line that was asked for."""
-        rich_console.Console(highlight=False, markup=False, soft_wrap=True).print(text)
+        _terminal(False, plain=True).print(text)
 
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """Rows that were asked for."""
-        _print(rich_console.Console(highlight=False), title, rows, columns)
+        _print(_terminal(False), title, rows, columns)
 
 
-def _print(console: rich_console.Console, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+def _terminal(stderr: bool, plain: bool = False) -> "Terminal":
+    """Rich's own, which is imported when something is printed: help waits for nothing."""
+    from rich.console import Console as Terminal
+
+    return Terminal(stderr=stderr, highlight=False, markup=not plain, soft_wrap=plain)
+
+
+def _print(console: "Terminal", title: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
     if console.is_terminal:
+        from rich.table import Table
+        from rich.text import Text
+
         heads = columns or [""] * len(rows[0])
         table = Table(*heads, show_header=bool(columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.columns[0].style = "bold"

@@ -7,15 +7,19 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 
-from vantage.cli.after import demo, embed, evaluate, export
 from vantage.cli.analyse import analyse
-from vantage.cli.comparing import compare
+from vantage.cli.compare import compare
 from vantage.cli.console import Console
-from vantage.cli.listing import recipes
-from vantage.cli.looking import views
-from vantage.cli.reproducing import reproduce
+from vantage.cli.demo import demo
+from vantage.cli.embed import embed
+from vantage.cli.evaluate import evaluate
+from vantage.cli.export import export
+from vantage.cli.pretrain import pretrain
+from vantage.cli.recipes import recipes
+from vantage.cli.reproduce import reproduce
+from vantage.cli.resume import resume
 from vantage.cli.shots import shots
-from vantage.cli.training import pretrain, resume
+from vantage.cli.views import views
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 

@@ -1,9 +1,10 @@
 """A run in a few lines for people."""
 
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 from vantage.branch import Branch
+from vantage.composition.printing import in_a_line
 from vantage.training.run import Run
 
 __all__ = ["short", "summary"]
@@ -27,22 +28,12 @@ def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
 
 
 def short(value: Any) -> str:
-    """A part in one line, without the fields that are as they are by default; equal neighbors are counted."""
-    if is_dataclass(value) and not isinstance(value, type):
-        told = [(f, getattr(value, f.name)) for f in fields(value)]
-        inside = [
-            short(held) if is_dataclass(held) else f"{f.name}={short(held)}"
-            for f, held in told
-            if f.default is MISSING or held != f.default
-        ]
-        return f"{type(value).__name__}({', '.join(inside)})" if inside else type(value).__name__
-    if isinstance(value, tuple):
-        if len(value) > 1 and is_dataclass(value[0]) and all(item == value[0] for item in value):
-            return f"{len(value)} × {short(value[0])}"
-        return f"({', '.join(map(short, value))})"
+    """A part, or a number, in one line; equal neighbors are counted."""
+    if isinstance(value, tuple) and len(value) > 1 and is_dataclass(value[0]) and len(set(value)) == 1:
+        return f"{len(value)} × {in_a_line(value[0])}"
     if type(value) is int:
         return f"{value:,}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else in_a_line(value) if not isinstance(value, str) else value
 
 
 def _branch(branch: Branch) -> str:

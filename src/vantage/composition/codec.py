@@ -20,7 +20,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 from vantage.composition.names import RENAMED_FIELDS, is_part, name_of, own_part, part_named, public_name
 from vantage.errors import UserError
 
-__all__ = ["allowed_part", "allowing", "decode", "encode"]
+__all__ = ["allowed_object", "allowed_part", "allowing", "decode", "encode"]
 
 _PART = "part"
 _NOT_FINITE = ("inf", "-inf", "nan")
@@ -29,7 +29,7 @@ _ALLOWED: ContextVar[tuple[str, ...]] = ContextVar("allowed", default=())
 
 @contextmanager
 def allowing(*modules: str) -> Iterator[None]:
-    """Within this block, parts from these modules, and from those below them, may be imported when settings are read."""
+    """Within this block, what these modules hold, and those below them, may be imported by name."""
     before = _ALLOWED.set((*_ALLOWED.get(), *modules))
     try:
         yield
@@ -147,21 +147,24 @@ def _find(written: Any, path: str) -> type:
 
 
 def allowed_part(module: str, name: str, where: str) -> type:
-    """A part of another package, if the caller allows its module. No other module is ever imported."""
-    if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
-        raise UserError(
-            f"{where}: the part {module}:{name} is not Vantage's own, so its module was not imported; "
-            f"if you trust it, allow it by name (--import {module})"
-        )
-    try:
-        kind = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise UserError(
-            f"{where}: there is no part {module}:{name} here: check that its package is installed"
-        ) from None
+    """A part of another package, if the caller allows its module."""
+    kind = allowed_object(module, name, where)
     if not (is_part(kind) and kind.__module__ == module and kind.__qualname__ == name):
         raise UserError(f"{where}: {module}:{name} is not a part: expected a frozen dataclass that this module defines")
     return kind
+
+
+def allowed_object(module: str, name: str, where: str) -> Any:
+    """What a module of another package calls by a name, if the caller allows that module. No other is ever imported."""
+    if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
+        raise UserError(
+            f"{where}: {module}:{name} is not Vantage's own, so its module was not imported; "
+            f"if you trust it, allow it by name (--import {module})"
+        )
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise UserError(f"{where}: there is no {module}:{name} here: check its name and its package") from None
 
 
 def _is_a(part: Any, annotation: Any) -> bool:

@@ -1,6 +1,6 @@
-"""A composition of parts as flat fields, each with its dotted path, so that any of them can be told and replaced.
+"""A composition of parts as flat fields, each with its dotted path, so that any of them can be shown and replaced.
 
-A path names fields and places in tuples: `branches.0.estimator.temperature`.
+A path names fields and positions in tuples: `branches.0.estimator.temperature`.
 """
 
 import ast
@@ -8,23 +8,15 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import Any, get_type_hints
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, get_args, get_type_hints
 
-__all__ = ["REQUIRED", "Leaf", "field_help", "headings", "leaves", "options", "replaced"]
-
-
-class _Required:
-    """Stands where a field has no default."""
-
-
-REQUIRED = _Required()
-"""The value of a field that must be given."""
+__all__ = ["Setting", "field_help", "leaves", "replaced", "settings_in"]
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """One field that a person may set."""
+class Setting:
+    """One field of a composition, or one part of a tuple in it."""
 
     path: str
     """Dotted path."""
@@ -33,54 +25,44 @@ class Leaf:
     """Its type."""
 
     value: Any
-    """What it is unless it is set; `REQUIRED` where it must be."""
+    """What it holds."""
 
     help: str = ""
     """What it means."""
 
-    positional: bool = False
-    """Whether it is given by its place, without a name."""
-
-    aliases: tuple[str, ...] = ()
-    """Other flags that set it, such as `--data`."""
+    holds_parts: bool = False
+    """Whether it is for parts, or for a tuple of them, and not for plain values."""
 
 
-def leaves(value: Any, path: str = "") -> Iterator[Leaf]:
-    """The fields of a part, and of all parts in it, that are plain values."""
+def settings_in(value: Any, path: str = "", changes: Mapping[str, Any] = {}) -> Iterator[Setting]:
+    """Every field of a part, then those of the parts in it; with other values at the paths of `changes`."""
     hints, words = get_type_hints(type(value)), field_help(type(value))
     for f in fields(value):
-        inside, below = getattr(value, f.name), f"{path}.{f.name}" if path else f.name
-        if is_dataclass(inside):
-            yield from leaves(inside, below)
-        elif isinstance(inside, tuple) and any(is_dataclass(part) for part in inside):
-            for number, part in enumerate(inside):
-                yield from leaves(part, f"{below}.{number}")
-        elif not _holds_parts(hints[f.name]):
-            yield Leaf(below, hints[f.name], inside, words.get(f.name, ""))
+        if not f.init:
+            continue
+        below = f"{path}.{f.name}" if path else f.name
+        inside = changes.get(below, getattr(value, f.name))
+        yield from _settings_at(Setting(below, hints[f.name], inside, words.get(f.name, "")), changes)
 
 
-def options(kind: type, positional: tuple[str, ...] = ()) -> tuple[Leaf, ...]:
-    """The fields of a dataclass of plain values; those without a default are `REQUIRED`."""
-    hints, words = get_type_hints(kind), field_help(kind)
-    return tuple(
-        Leaf(
-            f.name, hints[f.name], REQUIRED if f.default is MISSING else f.default, words[f.name], f.name in positional
-        )
-        for f in fields(kind)
-    )
+def _settings_at(field: Setting, changes: Mapping[str, Any]) -> Iterator[Setting]:
+    inside = field.value
+    if isinstance(inside, tuple) and any(map(is_dataclass, inside)):
+        yield replace(field, holds_parts=True)
+        kinds = get_args(field.annotation)
+        for number, part in enumerate(inside):
+            below, kind = f"{field.path}.{number}", kinds[0 if kinds[-1] is Ellipsis else number]
+            yield from _settings_at(Setting(below, kind, changes.get(below, part), field.help), changes)
+    elif is_dataclass(inside):
+        yield replace(field, holds_parts=True)
+        yield from settings_in(inside, field.path, changes)
+    else:
+        yield replace(field, holds_parts=_is_for_parts(field.annotation))
 
 
-def headings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """(path, words) of every part in a part: the name of its kind and what it is there for."""
-    words = field_help(type(value))
-    for f in fields(value):
-        inside, below = getattr(value, f.name), f"{path}.{f.name}" if path else f.name
-        parts = inside if isinstance(inside, tuple) else (inside,)
-        for number, part in enumerate(parts):
-            if is_dataclass(part):
-                place = f"{below}.{number}" if isinstance(inside, tuple) else below
-                yield place, f"{type(part).__name__}. {words.get(f.name, '')}"
-                yield from headings(part, place)
+def leaves(value: Any, path: str = "") -> Iterator[Setting]:
+    """The fields of a part, and of all parts in it, that hold plain values."""
+    return (field for field in settings_in(value, path) if not field.holds_parts)
 
 
 def replaced(value: Any, changes: Mapping[str, Any]) -> Any:
@@ -92,7 +74,8 @@ def replaced(value: Any, changes: Mapping[str, Any]) -> Any:
         if dot:
             below.setdefault(head, {})[rest] = new
     if isinstance(value, tuple):
-        return tuple(replaced(part, below[str(n)]) if str(n) in below else part for n, part in enumerate(value))
+        parts = ((str(number), here.get(str(number), part)) for number, part in enumerate(value))
+        return tuple(replaced(part, below[number]) if number in below else part for number, part in parts)
     return replace(value, **here, **{name: replaced(getattr(value, name), inside) for name, inside in below.items()})
 
 
@@ -114,10 +97,9 @@ def field_help(kind: type) -> dict[str, str]:
     return words
 
 
-def _holds_parts(annotation: Any) -> bool:
-    """Whether a field, perhaps an empty tuple, is for parts, which no flag can write."""
-    plain = (bool, int, float, str, type(None), ...)
-    inside = getattr(annotation, "__args__", ())
+def _is_for_parts(annotation: Any) -> bool:
+    """Whether a field, perhaps an empty tuple or None, is for parts."""
+    inside = get_args(annotation)
     if not inside:
-        return annotation not in plain
-    return any(isinstance(kind, type) and kind not in plain and not getattr(kind, "__args__", ()) for kind in inside)
+        return isinstance(annotation, type) and annotation not in (bool, int, float, str, type(None))
+    return any(_is_for_parts(kind) for kind in inside)

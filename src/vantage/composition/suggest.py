@@ -5,33 +5,11 @@ from collections.abc import Iterable
 
 __all__ = ["did_you_mean"]
 
-_ELSEWHERE = {
-    "lr": "peak",
-    "base-lr": "peak",
-    "learning-rate": "peak",
-    "tau": "temperature",
-    "temp": "temperature",
-    "wd": "weight-decay",
-    "bs": "batch",
-    "batch-size": "batch",
-    "max-epochs": "epochs",
-    "num-workers": "workers",
-    "queue-size": "length",
-    "moco-k": "length",
-    "gpus": "devices",
-    "fp16": "precision",
-    "amp": "precision",
-    "output": "out",
-    "data": "sets",
-    "output-dir": "out",
-}
-"""What other programs call our fields, by the last part of a name."""
-
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
     known = list(known)
-    last = _ELSEWHERE.get(_last(word), _last(word))
+    last = _last(word)
     near = [name for name in known if _last(name) == last]
     near = near or difflib.get_close_matches(word, known, 1, 0.75)
     if not near:

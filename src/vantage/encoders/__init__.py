@@ -4,10 +4,12 @@ from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.heads import MLP, Head, JigsawHead, LinearHead, NormalizedMLP
+from vantage.encoders.named import BACKBONES, backbone_named, with_backbone
 from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm, SyncBatchNorm
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
 __all__ = [
+    "BACKBONES",
     "MLP",
     "Backbone",
     "BatchNorm",
@@ -28,4 +30,6 @@ __all__ = [
     "SplitBatchNorm",
     "SyncBatchNorm",
     "Timm",
+    "backbone_named",
+    "with_backbone",
 ]

@@ -1,15 +1,15 @@
 """Which ResNet a recipe takes at which image size."""
 
-from vantage.encoders import ResNet
+from dataclasses import replace
+from typing import cast
+
+from vantage.encoders import ResNet, backbone_named
+from vantage.encoders.named import SMALL
 
 __all__ = ["SMALL", "resnet"]
-
-SMALL = 96
-"""Images up to this size, in pixels, get the small-image variants."""
 
 
 def resnet(size: int, zero_init_residual: bool = False) -> ResNet:
     """ResNet-50 as in the papers; ResNet-18 for small images, with the small stem, of stride 2 above 48 pixels."""
-    if size > SMALL:
-        return ResNet(50, zero_init_residual=zero_init_residual)
-    return ResNet(18, small=True, stem_stride=1 if size <= 48 else 2, zero_init_residual=zero_init_residual)
+    chosen = cast(ResNet, backbone_named("resnet18" if size <= SMALL else "resnet50", size))
+    return replace(chosen, zero_init_residual=zero_init_residual)

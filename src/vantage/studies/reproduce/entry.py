@@ -86,9 +86,6 @@ class Entry(Protocol):
     places: ClassVar[tuple[Place, ...]]
     """The images it asks for."""
 
-    aliases: ClassVar[Mapping[str, str]]
-    """Short flags for some of its fields, by path."""
-
     def unsaid(self) -> Mapping[str, Any]:
         """Changes after which results made before still hold, such as more seeds, set to what they count as."""
         ...

@@ -63,9 +63,6 @@ class InfoMinTable4:
         Place("backgrounds", "labeled training photographs (the paper: STL-10)"),
         Place("test_backgrounds", "labeled test photographs of the same classes"),
     )
-    aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"course.epochs": "--epochs", "course.clips": "--clips", "course.batch": "--batch"}
-    )
 
     scene: Scene = Scene()
     """The clips."""

@@ -1,6 +1,6 @@
 """Views varied, trained, and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
 
-from vantage.studies.sweep.field import Field, field_of
+from vantage.studies.sweep.field import Field, Fields, field_of
 from vantage.studies.sweep.figure import sweep_figure, write_sweep
 from vantage.studies.sweep.named import SPACES, ColorSpaces, Ladder, Operations
 from vantage.studies.sweep.result import SweepResult
@@ -32,6 +32,7 @@ __all__ = [
     "Sweep",
     "SweepRow",
     "SweepResult",
+    "Fields",
     "changed",
     "field_of",
     "points_of",

@@ -1,25 +1,24 @@
-"""A sweep of any field of a run, named by its path."""
+"""A sweep of any fields of a run, named by their paths."""
 
-import ast
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from vantage.composition.codec import decode
-from vantage.composition.fields import leaves, replaced
-from vantage.composition.suggest import did_you_mean
+from vantage.composition.assignments import changes_in, split_values
+from vantage.composition.fields import replaced
 from vantage.errors import UserError
 from vantage.studies.sweep.sweeps import Point
 from vantage.training.run import Run
 
-__all__ = ["Field", "field_of"]
+__all__ = ["Field", "Fields", "field_of"]
 
-_NOT_THESE = ("recipe", "seed", "data.", "hardware.", "monitoring.")
+_NOT_THESE = ("recipe", "seed", "data", "hardware", "monitoring")
 
 
 @dataclass(frozen=True)
 class Field:
-    """Any field of a run. A path names fields and places in tuples; it may begin anywhere, and all fields that it ends
-    are set alike: `crop.scale.0` is the first number of the scale of every crop, in all views."""
+    """Any field of a run: a number, or a part. A path names fields and positions in tuples; it may begin anywhere, and
+    all fields that it ends are set alike: `crop.scale.0` is the first number of the scale of every crop, in all
+    views."""
 
     name: ClassVar[str] = "field"
     recipe: ClassVar[str] = "moco_v2"
@@ -28,7 +27,7 @@ class Field:
     """Dotted path of the field, or the end of it."""
 
     values: tuple[str, ...]
-    """Values as Python writes them: numbers, words, (tuples)."""
+    """Values as a recipe prints them: numbers, words, (tuples), parts such as Ring()."""
 
     @property
     def axis(self) -> str:
@@ -37,85 +36,76 @@ class Field:
 
     def points(self, base: Run) -> tuple[Point, ...]:
         """A run for each value."""
-        if not self.values or len(set(self.values)) < len(self.values):
-            raise UserError(f"{self.path} is to take the values {self.values}: give at least one, and each once")
-        targets = _targets(base, self.path)
-        return tuple(self._point(base, targets, text) for text in self.values)
-
-    def _point(self, base: Run, targets: dict[str, tuple[Any, Any, int | None]], text: str) -> Point:
-        changes = {}
-        for path, (annotation, held, place) in targets.items():
-            new = _read(text)
-            if place is not None:
-                new = (*held[:place], new, *held[place + 1 :])
-            new = _like(held, new)
-            try:
-                changes[path] = decode(_listed(new), annotation, path=path)
-            except UserError as problem:
-                raise UserError(f"{self.path} cannot be {text}: {problem}") from problem
-        try:
-            run = replaced(base, changes)
-        except UserError as problem:
-            raise UserError(f"{self.path} cannot be {text}: {problem}") from problem
-        value = _read(text)
-        number = float(value) if type(value) in (int, float) else None
-        return Point(text, run, number)
+        _check(self.path, self.values)
+        return tuple(_point((self.path,), base, (text,)) for text in self.values)
 
 
-def field_of(words: str) -> Field:
-    """The sweep that `PATH=VALUE,VALUE,…` names. Commas within brackets part nothing. Raises `UserError` where the
-    path or the values are missing."""
-    path, _, listed = words.partition("=")
-    values, depth, start = [], 0, 0
-    for place, letter in enumerate(listed + ","):
-        depth += (letter in "([") - (letter in ")]")
-        if letter == "," and depth == 0:
-            values.append(listed[start:place].strip())
-            start = place + 1
-    values = [value for value in values if value]
-    if not path.strip() or not values:
-        raise UserError(
-            f"{words!r} names no field and values: write PATH=VALUE,VALUE, such as crop.scale.0=0.1,0.2,0.4"
-        )
-    return Field(path.strip(), tuple(values))
+@dataclass(frozen=True)
+class Fields:
+    """Several fields that move together."""
+
+    name: ClassVar[str] = "field"
+    recipe: ClassVar[str] = "moco_v2"
+
+    paths: tuple[str, ...]
+    """Dotted paths of the fields, or the ends of them."""
+
+    values: tuple[tuple[str, ...], ...]
+    """The values of each point, one for each path."""
+
+    @property
+    def axis(self) -> str:
+        """The paths."""
+        return ", ".join(self.paths)
+
+    def points(self, base: Run) -> tuple[Point, ...]:
+        """A run for each point."""
+        _check(self.axis, self.values)
+        return tuple(_point(self.paths, base, texts) for texts in self.values)
 
 
-def _targets(base: Run, path: str) -> dict[str, tuple[Any, Any, int | None]]:
-    """The fields that a path ends, each with its type, its value, and the place in it that is meant, if one is."""
-    known = {leaf.path: leaf for leaf in leaves(base) if not leaf.path.startswith(_NOT_THESE)}
-    found: dict[str, tuple[Any, Any, int | None]] = {
-        full: (leaf.annotation, leaf.value, None) for full, leaf in known.items() if _ends(full, path)
-    }
-    above, _, last = path.rpartition(".")
-    if not found and last.isdecimal() and above:
-        found = {
-            full: (leaf.annotation, leaf.value, int(last))
-            for full, leaf in known.items()
-            if _ends(full, above) and isinstance(leaf.value, tuple) and int(last) < len(leaf.value)
-        }
-    if not found:
-        raise UserError(f"{base.recipe} has no field {path!r}{did_you_mean(path, known)}")
-    return found
+def field_of(*words: str) -> Field | Fields:
+    """The sweep that one or several `PATH=VALUE,VALUE,…` name; several move together, value by value. Commas within
+    brackets separate nothing. Raises `UserError` where a path or values are missing, or some have more than others."""
+    fields = [(path.strip(), split_values(listed)) for path, _, listed in (word.partition("=") for word in words)]
+    for word, (path, values) in zip(words, fields, strict=True):
+        if not path or not values:
+            raise UserError(
+                f"{word!r} names no field and values: write PATH=VALUE,VALUE, such as crop.scale.0=0.1,0.2,0.4"
+            )
+    paths, values = zip(*fields, strict=True)
+    if len(fields) == 1:
+        return Field(paths[0], values[0])
+    if len(set(map(len, values))) > 1:
+        counts = ", ".join(f"{path} has {len(own)}" for path, own in fields)
+        raise UserError(f"fields that move together need as many values each, but {counts}")
+    return Fields(paths, tuple(zip(*values, strict=True)))
 
 
-def _ends(full: str, path: str) -> bool:
-    return full == path or full.endswith("." + path)
+def _check(axis: str, values: tuple[Any, ...]) -> None:
+    if not values or len(set(values)) < len(values):
+        raise UserError(f"{axis} is to take the values {values}: give at least one, and each once")
 
 
-def _read(text: str) -> Any:
-    """A value as Python writes it; a word that is none is itself."""
+def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> Point:
+    pairs = " and ".join(f"{path} cannot be {text}" for path, text in zip(paths, texts, strict=True))
+    changes: dict[str, Any] = {}
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+        for path, text in zip(paths, texts, strict=True):
+            changes |= changes_in(base, path, text, changes, _may_move, base.recipe)
+        run = replaced(base, changes)
+    except UserError as problem:
+        raise UserError(f"{pairs}: {problem}") from problem
+    return Point(", ".join(texts), run, _number(texts[0]))
 
 
-def _like(held: Any, new: Any) -> Any:
-    """Whole numbers as floats where floats are held."""
-    if isinstance(held, tuple) and isinstance(new, tuple | list) and len(held) == len(new):
-        return tuple(map(_like, held, new))
-    return float(new) if isinstance(held, float) and type(new) is int else new
+def _may_move(path: str) -> bool:
+    return path.partition(".")[0] not in _NOT_THESE
 
 
-def _listed(value: Any) -> Any:
-    return [_listed(item) for item in value] if isinstance(value, tuple | list) else value
+def _number(text: str) -> float | None:
+    """The place along an axis, for values that are numbers."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,70 +1,62 @@
-"""The verb `views statistics`: what the channels of one's own images are normalized with."""
+"""`vantage views statistics`: what the channels of one's own images are normalized with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from vantage.cli.arguments import Command, parse
+from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.images import opened
-from vantage.cli.listing import find_recipe
-from vantage.composition.fields import leaves, options
-from vantage.data.threads import CORES
+from vantage.cli.options import BadImages, Images
+from vantage.cli.recipes import find_recipe
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
     from vantage.views import ColorSpace, Statistics
 
-__all__ = ["view_statistics"]
+__all__ = ["statistics"]
 
 
 @dataclass(frozen=True)
-class Options:
-    """What `views statistics` is told."""
+class Measuring(Images):
+    """The options of `views statistics`."""
 
-    data: str
-    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+    recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
+    """Measure in the color space of a recipe, and print what gives them to pretrain."""
 
     space: Literal["", "RGB", "Lab", "YDbDr", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = ""
-    """Color space to measure in; without, that of the recipe, or RGB."""
+    """Color space to measure in; if omitted, that of the recipe, or RGB."""
 
     images: int = 5_000
     """Images that are read, spread evenly over the set; 0: all."""
 
-    on_bad_image: Literal["skip", "stop"] = "skip"
-    """What to do about unreadable images: leave them out (stops above 1 %), or stop at once."""
-
-    workers: int = CORES
-    """Threads that look at the images first."""
+    num_workers: int | None = None
+    """Threads that look at the images first; if omitted, one for each core."""
 
 
-def view_statistics(words: list[str], console: Console) -> int:
+def statistics(words: list[str], console: Console) -> int:
     """Mean and standard deviation of the channels of a data set: vantage views statistics [RECIPE] --data PATH.
 
-    With a recipe, they are measured in its color space, and the words that give them to pretrain are told.
+    With a recipe, they are measured in its color space, and the words that give them to pretrain are printed.
     """
-    named = bool(words) and not words[0].startswith("-")
-    recipe = find_recipe(words[0], console) if named else None
-    command = Command("vantage views statistics", view_statistics.__doc__ or "", {})
-    asked = parse(command, options(Options), words[1:] if named else words).values
-    run = recipe(224) if recipe is not None else None
-    space = _space(asked["space"], run)
-    source = opened(asked["data"], asked, console)
+    options, bad = read(Command("views statistics", statistics.__doc__ or ""), words, Measuring, BadImages)
+    run = find_recipe(options.recipe)(224) if options.recipe else None
+    space = _space(options.space, run)
+    source = bad.open(options.data, options.num_workers, console)
     from vantage.progress import progress_for
     from vantage.views.colors.measured import measured_statistics
 
     progress = progress_for(console.silent)
-    progress.start("measuring the images", min(asked["images"] or len(source), len(source)))
+    progress.start("measuring the images", min(options.images or len(source), len(source)))
     try:
-        found = measured_statistics(source, space, asked["images"], progress.advance)
+        measured = measured_statistics(source, space, options.images, progress.advance)
     finally:
         progress.stop()
-    mean, std = _numbers(found.mean), _numbers(found.std)
+    mean, std = _numbers(measured.mean), _numbers(measured.std)
     console.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
     if run is not None:
         console.note(f"give {run.recipe} to pretrain with:")
-        console.result(" ".join(_flags(run, found)))
+        console.result(" ".join(_assignments(run, measured)))
     return 0
 
 
@@ -81,15 +73,17 @@ def _space(name: str, run: "Run | None") -> "ColorSpace":
     return chosen
 
 
-def _flags(run: "Run", found: "Statistics") -> list[str]:
+def _assignments(run: "Run", measured: "Statistics") -> list[str]:
     """What gives the statistics to every normalization of the recipe's views."""
+    from vantage.composition.fields import leaves
+
     words = []
     for leaf in leaves(run):
         part, _, field = leaf.path.rpartition(".")
         if part.startswith("views.") and not part.endswith(".statistics") and field in ("mean", "std"):
-            words.append(f"--{leaf.path} {_numbers(getattr(found, field))}")
+            words.append(f"--set {leaf.path}={_numbers(getattr(measured, field), ',')}")
     return words
 
 
-def _numbers(values: Sequence[float]) -> str:
-    return " ".join(f"{value:.4f}" for value in values)
+def _numbers(values: Sequence[float], between: str = " ") -> str:
+    return between.join(f"{value:.4f}" for value in values)

@@ -1,0 +1,29 @@
+"""The verb `demo`: all of it in some minutes, on photographs that come with the installation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import Console
+
+__all__ = ["demo"]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """The options of `demo`."""
+
+    out: Annotated[str, Word("FOLDER")] = "vantage-demo"
+    """Folder for the run."""
+
+
+def demo(words: list[str], console: Console) -> int:
+    """Train on photographs that come with the installation, and compare: vantage demo (some minutes)."""
+    (options,) = read(Command("demo", demo.__doc__ or ""), words, Demonstration)
+    from vantage.demo import demo as show
+    from vantage.progress import progress_for
+
+    for line in show(Path(options.out), progress_for(console.silent)).lines():
+        console.result(line)
+    return 0

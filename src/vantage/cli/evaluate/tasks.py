@@ -1,0 +1,94 @@
+"""The images by which protocols judge, opened by what they are named by."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vantage.cli.console import Console
+from vantage.cli.options import BadImages
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.data import Source
+    from vantage.evaluate import Task
+
+__all__ = ["TaskImages", "class_names", "kind_of_images"]
+
+
+def kind_of_images(protocol: Any) -> str:
+    """What kind of images a protocol judges by: "classes", "masks" or "boxes"."""
+    from vantage.evaluate import Segmentation
+    from vantage.evaluate.protocols.detection import DetectorProtocol
+
+    return "masks" if isinstance(protocol, Segmentation) else "boxes" if isinstance(protocol, DetectorProtocol) else "classes"
+
+
+class TaskImages:
+    """Images by the paths that name them, each opened once."""
+
+    def __init__(self, bad: BadImages, num_workers: int | None, console: Console) -> None:
+        self.bad, self.num_workers, self.console = bad, num_workers, console
+        self._open: dict[tuple[str, ...], Any] = {}
+
+    def of(
+        self, protocol: Any, data: str, test: str = "", classes: str = "", flag: str = "--classes"
+    ) -> "tuple[Source, Source | None]":
+        """The training and test images of a protocol: `classes` is the file of names that a protocol of masks takes,
+        and `flag` what messages call it. Raises `UserError` for images that cannot be opened."""
+        kind = kind_of_images(protocol)
+        if kind == "masks":
+            train = self._masks(data, class_names(classes, flag))
+            return train, self._masks(test, train.classes) if test else None
+        open_one = self._boxes if kind == "boxes" else self.labeled
+        return open_one(data), open_one(test) if test else None
+
+    def task(self, protocol: Any, data: str, test: str, classes: str, flag: str) -> "Task":
+        """The protocol with its images; those of one labeled set are divided once for all protocols."""
+        from vantage.evaluate import task_of
+
+        def made() -> "Task":
+            return task_of(protocol, *self.of(protocol, data, test, classes, flag))
+
+        if kind_of_images(protocol) != "classes":
+            return made()
+        return replace(self._once(("task", data, test), made), protocol=protocol)
+
+    def labeled(self, path: str) -> Any:
+        """The readable images at a path."""
+        return self._once(("labeled", path), lambda: self.bad.open(path, self.num_workers, self.console))
+
+    def _boxes(self, path: str) -> Any:
+        from vantage.evaluate.protocols.detection import open_annotated
+
+        return self._once(("boxes", path), lambda: self._noted(open_annotated(path), "annotated images"))
+
+    def _masks(self, path: str, classes: tuple[str, ...]) -> Any:
+        from vantage.data.sources.masked import open_masked
+
+        return self._once(
+            ("masks", path, *classes), lambda: self._noted(open_masked(path, classes), "images with masks")
+        )
+
+    def _noted(self, source: Any, what: str) -> Any:
+        self.console.note(f"{len(source):,} {what}, {len(source.classes)} classes")
+        return source
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        if key not in self._open:
+            self._open[key] = make()
+        return self._open[key]
+
+
+def class_names(file: str, flag: str = "--classes") -> tuple[str, ...]:
+    """The lines of a file of class names; none where there is no file. Raises `UserError` for fewer than two names."""
+    if not file:
+        return ()
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"{flag} {file} cannot be read ({problem}): name a text file, a class on each line") from None
+    names = tuple(line.strip() for line in lines if line.strip())
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UserError(f"{flag} {file} names {len(set(names))} different classes on {len(names)} lines: one a line")
+    return names

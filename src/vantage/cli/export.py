@@ -1,0 +1,38 @@
+"""The verb `export`: the backbone of a run for another library."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import Console
+from vantage.cli.options import Network, RunFolder
+
+__all__ = ["export"]
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """The options of `export`."""
+
+    to: Literal["torchvision", "timm", "safetensors", "detectron2"]
+    """Library whose own model loads the file (torchvision, timm or detectron2), or safetensors for the parameters as
+    they are."""
+
+    out: Annotated[str, Word("FILE")] = ""
+    """File to write, ending with .safetensors; if omitted, RUN/backbone-FORMAT.safetensors. For detectron2 a folder:
+    weights and settings of detectors; if omitted, RUN/detectron2."""
+
+
+def export(words: list[str], console: Console) -> int:
+    """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
+    command = Command("export", export.__doc__ or "")
+    run, options, network = read(command, words, RunFolder, Exporting, Network)
+    from vantage.frozen.export.backbone import export as write
+
+    which = "" if network.network is None else f"-{network.network}"
+    kept = f"detectron2{which}" if options.to == "detectron2" else f"backbone-{options.to}{which}.safetensors"
+    written = write(run.folder, options.to, Path(options.out or run.folder / kept), network.network)
+    console.note(f"{written.file} is written. To use it:\n")
+    console.result(written.how)
+    return 0

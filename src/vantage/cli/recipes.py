@@ -1,0 +1,105 @@
+"""The verb `recipes`: which recipes there are, and what one is made of."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, cast
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import Console, columns
+from vantage.composition.suggest import did_you_mean
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.training.run import Run
+
+__all__ = ["find_recipe", "first_line", "recipes"]
+
+
+@dataclass(frozen=True)
+class Recipes:
+    """The options of `recipes`."""
+
+    name: Annotated[str, Word("NAME", positional=True)] = ""
+    """A recipe to show in full; if omitted, all recipes are listed, a line each."""
+
+    size: int = 224
+    """Side of a view in pixels; up to 96 there are variants for small images."""
+
+
+def recipes(words: list[str], console: Console) -> int:
+    """List the recipes, or show all of one: vantage recipes [NAME] [--size PIXELS]."""
+    (options,) = read(Command("recipes", recipes.__doc__ or ""), words, Recipes)
+    if options.name:
+        _show(find_recipe(options.name), options.size, console)
+        return 0
+    from vantage.recipes import RECIPES
+
+    papers = _by_paper(RECIPES)
+    wide = max(map(len, papers)) + 2
+    for paper, group in papers.items():
+        for number, recipe in enumerate(group):
+            lead = f"{paper if number == 0 else '':<{wide}}{recipe.__name__:<30}"
+            console.result(lead + _in_short(recipe, columns() - len(lead)))
+    console.note("\nvantage recipes NAME shows what one is made of; vantage pretrain NAME --data PATH trains it")
+    return 0
+
+
+def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callable[[int], Run]]]":
+    """The recipes by what their modules are about, a paper each."""
+    papers: dict[str, list[Callable[[int], Run]]] = {}
+    for recipe in every:
+        about = first_line(inspect.getmodule(recipe)).partition(":")[0]
+        papers.setdefault(re.sub(r" \(.*|\..*", "", about), []).append(recipe)
+    return papers
+
+
+def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
+    from vantage.composition.fields import settings_in
+    from vantage.composition.printing import as_python, in_a_line
+
+    run = recipe(size)
+    console.result(f"{inspect.getdoc(recipe) or recipe.__name__}\n\n{as_python(run)}\n")
+    console.result(f"What --set may change at {size} pixels, PATH=VALUE:\n")
+    for setting in settings_in(run):
+        if setting.path != "recipe":
+            held = in_a_line(setting.value)
+            shown = held if len(held) <= 60 else f"{held[:57]}…"
+            console.result(f"{setting.path}={shown}\n    {setting.help}")
+
+
+def find_recipe(name: str) -> "Callable[[int], Run]":
+    """The recipe of a name, or the function FUNCTION of an imported module for MODULE:FUNCTION."""
+    from vantage.composition.codec import allowed_object
+    from vantage.composition.names import own_part
+    from vantage.recipes import RECIPES
+    from vantage.training.run import Run
+
+    if own := own_part(name):
+        function = allowed_object(*own, "recipe")
+        if not callable(function) or not isinstance(function(224), Run):
+            raise UserError(f"{name} is no recipe: it must take the size of the views and return a Run")
+        return cast("Callable[[int], Run]", function)
+    known = {recipe.__name__: recipe for recipe in RECIPES}
+    plain = name.replace("-", "_").lower()
+    if plain not in known:
+        raise UserError(f"there is no recipe {name!r}{did_you_mean(plain, known)} (recipes: {', '.join(known)})")
+    return known[plain]
+
+
+def first_line(documented: object) -> str:
+    """The first paragraph of a docstring, as one line."""
+    return " ".join((inspect.getdoc(documented) or "").partition("\n\n")[0].split())
+
+
+def _in_short(recipe: object, width: int) -> str:
+    """As many clauses of the first sentence as fit, without its sources."""
+    line = re.sub(r" ?\([^()]*arXiv[^()]*\)|`", "", first_line(recipe))
+    line = line.partition(": ")[2] or line
+    short = textwrap.shorten(line, width, placeholder="")
+    if short == line:
+        return line
+    ends = [match.start() for match in re.finditer(r"[,;:.] ", f"{short} ")]
+    return short[: ends[-1]] if ends else short

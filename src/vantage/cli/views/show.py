@@ -1,0 +1,80 @@
+"""`vantage views show`: images, and the views that a recipe makes of them."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from vantage.cli.arguments import Command, Repeated, Word, read
+from vantage.cli.console import Console
+from vantage.cli.files import check_file
+from vantage.cli.options import BadImages, Images
+from vantage.cli.pretrain import in_learned_views, settable, suited
+from vantage.cli.recipes import find_recipe
+
+if TYPE_CHECKING:
+    from vantage.training.run import Run
+
+__all__ = ["show"]
+
+
+@dataclass(frozen=True)
+class Showing(Images):
+    """The options of `views show`."""
+
+    recipe: Annotated[str, Word("RECIPE", positional=True)]
+    """Whose views are shown: one of `vantage recipes`, or MODULE:NAME of your own."""
+
+    out: Annotated[str, Word("FILE")] = "views.png"
+    """Picture to write, ending with .png; an older one is replaced."""
+
+    images: int = 6
+    """Images shown, spread evenly over the set."""
+
+    times: int = 3
+    """How often the views of each are drawn."""
+
+    size: int | None = None
+    """Side of a view in pixels; if omitted, 32, 64 or 224 by the images."""
+
+    seed: int = 0
+    """What the views are drawn from."""
+
+    learned: Annotated[str, Word("FOLDER")] = ""
+    """Folder of `vantage views learn`, or a file in it: the channels are then the learned ones."""
+
+    set: Repeated = ()
+    """Any field of the views, or an operation: --set crop.scale=0.5,1. May be repeated."""
+
+    num_workers: int | None = None
+    """Threads that decode images; if omitted, one for each core."""
+
+
+def show(words: list[str], console: Console) -> int:
+    """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
+
+    vantage recipes RECIPE shows every path that --set may change; here, those of the views.
+    """
+    command = Command("views show", show.__doc__ or "", partial(settable, words))
+    options, bad = read(command, words, Showing, BadImages)
+    from vantage.composition.assignments import assigned
+    from vantage.storage.files import result_file
+    from vantage.views.show import picture
+
+    recipe = in_learned_views(find_recipe(options.recipe), options.learned)
+    out = check_file(Path(options.out), (".png",), "a picture")
+
+    def chosen(size: int) -> "Run":
+        return assigned(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
+
+    if options.size:
+        chosen(options.size)  # a mistake is reported before the images are looked at
+    source = bad.open(options.data, options.num_workers, console)
+    run = chosen(options.size or suited(source, console))
+    count = min(max(0, options.images), len(source))
+    images = [source.image(number * len(source) // count) for number in range(count)]
+    drawn = picture(run.views, images, options.times, options.seed)
+    with result_file(out, "the picture") as file:
+        drawn.save(file, "PNG")
+    console.result(str(out))
+    return 0

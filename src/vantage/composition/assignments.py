@@ -1,0 +1,96 @@
+"""`PATH=VALUE`, as a person writes it: any field of a composition, set by a value or by a part.
+
+A path may begin anywhere: `crop.size` sets the size of every crop. `crop.scale.0` is the first number of a scale.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from vantage.composition.expression import read_value
+from vantage.composition.fields import Setting, replaced, settings_in
+from vantage.composition.suggest import did_you_mean
+from vantage.errors import UserError
+
+__all__ = ["assigned", "changes_in", "read_assignments", "split_values"]
+
+
+def assigned(value: Any, written: Sequence[str], **limits: Any) -> Any:
+    """The composition with each `PATH=VALUE` done; raises `UserError` as `read_assignments` does, and where the parts
+    refuse their new values."""
+    return replaced(value, read_assignments(value, written, **limits))
+
+
+def read_assignments(
+    value: Any, written: Sequence[str], may_set: Callable[[str], bool] = lambda path: True, name: str = ""
+) -> dict[str, Any]:
+    """New values by full path, of texts such as `branches.0.estimator=InfoNCE(0.1)`, in their order: a later one may
+    set a field of a part that an earlier one chose.
+
+    `may_set` says which paths may be set; `name` is what messages call the composition. Raises `UserError` for a path
+    that is not there and for a value that does not fit it.
+    """
+    changes: dict[str, Any] = {}
+    for text in written:
+        path, equals, new = text.partition("=")
+        path = path.strip().replace("-", "_")
+        if not equals or not path:
+            raise UserError(f"{text!r} sets nothing: write PATH=VALUE, such as branches.0.estimator.temperature=0.1")
+        for full, held in changes_in(value, path, new, changes, may_set, name).items():
+            changes = {one: kept for one, kept in changes.items() if not one.startswith(f"{full}.")} | {full: held}
+    return changes
+
+
+def changes_in(
+    value: Any,
+    path: str,
+    text: str,
+    before: Mapping[str, Any] = {},
+    may_set: Callable[[str], bool] = lambda path: True,
+    name: str = "",
+) -> dict[str, Any]:
+    """New values by full path for one path and the text of its value, on top of the changes `before`."""
+    here = {setting.path: setting for setting in settings_in(value, changes=before) if may_set(setting.path)}
+    changes: dict[str, Any] = {}
+    for setting, position in _targets(here, path, name):
+        if position is None:
+            new = read_value(text, setting.annotation, setting.path)
+        else:
+            kinds = get_args(setting.annotation)
+            kind = kinds[0 if kinds[-1] is Ellipsis else position]
+            element = read_value(text, kind, f"{setting.path}.{position}")
+            new = (*setting.value[:position], element, *setting.value[position + 1 :])
+        above = next((one for one in before if setting.path.startswith(f"{one}.")), None)
+        if above is None:
+            changes[setting.path] = new
+        else:
+            below = setting.path.removeprefix(f"{above}.")
+            changes[above] = replaced(changes.get(above, before[above]), {below: new})
+    return changes
+
+
+def split_values(text: str) -> tuple[str, ...]:
+    """The values of `VALUE,VALUE,…`. Commas within brackets and quotes separate nothing."""
+    values, depth, start, quote = [], 0, 0, ""
+    for position, letter in enumerate(f"{text},"):
+        if letter in "'\"" and quote in ("", letter):
+            quote = "" if quote else letter
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0 and not quote:
+            values.append(text[start:position].strip())
+            start = position + 1
+    return tuple(value for value in values if value)
+
+
+def _targets(here: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:
+    """The settings at a path, or at the paths that end in it, each with the position in it that is meant, if any."""
+    if path in here:
+        return [(here[path], None)]
+    if ends := [setting for full, setting in here.items() if full.endswith(f".{path}")]:
+        return [(setting, None) for setting in ends]
+    above, _, last = path.rpartition(".")
+    if last.isdecimal() and above:
+        rows = [setting for full, setting in here.items() if full == above or full.endswith(f".{above}")]
+        rows = [setting for setting in rows if isinstance(setting.value, tuple) and int(last) < len(setting.value)]
+        if rows:
+            return [(setting, int(last)) for setting in rows]
+    raise UserError(f"{name or 'it'} has no field {path!r}{did_you_mean(path, here)}")

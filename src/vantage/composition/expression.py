@@ -1,0 +1,250 @@
+"""Values as a person writes them: a literal, or a part with its settings, such as `Sample(count=4_095)`.
+
+Only Python's grammar is used: the text becomes a syntax tree, and the tree is read. Nothing in it is evaluated. What
+may stand there is numbers, text, None, True, False, tuples, and calls of parts by their names.
+"""
+
+import ast
+import types
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from vantage.composition.kinds import find_part, fits, parts_that_fit
+from vantage.composition.suggest import did_you_mean
+from vantage.errors import UserError
+
+__all__ = ["described", "read_value", "takes_several"]
+
+LONGEST, DEEPEST, LARGEST = 20_000, 20, 2**63 - 1
+"""Bounds on a text's length in characters, on brackets within brackets, and on whole numbers."""
+
+_PLAIN = {int: "a whole number", float: "a number", bool: "True or False", str: "text", types.NoneType: "None"}
+_MANY = {int: "whole numbers", float: "numbers", str: "words", bool: "True or False for each"}
+_WORDS = {"None": None, "True": True, "False": False, "true": True, "false": False}
+_NUMBERS = {"inf": float("inf"), "nan": float("nan")}
+
+
+def read_value(text: str, annotation: Any, path: str) -> Any:
+    """The value that a text stands for, if it is what the annotation says.
+
+    Where the annotation takes text, quotes may be left out. Raises `UserError` in one line: the path, what was
+    expected, what was found, and what may have been meant.
+    """
+    text = text.strip()
+    for choice in _choices(annotation):
+        if text == str(choice):
+            return choice
+    if str in _alternatives(annotation) and not _is_quoted(text):
+        return None if text == "None" and type(None) in _alternatives(annotation) else text
+    return _read(_tree(text, annotation, path), annotation, path)
+
+
+def takes_several(annotation: Any) -> bool:
+    """Whether a value may be a tuple."""
+    return any(get_origin(kind) is tuple for kind in _alternatives(annotation))
+
+
+def described(annotation: Any) -> str:
+    """What a field takes, in words."""
+    *before, last = [words for kind in _alternatives(annotation) for words in _described(kind)]
+    return f"{', '.join(before)} or {last}" if before else last
+
+
+def _described(kind: Any) -> Iterator[str]:
+    inside = get_args(kind)
+    if get_origin(kind) is Literal:
+        yield from (str(choice) for choice in inside if choice != "")
+    elif get_origin(kind) is tuple and len(set(inside) - {Ellipsis}) == 1:
+        count = "" if inside[-1] is Ellipsis else f"{len(inside)} "
+        yield f"{count}{_MANY[inside[0]]}" if inside[0] in _MANY else f"a tuple of {described(inside[0])}"
+    elif kind in _PLAIN:
+        yield _PLAIN[kind]
+    elif isinstance(kind, type):
+        near = parts_that_fit(kind)
+        more = ", …" if len(near) > 6 else ""
+        yield f"{kind.__name__} ({', '.join(near[:6])}{more})" if near and near != [kind.__name__] else kind.__name__
+    else:
+        yield str(kind).replace("typing.", "")
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(kind for choice in get_args(annotation) for kind in _alternatives(choice))
+    return (annotation,)
+
+
+def _choices(annotation: Any) -> list[Any]:
+    return [choice for kind in _alternatives(annotation) if get_origin(kind) is Literal for choice in get_args(kind)]
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]
+
+
+def _tree(text: str, annotation: Any, path: str) -> ast.expr:
+    """The syntax tree of a text of bounded size."""
+    if len(text) > LONGEST:
+        raise UserError(f"{path}: the value has {len(text):,} characters; at most {LONGEST:,} are read")
+    depth = deepest = 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        deepest = max(deepest, depth)
+    if deepest > DEEPEST:
+        raise UserError(f"{path}: the value has {deepest} brackets within brackets; at most {DEEPEST} are read")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd escapes in text
+            return ast.parse(_dotted(text), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        _refuse(text, annotation, path)
+
+
+def _dotted(text: str) -> str:
+    """`MODULE:NAME` as Python would write it; what stands in quotes stays."""
+    letters, quote = [], ""
+    for letter in text:
+        if letter in "'\"" and quote in ("", letter):
+            quote = "" if quote else letter
+        letters.append("." if letter == ":" and not quote else letter)
+    return "".join(letters)
+
+
+def _read(node: ast.expr, annotation: Any, path: str) -> Any:
+    for choice in _alternatives(annotation):
+        if _matches(node, choice):
+            return _read_as(node, choice, path, annotation)
+    return _refuse(_shown(node), annotation, path)
+
+
+def _matches(node: ast.expr, kind: Any) -> bool:
+    """Whether a node is of the form that one of several annotations takes."""
+    if get_origin(kind) is Literal:
+        return _word(node) in get_args(kind)
+    if get_origin(kind) is tuple:
+        inside = get_args(kind)
+        items = _items(node)
+        if inside[-1] is Ellipsis:
+            return all(any(_matches(item, one) for one in _alternatives(inside[0])) for item in items)
+        return len(items) == len(inside)
+    if kind is str:
+        return isinstance(_word(node), str)
+    if kind in _PLAIN:
+        found = _plain(node)
+        return type(found) in ((int, float) if kind is float else (kind,))
+    return _is_part(node) or kind is Any
+
+
+def _is_part(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call | ast.Name | ast.Attribute) and _plain(node) is _nothing
+
+
+def _read_as(node: ast.expr, kind: Any, path: str, annotation: Any) -> Any:
+    if get_origin(kind) is tuple:
+        inside, items = get_args(kind), _items(node)
+        kinds = inside[:1] * len(items) if inside[-1] is Ellipsis else inside
+        pairs = enumerate(zip(items, kinds, strict=True))
+        return tuple(_read(item, each, f"{path}.{number}") for number, (item, each) in pairs)
+    if get_origin(kind) is Literal or kind is str:
+        return _word(node)
+    if kind in _PLAIN:
+        found: Any = _plain(node)
+        if isinstance(found, int) and abs(found) > LARGEST:
+            raise UserError(f"{path}: {str(found)[:20]}… is beyond what a whole number may be (64 bits)")
+        return float(found) if kind is float else found
+    return _part(node, annotation, path) if _is_part(node) else _plain(node)
+
+
+def _part(node: ast.expr, annotation: Any, path: str) -> Any:
+    """The part that a call, or the name of a part alone, stands for."""
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    kind = find_part(_name(call.func, annotation, path), path)
+    if not any(fits(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
+        raise UserError(f"{path}: expected {described(annotation)}, found the part {kind.__name__}")
+    own = {f.name: f for f in fields(kind) if f.init}
+    written = _arguments(call, kind, own, path)
+    missing = [n for n, f in own.items() if n not in written and f.default is MISSING and f.default_factory is MISSING]
+    if missing:
+        raise UserError(f"{path}: {kind.__name__} needs {' and '.join(missing)}")
+    hints = get_type_hints(kind)
+    values = {name: _read(inside, hints[name], f"{path}.{name}") for name, inside in written.items()}
+    try:
+        return kind(**values)
+    except UserError as problem:
+        raise UserError(f"{path}: {problem}") from problem
+
+
+def _arguments(call: ast.Call, kind: type, own: Mapping[str, Any], path: str) -> dict[str, ast.expr]:
+    """The nodes of a call by the names of the fields."""
+    if len(call.args) > len(own):
+        raise UserError(f"{path}: {kind.__name__} takes {len(own)} settings, found {len(call.args)}")
+    written = dict(zip(own, call.args, strict=False))
+    for word in call.keywords:
+        name = word.arg or "**"
+        if name not in own:
+            hint = did_you_mean(name, own, f"; its fields are {', '.join(own) or 'none'}")
+            raise UserError(f"{path}: {kind.__name__} has no field {name!r}{hint}")
+        if name in written:
+            raise UserError(f"{path}: {kind.__name__} is given {name} twice")
+        written[name] = word.value
+    return written
+
+
+def _name(node: ast.expr, annotation: Any, path: str) -> str:
+    """The name of a part, with a colon after its module where it has one."""
+    names: list[str] = []
+    at = node
+    while isinstance(at, ast.Attribute):
+        names.insert(0, at.attr)
+        at = at.value
+    if not isinstance(at, ast.Name) or len(names) > 9:
+        _refuse(_shown(node), annotation, path)
+    *module, name = (at.id, *names)
+    return f"{'.'.join(module)}:{name}" if module else name
+
+
+class _Nothing:
+    """Stands where a node is no plain value."""
+
+
+_nothing = _Nothing()
+
+
+def _plain(node: ast.expr) -> Any:
+    """The number, truth value, text or None of a node."""
+    match node:
+        case ast.Constant(bool() | int() | float() | str() | None as found):
+            return found
+        case ast.Name(name) if name in _WORDS:
+            return _WORDS[name]
+        case ast.Name(name) if name in _NUMBERS:
+            return _NUMBERS[name]
+        case ast.UnaryOp(ast.USub(), ast.Constant() | ast.Name() as inside) if type(_plain(inside)) in (int, float):
+            return -_plain(inside)
+    return _nothing
+
+
+def _word(node: ast.expr) -> Any:
+    """The plain value of a node, or a word without quotes."""
+    found = _plain(node)
+    return node.id if found is _nothing and isinstance(node, ast.Name) else found
+
+
+def _items(node: ast.expr) -> list[ast.expr]:
+    """The parts of a tuple; what stands alone is a tuple of one."""
+    return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
+
+
+def _shown(node: ast.expr) -> str:
+    try:
+        return ast.unparse(node)
+    except (RecursionError, ValueError):
+        return "…"
+
+
+def _refuse(found: str, annotation: Any, path: str) -> NoReturn:
+    hint = did_you_mean(found, [str(choice) for choice in _choices(annotation) if choice != ""])
+    shown = " ".join(found.split())
+    shown = (shown if len(shown) <= 60 else f"{shown[:57]}…") or "nothing"
+    raise UserError(f"{path}: expected {described(annotation)}, found {shown}{hint}")

@@ -1,0 +1,43 @@
+"""A composition as the Python that makes it: parts by public name, fields that are as they are by default left out."""
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+__all__ = ["as_python", "in_a_line"]
+
+
+def as_python(value: Any, width: int = 100, indent: int = 0) -> str:
+    """The expression, broken into lines where it is wider than `width`; `vantage`'s names are to be in reach."""
+    line = in_a_line(value)
+    if len(line) + indent <= width:
+        return line
+    if isinstance(value, tuple):
+        opening, items, closing = "(", [("", item) for item in value], ")"
+    elif is_dataclass(value):
+        opening, items, closing = f"{_name(type(value))}(", [(f"{n}=", inside) for n, inside in _changed(value)], ")"
+    else:
+        return line
+    margin = " " * (indent + 4)
+    inner = "".join(f"{margin}{name}{as_python(item, width - len(name), indent + 4)},\n" for name, item in items)
+    return f"{opening}\n{inner}{' ' * indent}{closing}"
+
+
+def in_a_line(value: Any) -> str:
+    """The expression in one line."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(in_a_line, value))}{',' * (len(value) == 1)})"
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in _changed(value))})"
+    return repr(value)
+
+
+def _changed(value: Any) -> list[tuple[str, Any]]:
+    """The fields that are not as they are by default."""
+    pairs = [(f, getattr(value, f.name)) for f in fields(value) if f.init]
+    defaults = [f.default if f.default_factory is MISSING else f.default_factory() for f, _ in pairs]
+    return [(f.name, inside) for (f, inside), default in zip(pairs, defaults, strict=True) if inside != default]
+
+
+def _name(kind: type) -> str:
+    own = kind.__module__.partition(".")[0] == "vantage"
+    return kind.__name__ if own else f"{kind.__module__}.{kind.__name__}"

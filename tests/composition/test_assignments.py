@@ -1,0 +1,66 @@
+"""`PATH=VALUE`: any field of a run, by its path or the end of it."""
+
+from typing import Any
+
+import pytest
+
+from vantage.composition.assignments import assigned, read_assignments, split_values
+from vantage.errors import UserError
+from vantage.negatives import Ball, OtherImages, Ring
+from vantage.recipes import moco_v2
+from vantage.schedules import Constant
+from vantage.training.run import differences
+
+
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [
+        (["branches.0.estimator.temperature=0.17"], {"branches.0.estimator.temperature": 0.17}),
+        (["branches.0.memory.length = 77"], {"branches.0.memory.length": 77}),
+        (["temperature=.5"], {"branches.0.estimator.temperature": 0.5}),
+        (["crop.size=33"], {"views.views.0.crop.size": 33, "views.views.1.crop.size": 33}),
+        (["views.1.crop.scale.0=.5"], {"views.views.1.crop.scale.0": 0.5}),
+        (["branches.0.negatives=(OtherImages(), Ring())"], {"branches.0.negatives": (OtherImages(), Ring())}),
+        (["negatives=Ring()", "branches.0.negatives.0=Ball()"], {"branches.0.negatives": (Ball(),)}),
+        (
+            ["negatives=(OtherImages(), Ring())", "branches.0.negatives.1.drop=Constant(0.2)", "drop.value=.3"],
+            {"branches.0.negatives": (OtherImages(), Ring(drop=Constant(0.3)))},
+        ),
+        (["branches.0.memory.length=5", "branches.0.memory=Queue(7)"], {"branches.0.memory.length": 7}),
+        (["batch-size=6", "accumulate=3"], {"batch_size": 6, "accumulate": 3}),
+    ],
+)
+def test_what_is_set(written: list[str], changed: dict[str, Any]) -> None:
+    run = moco_v2(32)
+    assert {path: after for path, _, after in differences(run, assigned(run, written))} == changed
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("epochs", "'epochs' sets nothing: write PATH=VALUE"),
+        ("=3", "sets nothing"),
+        ("temprature=1", "moco_v2 has no field 'temprature'; did you mean branches.0.estimator.temperature?"),
+        ("branches.3.keys=1", "no field 'branches.3.keys'; did you mean branches.0.keys?"),
+        ("crop.scale.7=1", "no field 'crop.scale.7'"),
+        ("epochs=five", "epochs: expected a whole number, found five"),
+        ("crop.scale.0=a", r"views.views.0.crop.scale.0: expected a number, found a"),
+        ("recipe=x", "no field 'recipe'"),
+        ("accumulate=3", "does not divide into 3"),
+        ("branches=()", "a run without branches"),
+    ],
+)
+def test_what_cannot_be_set(written: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        assigned(moco_v2(32), [written], may_set=lambda path: path != "recipe", name="moco_v2")
+
+
+def test_a_part_that_is_set_later_takes_the_place_of_its_fields() -> None:
+    assert set(read_assignments(moco_v2(32), ["temperature=0.5", "branches.0.estimator=JCL()"])) == {
+        "branches.0.estimator"
+    }
+
+
+def test_commas_within_brackets_and_quotes_separate_nothing() -> None:
+    assert split_values("a, (1,2),[3,(4,5)],Ring(x, y),'b,c'") == ("a", "(1,2)", "[3,(4,5)]", "Ring(x, y)", "'b,c'")
+    assert split_values(" , ") == ()

@@ -1,0 +1,186 @@
+"""Values as people write them: what is read, what is refused in one line, and that nothing is ever evaluated."""
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vantage
+from vantage.composition.expression import described, read_value
+from vantage.composition.fields import settings_in
+from vantage.composition.kinds import fits
+from vantage.encoders import Backbone, ResNet, Timm
+from vantage.errors import UserError
+from vantage.estimators import Estimator, InfoNCE
+from vantage.negatives import OtherImages, Ring, Rule
+from vantage.recipes import RECIPES
+from vantage.schedules import Constant, Schedule
+from vantage.training.optimizers import SGD, Optimizer
+
+COSTS = Literal["interclr", "vissl"] | tuple[float, ...]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        (int, "3", 3),
+        (int, "-3", -3),
+        (int, " 65_536 ", 65_536),
+        (float, "1", 1.0),
+        (float, "-1e-3", -0.001),
+        (float, "inf", float("inf")),
+        (bool, "True", True),
+        (bool, "false", False),
+        (int | None, "None", None),
+        (int | None, "2", 2),
+        (str, "torchvision:CIFAR10", "torchvision:CIFAR10"),
+        (str, "photos/a (1), b", "photos/a (1), b"),
+        (str, "'quoted'", "quoted"),
+        (str | None, "None", None),
+        (tuple[int, ...], "1, 2,3", (1, 2, 3)),
+        (tuple[int, ...], "1", (1,)),
+        (tuple[int, ...], "()", ()),
+        (tuple[float, float], "(0.5, 1)", (0.5, 1.0)),
+        (tuple[str, ...], "RGB,Lab", ("RGB", "Lab")),
+        (tuple[tuple[int, ...], ...], "(1, 2), (3,)", ((1, 2), (3,))),
+        (Literal["bf16-mixed", "32-true"], "32-true", "32-true"),
+        (Literal[18, 34, 50], "34", 34),
+        (COSTS, "vissl", "vissl"),
+        (COSTS, "1,2.5", (1.0, 2.5)),
+        (Schedule, "Constant(0.5)", Constant(0.5)),
+        (Estimator, "InfoNCE", InfoNCE()),
+        (Estimator, "InfoNCE(0.1, margin=-0.5)", InfoNCE(0.1, margin=-0.5)),
+        (tuple[Rule, ...], "(OtherImages(), Ring(drop=Constant(0.2)))", (OtherImages(), Ring(drop=Constant(0.2)))),
+        (tuple[Rule, ...], "Ring()", (Ring(),)),
+        (Backbone, "ResNet(18, small=True)", ResNet(18, small=True)),
+        (Backbone, "Timm('convnext_tiny')", Timm("convnext_tiny")),
+        (Backbone, "Timm(name='a:b')", Timm("a:b")),
+        (Optimizer, "SGD(weight_decay=0)", SGD(weight_decay=0.0)),
+    ],
+)
+def test_what_is_read(annotation: Any, text: str, value: Any) -> None:
+    read = read_value(text, annotation, "path")
+    assert read == value and type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "message"),
+    [
+        (int, "3.5", "path: expected a whole number, found 3.5"),
+        (int, "", "expected a whole number, found nothing"),
+        (int, "True", "expected a whole number, found True"),
+        (int, "1" + 30 * "0", "beyond what a whole number may be"),
+        (float, "x", "expected a number, found x"),
+        (float, "'1'", "expected a number, found '1'"),
+        (bool, "1", "expected True or False, found 1"),
+        (int | None, "two", "expected a whole number or None, found two"),
+        (tuple[float, float], "0.5", "expected 2 numbers, found 0.5"),
+        (tuple[float, float], "1, 2, 3", r"expected 2 numbers, found \(1, 2, 3\)"),
+        (tuple[int, ...], "1, a", r"expected whole numbers, found \(1, a\)"),
+        (Literal["skip", "stop"], "stopp", "expected skip or stop, found stopp; did you mean stop?"),
+        (COSTS, "interclt", "expected interclr, vissl or numbers, found interclt; did you mean interclr?"),
+        (Estimator, "InfoNSE()", "no part 'InfoNSE'; did you mean InfoNCE?"),
+        (Estimator, "InfoNCE(temprature=1)", "InfoNCE has no field 'temprature'; did you mean temperature?"),
+        (Estimator, "InfoNCE(0.1, temperature=1)", "InfoNCE is given temperature twice"),
+        (Estimator, "InfoNCE(1, 2, 3)", "InfoNCE takes 2 settings, found 3"),
+        (Estimator, "InfoNCE('a')", "path.temperature: expected a number, found 'a'"),
+        (Estimator, "InfoNCE(-1)", "path: .*temperature"),
+        (Estimator, "Ring()", r"path: expected Estimator \(.*InfoNCE.*\), found the part Ring"),
+        (Estimator, "Constant(0.1)", "expected Estimator"),
+        (Schedule, "CosineByEpoch(0.1)", r"expected Schedule \(.*, found the part CosineByEpoch"),
+        (Optimizer, "Queue(3)", r"expected Optimizer \(AdamW, LARS, SGD\), found the part Queue"),
+        (Backbone, "Timm()", "Timm needs name"),
+        (Backbone, "ResNet(19)", "path.depth: expected 18, 34, 50, 101 or 152, found 19"),
+        (Backbone, "ResNet(18, groups=2)", "path: ResNet: depth 18"),
+        (tuple[Rule, ...], "(OtherImages(), InfoNCE())", r"path.1: expected Rule \(.*, found the part InfoNCE"),
+        (Estimator, "vantage.errors.UserError()", "is not Vantage's own"),
+        (Estimator, "os:path()", "no part|not Vantage's own"),
+    ],
+)
+def test_what_is_refused_in_one_line(annotation: Any, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as refusal:
+        read_value(text, annotation, "path")
+    assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 400
+
+
+HOSTILE = (
+    "__import__('os').system('touch hacked')",
+    "InfoNCE(__import__('os').getpid())",
+    "(lambda: 1)()",
+    "[x for x in (1,)]",
+    "InfoNCE(*(0.1,))",
+    "InfoNCE(**{'temperature': 0.1})",
+    "InfoNCE()()",
+    "InfoNCE().__class__",
+    "InfoNCE.__init__(0.1)",
+    "InfoNCE(temperature:=0.1)",
+    "InfoNCE(0.1 if True else 0.2)",
+    "f'{1}'",
+    "b'x'",
+    "1j",
+    "...",
+    "9**9**9**9",
+    "-'a'",
+    "not 1",
+    "~1",
+    "1e400-1e400",
+    "yield",
+    "print",
+    "eval('1')",
+    "\0",
+    "\\",
+    "'\\d'",
+    "((((((",
+    "(" * 20_001,
+    "-" * 19_999 + "1",
+    "a." * 9_999 + "b",
+    "InfoNCE(" * 19 + ")" * 19,
+    "1" * 5_000,
+    "1," * 9_999,
+    "é" * 50,
+    "import os",
+    "x = 1",
+    "1; 2",
+    "{}",
+    "{1: 2}",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("annotation", [int, float, Estimator, tuple[Rule, ...], int | None], ids=str)
+def test_hostile_text_is_refused(annotation: Any, text: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refusal:
+        read_value(text, annotation, "path")
+    assert len(str(refusal.value)) < 600 and not list(tmp_path.iterdir())
+
+
+@given(st.text(st.sampled_from("InfoNCE()[]{}.,:='\"-+*0123456789 \n\\#@_aT"), max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for annotation in (int, float, str, Estimator, tuple[Rule, ...], tuple[int, ...], Literal["a", "b"] | None):
+        try:
+            read_value(text, annotation, "path")
+        except UserError as refusal:
+            assert str(refusal)
+
+
+def test_what_a_field_takes_is_said_in_words() -> None:
+    assert described(int | None) == "a whole number or None"
+    assert described(Literal["", "meta-dataset"]) == "meta-dataset"
+    assert described(Optimizer) == "Optimizer (AdamW, LARS, SGD)"
+    assert described(tuple[float, float]) == "2 numbers"
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
+def test_every_part_of_a_recipe_fits_its_field(recipe: Any) -> None:
+    for setting in settings_in(recipe(32)):
+        part = setting.value
+        if setting.holds_parts and part is not None and not isinstance(part, tuple):
+            kinds = getattr(setting.annotation, "__args__", (setting.annotation,))
+            assert any(fits(type(part), kind) for kind in kinds), setting.path
+
+
+def test_a_part_fits_by_what_its_methods_take() -> None:
+    assert fits(InfoNCE, Estimator) and not fits(Constant, Estimator) and not fits(Ring, Schedule)
+    assert fits(vantage.Queue, vantage.memory.Memory) and not fits(SGD, vantage.memory.Memory)

@@ -1,0 +1,72 @@
+"""Backbones by name, and heads that follow them."""
+
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+
+from vantage.encoders import BACKBONES, Convolutions, Encoder, ResNet, Timm, backbone_named, with_backbone
+from vantage.encoders.heads import MLP, JigsawHead, LinearHead, NormalizedMLP
+from vantage.errors import UserError
+from vantage.recipes import cmc, infomin, moco_v2, simclr
+
+
+@pytest.mark.parametrize("name", [name for name in BACKBONES if name != "convolutions"])
+def test_a_name_is_torchvision_s_network_of_that_name(name: str) -> None:
+    with torch.device("meta"):
+        own = backbone_named(name, 224).build().state_dict()
+        theirs = getattr(torchvision.models, name)().state_dict()
+    assert {n: p.shape for n, p in own.items()} == {n: p.shape for n, p in theirs.items() if not n.startswith("fc.")}
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "backbone"),
+    [
+        ("resnet18", 32, ResNet(18, small=True)),
+        ("ResNet50", 64, ResNet(50, small=True, stem_stride=2)),
+        ("resnet50", 97, ResNet(50)),
+        ("convolutions", 32, Convolutions()),
+        ("timm:convnext_tiny", 64, Timm("convnext_tiny")),
+        ("timm:vit_small_patch16_224", 64, Timm("vit_small_patch16_224", image_size=64)),
+        ("Convolutions((4, 6))", 32, Convolutions((4, 6))),
+    ],
+)
+def test_what_a_name_means(name: str, size: int, backbone: Any) -> None:
+    assert backbone_named(name, size) == backbone
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("resnet19", "no backbone 'resnet19'; did you mean resnet1"),
+        ("vit", "backbones: resnet18, resnet34"),
+        ("InfoNCE()", "backbone: expected Backbone"),
+        ("nowhere:Net", "nowhere"),
+    ],
+)
+def test_other_names_are_refused(name: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        backbone_named(name, 32)
+
+
+def test_the_hidden_layer_of_a_head_follows_the_features() -> None:
+    small = backbone_named("resnet18", 224)
+    moco: Any = moco_v2(224).encoders
+    assert with_backbone(moco.encoder, small).head == MLP(512, 128)
+    assert with_backbone(moco.encoder, backbone_named("resnet101", 224)).head == MLP(2048, 128)
+    assert with_backbone(moco.encoder, Convolutions((8, 24))).head == MLP(24, 128)
+    other: Any = simclr(224).encoders
+    changed = with_backbone(other.encoder, small)
+    assert changed.head == NormalizedMLP(512, 128) and changed.backbone == ResNet(18, zero_init_residual=True)
+    plain = Encoder(ResNet(50), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))
+    assert with_backbone(plain, small) == Encoder(ResNet(18), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))
+    momentum: Any = infomin(224).encoders
+    followed = with_backbone(momentum.encoder, small)
+    assert followed.head == MLP(512, 128) and followed.jigsaw == JigsawHead(MLP(512, 128), 128)
+
+
+def test_channels_stay() -> None:
+    encoders: Any = cmc(64).encoders
+    channels = [with_backbone(encoder, Convolutions((4,))).backbone.in_channels for encoder in encoders.encoders]
+    assert channels == [1, 2]
