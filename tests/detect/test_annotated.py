@@ -90,7 +90,7 @@ def test_voc_round_trip(tmp_path: Path) -> None:
     write_voc(tmp_path / "VOC2012", {"1": boxes["000005"]}, "trainval")
     both = open_annotated(f"{tmp_path}/VOC2007#trainval,{tmp_path}/VOC2012#trainval")
     assert len(both) == 3 and both.name(2) == "JPEGImages/1.jpg" and len(both.instances(2)) == 2
-    with pytest.raises(DataError, match="tells boxes, not the pixels"):
+    with pytest.raises(DataError, match="has boxes, but no masks"):
         source.masks(0)
     with pytest.raises(DataError, match=r"name a split after # \(trainval\)"):
         open_annotated(tmp_path / "VOC2007")
@@ -107,7 +107,7 @@ def test_parts_and_other_classes(tmp_path: Path) -> None:
         assert turned.instances(number).label.tolist() == [
             {0: 2, 1: 0}[x] for x in source.instances(number).label.tolist()
         ]
-    with pytest.raises(UserError, match=r"1 classes that the training images do not name \(box\)"):
+    with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
         OfClasses(source, ["person"])
     people = OfClasses(source, ["person"], leave_out=True)
     counts = [len(people.instances(number)) for number in range(6)]
@@ -128,7 +128,7 @@ def _bad(change: str) -> tuple[dict, str]:
     content, _ = coco_content(3)
     content = copy.deepcopy(content)
     one = content["annotations"][0]
-    message = "mend or remove"
+    message = "correct or remove"
     match change:
         case "no list":
             del content["categories"]
@@ -138,7 +138,7 @@ def _bad(change: str) -> tuple[dict, str]:
             message = "annotates nothing"
         case "other image":
             one["image_id"] = 5
-            message = "is of image 5, which the file lacks"
+            message = "is of image 5, which it lacks"
         case "other category":
             one["category_id"] = 5
             message = "is of category 5, which it lacks"
@@ -187,7 +187,7 @@ def test_places_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="1 of the 6 images .* such as 2.png"):
         open_annotated(file)
     (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(DataError, match="is no JSON"):
+    with pytest.raises(DataError, match="is not JSON"):
         open_annotated(tmp_path / "broken.json")
 
 
@@ -203,7 +203,7 @@ def test_images_may_lie_elsewhere(tmp_path: Path) -> None:
     content, pictures = coco_content(2)
     file = write_coco(tmp_path, content, pictures)
     (tmp_path / "train").rename(tmp_path / "pictures")
-    with pytest.raises(DataError, match="name their folder behind #"):
+    with pytest.raises(DataError, match="name their folder after #"):
         open_annotated(file)
     assert len(open_annotated(f"{file}#../pictures")) == 2
 

@@ -66,7 +66,7 @@ def test_every_weight_of_the_checkpoint_is_in_the_detector(choice: ResNet, netwo
         assert torch.equal(own[detector.model_names[name]], value), name
     with torch.no_grad():
         own[detector.model_names["layer4.0.conv1.weight"]][0, 0, 0, 0] += 1e-6
-    with pytest.raises(RuntimeError, match="layer4.0.conv1.weight of the backbone did not reach"):
+    with pytest.raises(RuntimeError, match="layer4.0.conv1.weight of the backbone is not in the detector"):
         detector.check_copied(trained.backbone)
 
 
@@ -283,7 +283,7 @@ def test_what_no_detector_can_be_built_on() -> None:
         gray = resnet(ResNet(18, in_channels=1))
         view = dataclasses.replace(gray.view, channels=(0,))
         FourthStage().build(dataclasses.replace(gray, view=view), 2, Boxes(), SIZES)
-    with pytest.raises(UserError, match="feature pyramid only"):
+    with pytest.raises(UserError, match="need a feature pyramid"):
         FourthStage().build(resnet(), 1, Keypoints(17), SIZES)
     for wrong in (
         lambda: Pyramid(6),

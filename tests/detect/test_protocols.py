@@ -105,7 +105,7 @@ def test_what_protocols_refuse(tmp_path: Path) -> None:
     assert isinstance(protocol, EvaluationProtocol)
     with pytest.raises(UserError, match="needs images with boxes"):
         protocol(trained(), images(4, 0), images(4, 1), here)
-    with pytest.raises(UserError, match=r"1 classes that the training images do not name \(box\)"):
+    with pytest.raises(UserError, match=r"1 classes that the training images do not have \(box\)"):
         protocol(trained(), OfClasses(source, ["person"], leave_out=True), source, here)
     write_voc(tmp_path / "voc", {"1": [("dog", (1, 1, 9, 9), 0)], "2": []}, "train")
     voc = open_annotated(f"{tmp_path}/voc#train")

@@ -1,4 +1,4 @@
-"""Detectors on top of a trained backbone: annotated images, networks, average precision, and protocols to judge by."""
+"""Detectors on a trained backbone: annotated images, networks, average precision, and protocols."""
 
 from vantage.evaluate.protocols.detection.detector import Detector
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol

@@ -1,4 +1,4 @@
-"""A detector: torchvision's network with a trained ResNet in it, and what of it stays as it is."""
+"""A detector: torchvision's network with a trained ResNet in it, and its frozen parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ _STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 
 @dataclass(frozen=True)
 class Detector:
-    """A network that finds instances, with what of it stays as it is."""
+    """A network that detects instances, and its frozen parts."""
 
     model: GeneralizedRCNN
     """torchvision's network: images and targets to losses in training, images to detections in testing."""
 
     frozen_parts: tuple[nn.Module, ...]
-    """Parts that neither learn nor follow the statistics of batches."""
+    """Parts that neither learn nor update batch statistics."""
 
     model_names: Mapping[str, str]
-    """Where each parameter and buffer of the backbone went: its name in the model by its name in the checkpoint."""
+    """The name in the model of each parameter and buffer of the backbone, by its name in the checkpoint."""
 
     sizes: Sizes
     """Sides that images are resized to."""
 
     def train_mode(self) -> None:
-        """Training mode, less the parts that stay as they are."""
+        """Training mode, except for the frozen parts."""
         self.model.train()
         self._resize_to(self.sizes.or_sides(COCO_SIZES.short_sides).short_sides)
         for part in self.frozen_parts:
@@ -50,16 +50,16 @@ class Detector:
         vars(self.model.transform)["min_size"] = sides
 
     def check_copied(self, backbone: nn.Module) -> None:
-        """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit by bit."""
+        """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit for bit."""
         own = self.model.state_dict()
         for name, value in backbone.state_dict().items():
             if not torch.equal(own[self.model_names[name]].cpu(), value.cpu()):
-                raise RuntimeError(f"{name} of the backbone did not reach the detector")
+                raise RuntimeError(f"{name} of the backbone is not in the detector")
 
 
 def transform_settings(encoder: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
-    """How images are resized and normalized, and how many regions are looked at. Of the proposals of a pyramid,
-    torchvision keeps 2,000 in training, Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
+    """How images are resized and normalized, and how many regions are used. Of a pyramid's proposals torchvision keeps
+    2,000 in training and Detectron2 1,000; on C4 Detectron2 keeps 2,000."""
     statistics = encoder.view.statistics
     return {
         "min_size": sizes.test_side,
@@ -72,9 +72,9 @@ def transform_settings(encoder: FrozenEncoder, sizes: Sizes) -> dict[str, Any]:
 
 
 def check_backbone(encoder: FrozenEncoder) -> ResNet:
-    """The ResNet that a detector is built on; raises `UserError` for other networks, and for several at once."""
+    """The ResNet that a detector is built on; raises `UserError` for other networks, and for several together."""
     if encoder.choice is None:
-        raise UserError("detectors need one network, and this run trained several: choose one (--network 0)")
+        raise UserError("a detector needs one network, but this run trained several: choose one (--network 0)")
     if not isinstance(encoder.choice, ResNet):
         raise UserError(f"detectors are built on ResNets, but this run trained {encoder.choice!r}: choose another run")
     if encoder.choice.in_channels != 3 or len(encoder.view.channels) != 3:
@@ -86,19 +86,19 @@ def check_backbone(encoder: FrozenEncoder) -> ResNet:
 
 
 def copy_of(encoder: FrozenEncoder) -> ResNetFeatures:
-    """A backbone that learns, with the weights of the trained one. Raises `UserError` where that is no ResNet."""
+    """A trainable backbone with the weights of the encoder. Raises `UserError` where that is not a ResNet."""
     backbone = check_backbone(encoder).build()
     backbone.load_state_dict(encoder.backbone.state_dict(), strict=True)
     return backbone
 
 
 def freeze(backbone: ResNetFeatures, stages: int) -> tuple[nn.Module, ...]:
-    """The parts of the first stages, which learn nothing from now on."""
-    still = tuple(backbone.get_submodule(name) for name in _STAGES[:stages])
-    still += (backbone.bn1,) if stages else ()
-    for part in still:
+    """Freeze the parts of the first stages, and return them."""
+    parts = tuple(backbone.get_submodule(name) for name in _STAGES[:stages])
+    parts += (backbone.bn1,) if stages else ()
+    for part in parts:
         part.requires_grad_(False)
-    return still
+    return parts
 
 
 def check_frozen(stages: int) -> None:
@@ -108,6 +108,6 @@ def check_frozen(stages: int) -> None:
 
 
 def checked(detector: Detector, encoder: FrozenEncoder) -> Detector:
-    """The detector, once its backbone is seen to hold the trained weights, all of them."""
+    """The detector, after a check that it holds all of the trained weights."""
     detector.check_copied(encoder.backbone)
     return detector

@@ -1,14 +1,14 @@
 """Faster, Mask and Keypoint R-CNN on a trained ResNet: on a feature pyramid, or on its fourth stage (C4).
 
-The networks are torchvision's, with the numbers of proposals that Detectron2's configurations keep. What else differs
-from Detectron2, whose numbers the papers report, is torchvision's here: the smooth L1 loss of boxes is quadratic within
-1/9 (there 0; .5 for keypoints), regions are cut without the half pixel's shift (ROIAlignV2 there) at two samples a
-side, and keypoints train on as many proposals as boxes (1,500 there). `vantage export --to detectron2` has its numbers.
+The networks are torchvision's, with the numbers of proposals of Detectron2's configurations. In other respects they
+differ from Detectron2, with which the papers' numbers were obtained: the smooth L1 loss of boxes is quadratic within
+1/9 (there 0; .5 for keypoints), regions are cut without a half-pixel shift (ROIAlignV2 there) at two samples a side,
+and keypoints train on as many proposals as boxes (1,500 there). `vantage export --to detectron2` follows Detectron2.
 
-Pyramid (Lin et al., arXiv 1612.03144): maps of stages 2 to 5, one anchor size a level, BatchNorm on the pyramid's
+Pyramid (Lin et al., arXiv 1612.03144): maps of stages 2 to 5, one anchor size per level, BatchNorm on the pyramid's
 convolutions where papers add it (MoCo, arXiv 1911.05722; JCL; InfoMin).
-C4 (He et al., arXiv 1911.05722, §4.2): regions are cut from the map of stage 4, stage 5 is the head on each region,
-with one more BatchNorm behind it.
+C4 (He et al., arXiv 1911.05722, §4.2): regions are cut from the map of stage 4; stage 5 is the head on each region,
+followed by one more BatchNorm.
 """
 
 from collections.abc import Callable
@@ -50,21 +50,21 @@ class Pyramid:
     """Maps of four stages of the backbone on a feature pyramid."""
 
     frozen_stages: int = 0
-    """Stages of the backbone that stay as they are, BatchNorm included: 0 (all learn), 1 (the stem) to 5 (all)."""
+    """Frozen stages of the backbone, BatchNorm included: 0 (all learn), 1 (the stem) to 5 (all)."""
     new_norm: bool = True
-    """Whether the pyramid's convolutions have BatchNorm, as where the backbone learns (MoCo, JCL, InfoMin); not where
-    it is frozen (Ring)."""
+    """Whether the pyramid's convolutions have BatchNorm: in the papers where the backbone learns (MoCo, JCL, InfoMin),
+    not where it is frozen (Ring)."""
     normed_heads: bool = False
-    """Whether the heads of boxes and masks have BatchNorm, and that of boxes four convolutions and one layer in the
-    place of two layers: as in InfoMin's released code (arXiv 2005.10243), whose paper does not say so."""
+    """Whether the heads of boxes and masks have BatchNorm, and the box head four convolutions and one layer instead of
+    two layers: as in InfoMin's released code (arXiv 2005.10243), though not in the paper."""
 
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
     def build(self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
-        """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
+        """The network for `classes` classes with the backbone's weights; the rest is drawn from torch's generator."""
         backbone, width = copy_of(encoder), encoder.width
-        still = freeze(backbone, self.frozen_stages)
+        frozen_parts = freeze(backbone, self.frozen_stages)
         body = BackboneWithFPN(
             backbone,
             {f"layer{stage}": str(stage - 1) for stage in (1, 2, 3, 4)},
@@ -84,32 +84,32 @@ class Pyramid:
             **(_normed_heads(output) if self.normed_heads else {}),
         )
         model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
-        place = {name: f"backbone.body.{name}" for name in encoder.backbone.state_dict()}
-        return checked(Detector(model, still, place, sizes), encoder)
+        model_names = {name: f"backbone.body.{name}" for name in encoder.backbone.state_dict()}
+        return checked(Detector(model, frozen_parts, model_names, sizes), encoder)
 
 
 @dataclass(frozen=True)
 class FourthStage:
-    """The map of the backbone's fourth stage; the fifth is the head on each region (C4)."""
+    """The map of the backbone's fourth stage, with the fifth as the head on each region (C4)."""
 
     frozen_stages: int = 0
-    """Stages of the backbone that stay as they are: 0 (all learn), 1 (the stem) to 4. With 5 the BatchNorms of the
-    fifth stay too, its other weights learn, as in Detectron2's frozen C4 detectors."""
+    """Frozen stages of the backbone: 0 (all learn), 1 (the stem) to 4. With 5 the BatchNorms of the fifth stage are
+    frozen too while its other weights learn, as in Detectron2's frozen C4 detectors."""
     new_norm: bool = True
-    """Whether one more BatchNorm stands behind the fifth stage (MoCo)."""
+    """Whether one more BatchNorm follows the fifth stage (MoCo)."""
 
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
     def build(self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
-        """The network for `classes` classes, the backbone's weights in it; everything else from torch's generator."""
+        """The network for `classes` classes with the backbone's weights; the rest is drawn from torch's generator."""
         if isinstance(output, Keypoints):
-            raise UserError("keypoints are found on a feature pyramid only; none of the papers has them on C4")
+            raise UserError("keypoints need a feature pyramid: none of the papers has them on C4")
         backbone, width = copy_of(encoder), encoder.width
-        still = freeze(backbone, min(self.frozen_stages, 4))
+        frozen_parts = freeze(backbone, min(self.frozen_stages, 4))
         if self.frozen_stages == 5:
-            still += tuple(part for part in backbone.layer4.modules() if isinstance(part, nn.BatchNorm2d))
-            for part in still:
+            frozen_parts += tuple(part for part in backbone.layer4.modules() if isinstance(part, nn.BatchNorm2d))
+            for part in frozen_parts:
                 part.requires_grad_(False)
         stage = _FifthStage(backbone.layer4, width, self.new_norm)
         model = FasterRCNN(
@@ -127,11 +127,11 @@ class FourthStage:
             model.roi_heads.mask_roi_pool = _regions()
             model.roi_heads.mask_head = stage
             model.roi_heads.mask_predictor = MaskRCNNPredictor(width, _WIDTH, classes + 1)
-        place = {
+        model_names = {
             name: f"roi_heads.box_head.stage.{name}" if name.startswith("layer4.") else f"backbone.body.{name}"
             for name in encoder.backbone.state_dict()
         }
-        return checked(Detector(model, still, place, sizes), encoder)
+        return checked(Detector(model, frozen_parts, model_names, sizes), encoder)
 
 
 class _Trunk(nn.Module):
@@ -147,7 +147,7 @@ class _Trunk(nn.Module):
 
 
 class _FifthStage(nn.Module):
-    """The last stage of the backbone on regions, with one more BatchNorm behind it or none."""
+    """The last stage of the backbone on regions, with or without one more BatchNorm after it."""
 
     def __init__(self, layer4: nn.Module, width: int, new_norm: bool) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class _FifthStage(nn.Module):
 
 
 class _Pooled(nn.Module):
-    """Mean over the places of each region."""
+    """Mean over the positions of each region."""
 
     def __init__(self, stage: _FifthStage) -> None:
         super().__init__()

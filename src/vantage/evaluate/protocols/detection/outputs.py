@@ -1,4 +1,4 @@
-"""What a detector tells of each instance."""
+"""What a detector predicts for each instance."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Masks:
-    """Boxes and the pixels of each instance."""
+    """Boxes and a mask of each instance."""
 
 
 @dataclass(frozen=True)
@@ -24,4 +24,4 @@ class Keypoints:
 
 
 Output = Boxes | Masks | Keypoints
-"""What a detector tells of each instance."""
+"""What a detector predicts for each instance."""

@@ -1,6 +1,6 @@
 """Protocols: detection, instance segmentation and keypoints, as the papers report them on COCO and PASCAL VOC.
 
-Since version 2 wide images and high ones are trained on in steps of their own.
+Since version 2, landscape and portrait images are trained on in separate steps.
 """
 
 from dataclasses import dataclass, field
@@ -21,10 +21,9 @@ class Detection(DetectorProtocol):
     """Object detection: Faster R-CNN on a feature pyramid (torchvision's), AP of boxes by pycocotools.
 
     As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
-    640 to 800 in training and 800 in testing, 16 images a step, rate .02; frozen as Ring has it (whose boxes are those
-    of `instances`): --network-on.frozen-stages 5 --network-on.no-new-norm. BatchNorm takes its statistics over the
-    images of a step, which are all on one device: the papers' synchronized BatchNorm of 16 images is that of --batch 16
-    here.
+    640 to 800 in training and 800 in testing, 16 images a step, learning rate .02. Frozen as in Ring (whose boxes are
+    those of `instances`): --network-on.frozen-stages 5 --network-on.no-new-norm. BatchNorm's statistics are over the
+    images of a step, which are all on one device: --batch 16 equals the papers' synchronized BatchNorm of 16 images.
 
     Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.evaluate.protocols.detection.open_annotated`).
     """
@@ -41,13 +40,13 @@ class Detection(DetectorProtocol):
 class DetectionC4(DetectorProtocol):
     """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
 
-    As MoCo, InfoMin and InterCLR train it on PASCAL VOC with --schedule voc: 24,000 steps of 16 images, rate .02 after
-    a rise of 100 steps, a tenth of it after 18,000 and again after 22,000, shorter side 480 to 800 in training and 800
-    in testing, all layers learn. Without it the schedule is COCO's 1x, at 640 to 800. --data
-    VOC2007#trainval,VOC2012#trainval --test VOC2007#test; they report means of five runs (--seed). Frozen as Ring has
-    it: --network-on.frozen-stages 5 --network-on.no-new-norm. Measures: VOC's own AP averages precision at 11 recalls,
-    and is VOC07 AP here, told where the test images are VOC's, beside COCO's, at 101. For synchronized BatchNorm see
-    `detection`.
+    As MoCo, InfoMin and InterCLR train it on PASCAL VOC with --schedule voc: 24,000 steps of 16 images, learning rate
+    .02 after 100 steps of warm-up, a tenth of it after 18,000 and again after 22,000, shorter side 480 to 800 in
+    training and 800 in testing, all layers learn. The default schedule is COCO's 1x, at 640 to 800. --data
+    VOC2007#trainval,VOC2012#trainval --test VOC2007#test; the papers report means of five runs (--seed). Frozen as in
+    Ring: --network-on.frozen-stages 5 --network-on.no-new-norm. VOC's own AP averages precision at 11 recalls; it is
+    reported as VOC07 AP where the test images are VOC's, beside COCO's AP at 101 recalls. For synchronized BatchNorm
+    see `detection`.
     """
 
     name: ClassVar[str] = "detection-c4"
@@ -78,8 +77,8 @@ class InstanceSegmentation(DetectorProtocol):
 class InstancesC4(DetectorProtocol):
     """Instance segmentation: Mask R-CNN on the fourth stage, the fifth as head (C4), AP of masks and of boxes.
 
-    As InfoMin and MoCo train it on COCO (1x, 2x), shorter side 640 to 800; see `detection`. In training the mask branch
-    sends its regions through the fifth stage by themselves, where Detectron2 takes them from those of the boxes.
+    As InfoMin and MoCo train it on COCO (1x, 2x), shorter side 640 to 800; see `detection`. In training the mask head
+    runs the fifth stage on its own regions, where Detectron2 reuses those of the boxes.
     """
 
     name: ClassVar[str] = "instances-c4"
@@ -105,12 +104,12 @@ class KeypointDetection(DetectorProtocol):
     """How the backbone is used."""
 
     def prepare(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
-        """Keypoints, and what images of both sides show of the class that has them. Raises `UserError` for several such
+        """Keypoints, and the images of both sides with the class that has them. Raises `UserError` for several such
         classes, or none, and for test images of other classes."""
         train, test = with_keypoints(train), with_keypoints(test)
         if len(train.classes) != 1:
             raise UserError(
-                f"keypoints are learned of one class, and {len(train.classes)} classes of the training images have any"
+                f"keypoints are learned for one class, but {len(train.classes)} classes of the training images have any"
                 f" ({', '.join(train.classes) or 'none'}): name a file such as person_keypoints_train2017.json"
             )
         if test.classes != train.classes:

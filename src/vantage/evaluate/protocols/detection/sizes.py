@@ -1,4 +1,4 @@
-"""Sides of images and of the anchors on them, and how many regions are looked at."""
+"""Sides of images and of the anchors on them, and how many regions are used."""
 
 from dataclasses import dataclass, replace
 
@@ -9,25 +9,25 @@ __all__ = ["COCO_SIZES", "VOC_SIZES", "Sizes"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What images are resized to, keeping their shape, how large the anchors are, and how many regions are looked at.
+    """What images are resized to, keeping their aspect ratio, how large the anchors are, and how many regions are used.
 
-    The papers' numbers are for photographs of about 640 x 480. For small images halve or quarter all sides; on a CPU
-    fewer regions and proposals are what saves the most time.
+    The papers' numbers are for photographs of about 640 x 480. For small images halve or quarter all sides; on a CPU,
+    fewer regions and proposals save the most time.
     """
 
     short_sides: tuple[int, ...] = ()
-    """Sides in training, in pixels: the shorter side of each image becomes one of them, drawn at random. None given:
-    the schedule's, 640 to 800 in steps of 32, for voc 480 to 800."""
+    """Sides in training, in pixels: the shorter side of each image is resized to one of them, drawn at random. If
+    omitted, the schedule's: 640 to 800 in steps of 32, for voc 480 to 800."""
     test_side: int = 800
     """The shorter side in testing, in pixels."""
     long_side: int = 1333
-    """Most of the longer side, in pixels: an image that would be longer becomes smaller."""
+    """Largest longer side, in pixels: an image that would exceed it is made smaller."""
     anchors: tuple[int, ...] = (32, 64, 128, 256, 512)
-    """Sides of the anchors in pixels, five; on a pyramid one for each level."""
+    """Five sides of anchors, in pixels; on a pyramid one for each level."""
     regions: int = 512
-    """Regions of an image that the heads learn from at a step, a quarter of them with an instance."""
+    """Regions of an image that the heads learn from in a step, up to a quarter of them with an instance."""
     proposals: int = 1000
-    """Regions of an image that the heads look at, in training before some are drawn, and in testing."""
+    """Regions of an image that are proposed to the heads, in training (before some are drawn) and in testing."""
 
     def __post_init__(self) -> None:
         if min((*self.short_sides, self.test_side, *self.anchors)) < 1 or len(self.anchors) != 5:
@@ -44,12 +44,12 @@ class Sizes:
             )
 
     def or_sides(self, sides: tuple[int, ...]) -> "Sizes":
-        """The same with `sides` in training, where none are given."""
+        """The same, with `sides` in training if it has none."""
         return self if self.short_sides else replace(self, short_sides=sides)
 
 
 COCO_SIZES = Sizes(tuple(range(640, 801, 32)))
-"""COCO, as Detectron2 trains on it and all papers have it."""
+"""COCO, as in Detectron2 and all papers."""
 
 VOC_SIZES = Sizes(tuple(range(480, 801, 32)))
 """PASCAL VOC (MoCo, arXiv 1911.05722, §4.2.1)."""

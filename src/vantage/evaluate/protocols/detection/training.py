@@ -1,4 +1,4 @@
-"""The training of a detector, step after step, kept so that it goes on where it was stopped, and what it finds.
+"""The training of a detector, which continues where it was stopped, and its detections.
 
 b: images of a step   h, w: height and width in pixels
 """
@@ -28,8 +28,8 @@ from vantage.storage.state import KeptState, restore, tensors_of
 
 __all__ = ["DetectorTraining", "detect", "seeded"]
 
-_STEP = 0xDE73  # what a seed is for
-_AHEAD = 2  # parts of as many images as threads, decoded while one is looked at
+_STEP = 0xDE73  # mixed into the seed of a step
+_AHEAD = 2  # groups of as many images as threads that are decoded in advance
 _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 
 
@@ -37,26 +37,26 @@ _NORMS = (nn.BatchNorm2d, nn.GroupNorm, nn.LayerNorm)
 class DetectorTraining:
     """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2.
 
-    On a CPU a training that was stopped goes on bit by bit; on a GPU with the same images and random numbers, but
-    gradients of regions are summed in no fixed order there.
+    On a CPU an interrupted training continues bit for bit; on a GPU with the same images and random numbers, though
+    gradients of regions are summed there in no fixed order.
     """
 
     schedule: DetectionSchedule
-    """Steps, batch and rate."""
+    """Steps, batch size and learning rate."""
     seed: int
-    """Of the order, the mirrored images, the sides, and the regions that are sampled."""
+    """Seed of the order, mirrored images, sides and sampled regions."""
     precise_batches: int
-    """Training batches over which the BatchNorms that learn average their statistics before testing."""
+    """Training batches over which the trainable BatchNorms average their statistics before testing."""
     state_file: Path
-    """File where the state is kept; it is removed by `forget`."""
+    """File in which the state is kept; `forget` removes it."""
     minutes: float = 5.0
-    """Minutes between two of its versions."""
+    """Minutes between two states."""
     shapes_apart: bool = True
-    """Whether wide images and high ones are shown in steps of their own."""
+    """Whether landscape and portrait images are in separate steps."""
 
     def __call__(self, detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[float]:
-        """Train, and set the statistics. Returns the loss of every step, those before a stop included. Raises
-        `UserError` where the loss is no number any more."""
+        """Train, then set the statistics. Returns the loss of every step, including those before an interruption.
+        Raises `UserError` when the loss is not finite."""
         device, schedule = work.resolved_device(), self.schedule
         detector.model.to(device)
         detector.train_mode()
@@ -82,7 +82,7 @@ class DetectorTraining:
         return losses
 
     def forget(self) -> None:
-        """Remove the kept state: the detector was judged."""
+        """Remove the kept state: the detector was evaluated."""
         KeptState(self.state_file).forget()
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
@@ -103,8 +103,8 @@ class DetectorTraining:
             loss = _loss(detector, batch, device)
         if not bool(loss.isfinite()):
             raise UserError(
-                f"the loss of step {step} is {float(loss.detach())}: the rate {self.schedule.rate:g} is too high for"
-                " these images; give a lower one (--rate)"
+                f"the loss of step {step} is {float(loss.detach())}: the learning rate {self.schedule.rate:g} is too"
+                " high for these images; give a lower one (--rate)"
             )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -113,7 +113,7 @@ class DetectorTraining:
 
     @torch.no_grad()
     def _set_statistics(self, detector: Detector, source: Annotated, output: Output, work: Work) -> None:
-        """Running statistics become plain means over some batches (precise BatchNorm), for the weights as they are."""
+        """Set running statistics to plain means over some batches with the final weights (precise BatchNorm)."""
         count, device = min(self.precise_batches, self.schedule.steps), work.resolved_device()
         norms = [part for part in detector.model.modules() if isinstance(part, nn.BatchNorm2d) and part.training]
         if not norms or not count:
@@ -137,28 +137,28 @@ class DetectorTraining:
 
 @torch.no_grad()
 def detect(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Detections]:
-    """What a detector finds in each image, one image at a time, so that no image depends on its neighbors; those that
-    follow are decoded meanwhile, by `work.workers` threads."""
+    """What a detector finds in each image, one at a time, so that no image depends on its neighbors; the next images
+    are decoded meanwhile, by `work.num_workers` threads."""
     device = work.resolved_device()
     detector.model.to(device)
     detector.eval_mode()
-    found: list[Detections] = []
+    detections: list[Detections] = []
     several = max(1, work.num_workers)
     parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
     work.progress.start(f"detections, {name}", len(source))
     try:
         for image in chain.from_iterable(prefetch(source.image, parts, work.num_workers, _AHEAD)):
-            (told,) = detector.model([image.to(device).float() / 255])
-            found.append(_found(told, output))
-            work.progress.advance(len(found))
+            (result,) = detector.model([image.to(device).float() / 255])
+            detections.append(_detections(result, output))
+            work.progress.advance(len(detections))
     finally:
         work.progress.stop()
-    return found
+    return detections
 
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """torch's generators start at `seed`, here and on the device, and are afterwards where they were."""
+    """torch's generators on the CPU and the device start at `seed`, and are restored afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
@@ -170,20 +170,20 @@ def _loss(detector: Detector, batch: list[Example], device: torch.device) -> Ten
     return torch.stack(list(losses.values())).sum()
 
 
-def _found(told: dict[str, Tensor], output: Output) -> Detections:
+def _detections(result: dict[str, Tensor], output: Output) -> Detections:
     masks = None
-    if "masks" in told:
-        masks = tuple(run_lengths(mask[0]) for mask in (told["masks"] > 0.5).cpu())
-    points = told["keypoints"].cpu() if isinstance(output, Keypoints) else None
-    return Detections(told["boxes"].cpu(), told["labels"].cpu() - 1, told["scores"].cpu(), masks, points)
+    if "masks" in result:
+        masks = tuple(run_lengths(mask[0]) for mask in (result["masks"] > 0.5).cpu())
+    points = result["keypoints"].cpu() if isinstance(output, Keypoints) else None
+    return Detections(result["boxes"].cpu(), result["labels"].cpu() - 1, result["scores"].cpu(), masks, points)
 
 
 def _optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    """Weights decay, scales and shifts of norms do not."""
-    norms = {id(own) for part in model.modules() if isinstance(part, _NORMS) for own in part.parameters()}
-    learned = [own for own in model.parameters() if own.requires_grad]
+    """SGD with weight decay, except on the scales and shifts of norms."""
+    norms = {id(weight) for part in model.modules() if isinstance(part, _NORMS) for weight in part.parameters()}
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
     groups = [
-        {"params": [own for own in learned if id(own) not in norms], "weight_decay": 1e-4},
-        {"params": [own for own in learned if id(own) in norms], "weight_decay": 0.0},
+        {"params": [weight for weight in weights if id(weight) not in norms], "weight_decay": 1e-4},
+        {"params": [weight for weight in weights if id(weight) in norms], "weight_decay": 0.0},
     ]
     return torch.optim.SGD([group for group in groups if group["params"]], lr=0.0, momentum=0.9)

@@ -1,6 +1,6 @@
-"""Images with what is to be found in them: boxes, masks and keypoints; and what a source of such images answers.
+"""Annotated images: boxes, masks and keypoints; and the protocol of a source of such images.
 
-n: instances in an image   k: keypoints of an instance   h, w: height and width in pixels   m: instances chosen
+n: instances in an image   k: keypoints of an instance   h, w: height and width in pixels   m: selected instances
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ __all__ = ["Annotated", "Instances", "RunLengths", "check_size"]
 
 @dataclass(frozen=True)
 class RunLengths:
-    """A mask as COCO keeps it: lengths of the runs of 0 and 1, column after column, in COCO's compressed letters."""
+    """A mask in COCO's form: lengths of the runs of 0 and 1, column by column, in COCO's compressed characters."""
 
     height: int
     """Rows of the mask."""
@@ -29,32 +29,32 @@ class RunLengths:
 
 @dataclass(frozen=True)
 class Instances:
-    """What one image shows, instance by instance."""
+    """The instances in one image."""
 
     box: Float[Tensor, "n 4"]
     """Left, top, right and bottom of each, in pixels from the image's upper left corner."""
 
     label: Int[Tensor, "n"]
-    """The index of each one's class in the source's `classes`."""
+    """The index of the class of each in the source's `classes`."""
 
     crowd: Bool[Tensor, "n"]
-    """Whether it is a group that nobody has taken apart: never trained on, and what is found in it is not counted."""
+    """Whether it is a group without separate instances: never trained on, and detections in it are ignored."""
 
     difficult: Bool[Tensor, "n"]
-    """Whether it is hard to see (PASCAL VOC): trained on, not counted in testing."""
+    """Whether it is hard to see (PASCAL VOC): trained on, but ignored in testing."""
 
     area: Float[Tensor, "n"]
-    """Pixels that it covers: of its mask where the annotation tells it, else of its box."""
+    """Number of its pixels: of its mask if annotated, else of its box."""
 
     points: Float[Tensor, "n k 3"] | None = None
-    """Column, row and visibility (0 not labeled, 1 hidden, 2 visible) of each keypoint; none where the source has no
+    """Column, row and visibility (0 not labeled, 1 hidden, 2 visible) of each keypoint; None where the source has no
     keypoints."""
 
     def __len__(self) -> int:
         return len(self.label)
 
     def of(self, numbers: Int[Tensor, "m"]) -> "Instances":
-        """Some of the instances, in the order given."""
+        """Some of the instances, in this order."""
         return Instances(
             self.box[numbers],
             self.label[numbers],
@@ -67,11 +67,11 @@ class Instances:
 
 @runtime_checkable
 class Annotated(Protocol):
-    """A source of images (`vantage.data.Source`) that also tells what is where in each; `label` is None for all."""
+    """A source of images (`vantage.data.Source`) with annotations of each; `label` is None for all."""
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes in the order of their labels."""
+        """The names of the classes, in the order of their labels."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Annotated(Protocol):
 
     @property
     def has_masks(self) -> bool:
-        """Whether the pixels of instances are told."""
+        """Whether instances have masks."""
         ...
 
     def __len__(self) -> int: ...
@@ -95,31 +95,30 @@ class Annotated(Protocol):
         ...
 
     def name(self, number: int) -> str:
-        """The image's path relative to the place."""
+        """The image's path relative to the source's folder."""
         ...
 
     def size(self, number: int) -> tuple[int, int]:
-        """Height and width of an image in pixels, as the annotation has them; no image is read."""
+        """Height and width of an image in pixels, from the annotations; no image is read."""
         ...
 
     def instances(self, number: int) -> Instances:
-        """What an image shows."""
+        """The instances in an image."""
         ...
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The pixels of each instance of an image; raises `DataError` where the source has none."""
+        """The mask of each instance of an image; raises `DataError` where the source has none."""
         ...
 
     def fingerprint(self) -> str:
-        """A hash of images and annotations that does not change with time stamps or the place they lie in."""
+        """A hash of images and annotations that does not depend on time stamps or on their folder."""
         ...
 
 
-def check_size(image: UInt8[Tensor, "3 h w"], size: tuple[int, int], name: str, progress: str) -> None:
-    """Raises `DataError` for an image of another height and width than its annotation, in `progress`, says."""
+def check_size(image: UInt8[Tensor, "3 h w"], size: tuple[int, int], name: str, file: str) -> None:
+    """Raises `DataError` for an image that has another size than in its annotation, which is in `file`."""
     height, width = image.shape[1:]
     if (height, width) != size:
         raise DataError(
-            f"{name} has {width} x {height} pixels, but {progress} says {size[1]} x {size[0]}: its boxes would lie in"
-            " wrong places"
+            f"{name} has {width} x {height} pixels, but {file} says {size[1]} x {size[0]}: its boxes would be misplaced"
         )

@@ -1,4 +1,4 @@
-"""COCO: one JSON file of images, categories and annotations, and the folder where the images lie.
+"""COCO: one JSON file of images, categories and annotations, and the folder of the images.
 
 n: instances in an image   k: keypoints   h, w: height and width in pixels
 """
@@ -24,16 +24,16 @@ __all__ = ["CocoImages"]
 
 
 class CocoImages:
-    """The images of a COCO file, in the order of their ids, with what they show.
+    """The images of a COCO file, in the order of their ids, with their instances.
 
-    Classes are the categories by rising id, so that those of COCO's own files agree. Boxes are clipped to the image; an
-    instance whose box has no area is left out. Raises `DataError` for a file that is no COCO file, that annotates
-    nothing, that names images or categories which it does not have, or whose images are not there.
+    Classes are the categories by ascending id, so that COCO's own files agree. Boxes are clipped to the image; an
+    instance whose box has no area is left out. Raises `DataError` for a file that is not a COCO file, that annotates
+    nothing, that refers to images or categories it does not have, or whose images are missing.
     """
 
     def __init__(self, file: Path, root: Path | None = None, max_pixels: int = MAX_PIXELS) -> None:
-        """`root` is the folder of the images; none finds it beside the file, as COCO's own folders have it."""
-        content, self._told = _read(file)
+        """`root` is the folder of the images; if omitted, it is looked for near the file, as in COCO's own folders."""
+        content, self._digest = _read(file)
         self.file = file
         self._images = sorted(content["images"], key=lambda image: image["id"])
         categories = sorted(content["categories"], key=lambda category: category["id"])
@@ -46,14 +46,14 @@ class CocoImages:
         if len(set(self.classes)) < len(self.classes):
             raise DataError(f"{file} names two categories alike: give each its own name")
         if not content["annotations"]:
-            raise DataError(f"{file} annotates nothing, so there is nothing to find: name a file with annotations")
+            raise DataError(f"{file} annotates nothing, so there is nothing to detect: name a file with annotations")
         names = [str(image["file_name"]) for image in self._images]
         self._files = Folder(_root(file, root, names), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
         missing = [name for name in names if not (self._files.root / name).is_file()]
         if missing:
             raise DataError(
                 f"{len(missing)} of the {len(names)} images of {file} are not in {self._files.root}, such as"
-                f" {missing[0]}: name their folder behind #, as in {file.name}#../train2017"
+                f" {missing[0]}: name their folder after #, as in {file.name}#../train2017"
             )
         self._points = max((len(points) for points in self.keypoints.values()), default=0)
         self.has_masks = all(one.get("segmentation") for part in self._of_image.values() for one in part)
@@ -63,10 +63,10 @@ class CocoImages:
         return len(self._images)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than the file says."""
-        found = self._files.image(number)
-        check_size(found, self.size(number), self.name(number), str(self.file))
-        return found
+        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than in the file."""
+        image = self._files.image(number)
+        check_size(image, self.size(number), self.name(number), str(self.file))
+        return image
 
     def label(self, number: int) -> int | None:
         """None: an image shows any number of classes."""
@@ -77,11 +77,11 @@ class CocoImages:
         return self._files.name(number)
 
     def size(self, number: int) -> tuple[int, int]:
-        """Height and width of an image in pixels, as the file says."""
+        """Height and width of an image in pixels, from the file."""
         return int(self._images[number]["height"]), int(self._images[number]["width"])
 
     def instances(self, number: int) -> Instances:
-        """What an image shows."""
+        """The instances in an image."""
         own = self._own(number)
         return Instances(
             torch.tensor([box for _, box in own], dtype=torch.float32).reshape(-1, 4),
@@ -93,27 +93,27 @@ class CocoImages:
         )
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The pixels of each instance; raises `DataError` where some annotation of the file has none."""
+        """The mask of each instance; raises `DataError` where some annotation of the file has none."""
         if not self.has_masks:
-            raise DataError(f"{self.file} does not tell the pixels of every instance: name a file with masks")
+            raise DataError(f"{self.file} does not have a mask of every instance: name a file with masks")
         return tuple(runs_of(one["segmentation"], *self.size(number)) for one, _ in self._own(number))
 
     def fingerprint(self) -> str:
         """A hash of the file, and of the names and the bytes of at most 32 images evenly spaced among them."""
-        return hash_of([self._files.fingerprint().encode(), self._told.encode()])
+        return hash_of([self._files.fingerprint().encode(), self._digest.encode()])
 
     def stamp(self) -> str:
         """A hash of the size and time of change of every image."""
         return self._files.stamp()
 
     def _own(self, number: int) -> list[tuple[dict[str, Any], tuple[float, float, float, float]]]:
-        """Annotations and boxes of an image, of those whose box has an area."""
+        """Annotations and boxes of an image, without boxes that have no area."""
         height, width = self.size(number)
         own = [(one, _box(one, height, width)) for one in self._of_image[self._images[number]["id"]]]
         return [(one, box) for one, box in own if box[2] > box[0] and box[3] > box[1]]
 
     def _check_masks(self) -> None:
-        """All of them, before hours of training meet the one that is wrong."""
+        """All masks at once: a wrong one would otherwise stop the training hours later."""
         for number in range(len(self) if self.has_masks else 0):
             for one, _ in self._own(number):
                 where = f"annotation {one.get('id')} of image {one['image_id']} in {self.file.name}"
@@ -122,26 +122,26 @@ class CocoImages:
     def _keypoints(self, own: Sequence[Mapping[str, Any]]) -> Tensor:
         rows = torch.zeros(len(own), self._points, 3)
         for row, one in zip(rows, own, strict=True):
-            told = one.get("keypoints") or []
-            if told and len(told) != 3 * self._points:
+            numbers = one.get("keypoints") or []
+            if numbers and len(numbers) != 3 * self._points:
                 raise DataError(
-                    f"annotation {one.get('id')} in {self.file.name} has {len(told)} numbers for {self._points}"
+                    f"annotation {one.get('id')} in {self.file.name} has {len(numbers)} numbers for {self._points}"
                     " keypoints: give x, y and visibility of each"
                 )
-            if told:
-                row.copy_(torch.tensor(told, dtype=torch.float32).view(-1, 3))
+            if numbers:
+                row.copy_(torch.tensor(numbers, dtype=torch.float32).view(-1, 3))
         return rows
 
 
 def _read(file: Path) -> tuple[dict[str, Any], str]:
-    """What a file holds, checked, and a hash of it."""
+    """The content of a file, checked, and a hash of it."""
     try:
-        written = file.read_bytes()
-        content = json.loads(written)
+        raw = file.read_bytes()
+        content = json.loads(raw)
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
-        raise DataError(f"{file} is no JSON: {error}") from error
+        raise DataError(f"{file} is not JSON: {error}") from error
     missing = [
         key
         for key in ("images", "categories", "annotations")
@@ -155,34 +155,34 @@ def _read(file: Path) -> tuple[dict[str, Any], str]:
         ("annotations", ("image_id", "category_id", "bbox")),
     ):
         for one in content[key]:
-            lacking = [field for field in fields if field not in one]
-            if lacking:
-                raise DataError(f"{file}: one of its {key} ({str(one)[:80]}) has no {', '.join(lacking)}")
+            absent = [field for field in fields if field not in one]
+            if absent:
+                raise DataError(f"{file}: one of its {key} ({str(one)[:80]}) has no {', '.join(absent)}")
     if not content["images"]:
         raise DataError(f"{file} names no images")
-    return content, hash_of([written])
+    return content, hash_of([raw])
 
 
 def _by_image(file: Path, content: Mapping[str, Any], label: Mapping[int, int]) -> dict[int, list[dict[str, Any]]]:
-    known: dict[int, list[dict[str, Any]]] = {image["id"]: [] for image in content["images"]}
+    of_image: dict[int, list[dict[str, Any]]] = {image["id"]: [] for image in content["images"]}
     for one in content["annotations"]:
-        if one["image_id"] not in known:
-            raise DataError(f"{file}: annotation {one.get('id')} is of image {one['image_id']}, which the file lacks")
+        if one["image_id"] not in of_image:
+            raise DataError(f"{file}: annotation {one.get('id')} is of image {one['image_id']}, which it lacks")
         if one["category_id"] not in label:
             raise DataError(f"{file}: annotation {one.get('id')} is of category {one['category_id']}, which it lacks")
         if len(one["bbox"]) != 4:
             raise DataError(f"{file}: the box of annotation {one.get('id')} is {one['bbox']}; give x, y, width, height")
-        known[one["image_id"]].append(one)
-    return known
+        of_image[one["image_id"]].append(one)
+    return of_image
 
 
 def _root(file: Path, root: Path | None, names: Sequence[str]) -> Path:
-    """The folder of the images: the one named, or the first of COCO's usual places that holds the first image."""
+    """The folder of the images: `root`, or the first of COCO's usual folders that holds the first image."""
     if root is not None:
         return root
     above, split = file.absolute().parent.parent, file.stem.rpartition("_")[2]
-    places = (file.parent, above / split, above / "images" / split, above / "images", above)
-    return next((place for place in places if (place / names[0]).is_file()), above / split)
+    folders = (file.parent, above / split, above / "images" / split, above / "images", above)
+    return next((folder for folder in folders if (folder / names[0]).is_file()), above / split)
 
 
 def _box(one: Mapping[str, Any], height: int, width: int) -> tuple[float, float, float, float]:

@@ -1,4 +1,4 @@
-"""Masks: from polygons and run lengths, as COCO writes them, to pixels and back, by pycocotools.
+"""Masks: from COCO's polygons and run lengths to pixels and back, by pycocotools.
 
 h, w: height and width of the image in pixels
 """
@@ -31,8 +31,8 @@ def coco_tools(part: str) -> ModuleType:
 
 
 def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width: int, where: str) -> None:
-    """Raises `DataError`, which says `where`, for what stands under "segmentation" in a COCO file where it does not fit
-    its image or its box (x, y, width, height), or is neither polygons nor run lengths."""
+    """Raises `DataError`, which says `where`, for a "segmentation" in a COCO file that does not fit its image or its
+    box (x, y, width, height), or is neither polygons nor run lengths."""
     if isinstance(segmentation, dict) and "counts" in segmentation:
         size, counts = list(segmentation.get("size", ())), segmentation["counts"]
         if size != [height, width]:
@@ -42,30 +42,30 @@ def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width
             )
         if isinstance(counts, list) and sum(counts) != height * width:
             raise DataError(
-                f"{where}: the runs of its mask cover {sum(counts)} pixels of {height * width}; mend or remove it"
+                f"{where}: the runs of its mask cover {sum(counts)} pixels of {height * width}; correct or remove it"
             )
         return
     if not isinstance(segmentation, list):
-        raise DataError(f"{where}: its mask is neither polygons nor run lengths; mend or remove the annotation")
-    whole = _polygons(segmentation)
-    if not whole:
-        raise DataError(f"{where}: none of its polygons has three corners or more; mend or remove the annotation")
-    if not _touch(whole, box):
-        raise DataError(f"{where}: its mask lies outside its box; mend or remove the annotation")
+        raise DataError(f"{where}: its mask is neither polygons nor run lengths; correct or remove the annotation")
+    polygons = _polygons(segmentation)
+    if not polygons:
+        raise DataError(f"{where}: none of its polygons has at least three corners; correct or remove the annotation")
+    if not _touch(polygons, box):
+        raise DataError(f"{where}: its mask lies outside its box; correct or remove the annotation")
 
 
 def runs_of(segmentation: Any, height: int, width: int) -> RunLengths:
-    """What stands under "segmentation" in a COCO file, as run lengths: of a list of polygons (x, y, x, y, … in pixels),
-    joined, or of run lengths, compressed or not. Polygons of fewer than three corners are passed over."""
+    """A "segmentation" of a COCO file as run lengths: the union of polygons (x, y, x, y, … in pixels), or run lengths,
+    compressed or not. Polygons of fewer than three corners are skipped."""
     tools = coco_tools("mask")
     if isinstance(segmentation, list):
-        found = tools.merge(tools.frPyObjects(_polygons(segmentation), height, width))
+        runs = tools.merge(tools.frPyObjects(_polygons(segmentation), height, width))
     elif isinstance(segmentation["counts"], list):
-        found = tools.frPyObjects(segmentation, height, width)
+        runs = tools.frPyObjects(segmentation, height, width)
     else:
         counts = segmentation["counts"]
-        found = {"counts": counts.encode() if isinstance(counts, str) else counts}
-    return RunLengths(height, width, bytes(found["counts"]))
+        runs = {"counts": counts.encode() if isinstance(counts, str) else counts}
+    return RunLengths(height, width, bytes(runs["counts"]))
 
 
 def mask_of(runs: RunLengths) -> Bool[Tensor, "h w"]:
@@ -85,7 +85,7 @@ def _polygons(segmentation: Sequence[Any]) -> list[list[float | int]]:
 
 
 def _touch(polygons: Sequence[Sequence[float | int]], box: Sequence[float | int]) -> bool:
-    """Whether the extents of polygons and a box have anything in common."""
+    """Whether the extent of polygons overlaps a box."""
     columns = [value for part in polygons for value in part[0::2]]
     rows = [value for part in polygons for value in part[1::2]]
     left, top, across, down = box

@@ -1,7 +1,4 @@
-"""From what a person writes to the annotated images it means, and what is held out of them.
-
-m: images held out
-"""
+"""From the path that a person writes to annotated images, and what is held out of them."""
 
 from pathlib import Path
 
@@ -21,17 +18,17 @@ __all__ = ["open_annotated", "split_annotated"]
 _HELD_OUT = 0xDE7E
 
 
-def open_annotated(place: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated:
-    """The annotated images at a place.
+def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated:
+    """The annotated images at a path:
 
     * a COCO file, such as `coco/annotations/instances_train2017.json`; the images are looked for beside it (in
-      `coco/train2017`, as COCO has it), or in the folder named behind `#`, relative to the file: `boxes.json#images`
+      `coco/train2017`, as in COCO), or in the folder named after `#`, relative to the file: `boxes.json#images`
     * a folder of PASCAL VOC with its split, such as `VOCdevkit/VOC2007#trainval`
-    * several of them, with commas between: `VOC2007#trainval,VOC2012#trainval`
+    * several of them, separated by commas: `VOC2007#trainval,VOC2012#trainval`
 
     Raises `DataError`, which names what is missing and what to do.
     """
-    written = str(place)
+    written = str(path)
     if not Path(written).exists() and "," in written:
         return join([_open_one(part.strip(), max_pixels) for part in written.split(",") if part.strip()])
     return _open_one(written, max_pixels)
@@ -56,15 +53,19 @@ def _open_one(written: str, max_pixels: int) -> Annotated:
     if path.is_file():
         if path.suffix != ".json":
             raise DataError(
-                f"{path} is no COCO file: detection needs boxes. Name a .json file, or a folder of PASCAL VOC with its"
-                " split, such as VOC2007#trainval (unpack tars first)"
+                f"{path} is not a COCO file: detection needs boxes. Name a .json file, or a folder of PASCAL VOC with"
+                " its split, such as VOC2007#trainval (unpack tars first)"
             )
         return CocoImages(path, path.parent / part if part else None, max_pixels)
     splits = voc_splits(path)
     if part in splits:
         return VocImages(path, part, max_pixels)
     if splits:
-        raise DataError(f"{written} is a set of PASCAL VOC: name a split after # ({', '.join(splits)})")
-    files = sorted(str(found.relative_to(path)) for found in [*path.glob("*.json"), *path.glob("annotations/*.json")])
-    hint = f"Name one of its files: {', '.join(files[:4])}" if files else "Name a COCO file (.json) or a set of VOC"
-    raise DataError(f"{path} is a folder without boxes that we can read. {hint}")
+        raise DataError(f"{written} is a folder of PASCAL VOC: name a split after # ({', '.join(splits)})")
+    files = sorted(str(file.relative_to(path)) for file in [*path.glob("*.json"), *path.glob("annotations/*.json")])
+    hint = (
+        f"Name one of its files: {', '.join(files[:4])}"
+        if files
+        else "Name a COCO file (.json) or a folder of PASCAL VOC"
+    )
+    raise DataError(f"{path} is a folder without annotations that can be read. {hint}")

@@ -1,6 +1,6 @@
-"""Annotated sources made of others: some images of one, several one after the other, other classes.
+"""Annotated sources made from others: some images of one, several in sequence, other classes.
 
-h, w: height and width in pixels   m: images chosen
+h, w: height and width in pixels   m: selected images
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,20 +17,20 @@ from vantage.storage.cache import hash_of
 __all__ = ["SelectedImages", "JoinedImages", "OfClasses", "join", "with_keypoints"]
 
 
-class _Placed:
-    """Images that lie in other sources."""
+class _FromOthers:
+    """Images of other sources."""
 
     classes: tuple[str, ...]
     keypoints: Mapping[str, tuple[str, ...]]
     has_masks: bool
-    _place: Sequence[tuple[Annotated, int]]
+    _origin: Sequence[tuple[Annotated, int]]
 
     def __len__(self) -> int:
-        return len(self._place)
+        return len(self._origin)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
-        source, inside = self._place[number]
+        source, inside = self._origin[number]
         return source.image(inside)
 
     def label(self, number: int) -> int | None:
@@ -38,53 +38,53 @@ class _Placed:
         return None
 
     def name(self, number: int) -> str:
-        """The name that the image has in its own source."""
-        source, inside = self._place[number]
+        """The image's name in its own source."""
+        source, inside = self._origin[number]
         return source.name(inside)
 
     def size(self, number: int) -> tuple[int, int]:
         """Height and width of an image in pixels."""
-        source, inside = self._place[number]
+        source, inside = self._origin[number]
         return source.size(inside)
 
     def instances(self, number: int) -> Instances:
-        """What an image shows."""
-        source, inside = self._place[number]
+        """The instances in an image."""
+        source, inside = self._origin[number]
         return source.instances(inside)
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The pixels of each instance; raises `DataError` where the source has none."""
-        source, inside = self._place[number]
+        """The mask of each instance; raises `DataError` where the source has none."""
+        source, inside = self._origin[number]
         return source.masks(inside)
 
 
-class SelectedImages(_Placed):
-    """Some images of an annotated source, renumbered from 0 in the order given."""
+class SelectedImages(_FromOthers):
+    """Some images of an annotated source, renumbered from 0 in this order."""
 
     def __init__(self, source: Annotated, numbers: Int[Tensor, "m"] | Iterable[int]) -> None:
         self.source = source
         self.numbers = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
         self.classes, self.keypoints, self.has_masks = source.classes, source.keypoints, source.has_masks
-        self._place = [(source, number) for number in self.numbers.tolist()]
+        self._origin = [(source, number) for number in self.numbers.tolist()]
 
     def fingerprint(self) -> str:
-        """A hash of the whole source's fingerprint and of the numbers chosen."""
+        """A hash of the whole source's fingerprint and of the selected numbers."""
         return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
 
 
-class JoinedImages(_Placed):
-    """Several annotated sources of the same classes, one after the other, as trainval of VOC 2007 and of 2012."""
+class JoinedImages(_FromOthers):
+    """Several annotated sources of the same classes in sequence, such as trainval of VOC 2007 and of 2012."""
 
     def __init__(self, parts: Sequence[Annotated]) -> None:
         if len({(part.classes, tuple(sorted(part.keypoints.items()))) for part in parts}) != 1:
             raise DataError(
                 "several sets were named together, but their classes differ:"
-                f" {'; '.join(', '.join(part.classes[:4]) for part in parts)}. Name sets of the same classes"
+                f" {'; '.join(', '.join(part.classes[:4]) for part in parts)}. Name sets with the same classes"
             )
         self.parts = tuple(parts)
         self.classes, self.keypoints = parts[0].classes, parts[0].keypoints
         self.has_masks = all(part.has_masks for part in parts)
-        self._place = [(part, number) for part in parts for number in range(len(part))]
+        self._origin = [(part, number) for part in parts for number in range(len(part))]
 
     def fingerprint(self) -> str:
         """A hash of the parts' fingerprints."""
@@ -92,27 +92,27 @@ class JoinedImages(_Placed):
 
 
 class OfClasses:
-    """An annotated source with other classes: instances of the others are left out, labels count in `classes`.
+    """An annotated source with other classes: labels are indices in `classes`, and other instances are left out.
 
-    Raises `UserError` where an instance of the source shows a class that is not among them and `leave_out` is not
-    said: names of classes that no instance has do no harm.
+    Raises `UserError` where an instance of the source has a class that is not among them, unless `leave_out` is set.
+    Names of classes without instances do not matter.
     """
 
     def __init__(self, source: Annotated, classes: Sequence[str], leave_out: bool = False) -> None:
         self.source, self.classes = source, tuple(classes)
         self.keypoints = {name: points for name, points in source.keypoints.items() if name in self.classes}
         self.has_masks = source.has_masks
-        place = {name: number for number, name in enumerate(self.classes)}
-        self._label = torch.tensor([place.get(name, -1) for name in source.classes] or [-1])
+        index = {name: number for number, name in enumerate(self.classes)}
+        self._label = torch.tensor([index.get(name, -1) for name in source.classes] or [-1])
         if not leave_out:
-            alien = sorted({source.classes[label] for label in self._shown() if int(self._label[label]) < 0})
-            if alien:
+            others = sorted({source.classes[label] for label in self._labels() if int(self._label[label]) < 0})
+            if others:
                 raise UserError(
-                    f"the test images show {len(alien)} classes that the training images do not name"
-                    f" ({', '.join(alien[:5])}{' …' if alien[5:] else ''}): name sets of the same classes"
+                    f"the test images show {len(others)} classes that the training images do not have"
+                    f" ({', '.join(others[:5])}{' …' if others[5:] else ''}): name sets with the same classes"
                 )
 
-    def _shown(self) -> Iterator[int]:
+    def _labels(self) -> Iterator[int]:
         for number in range(len(self.source)):
             yield from set(self.source.instances(number).label.tolist())
 
@@ -128,7 +128,7 @@ class OfClasses:
         return None
 
     def name(self, number: int) -> str:
-        """The name that the image has in the source."""
+        """The image's name in the source."""
         return self.source.name(number)
 
     def size(self, number: int) -> tuple[int, int]:
@@ -136,13 +136,13 @@ class OfClasses:
         return self.source.size(number)
 
     def instances(self, number: int) -> Instances:
-        """What an image shows of the classes asked for."""
-        found = self.source.instances(number)
-        known = found.of((self._label[found.label] >= 0).nonzero().flatten())
-        return replace(known, label=self._label[known.label])
+        """The instances of these classes in an image."""
+        everything = self.source.instances(number)
+        instances = everything.of((self._label[everything.label] >= 0).nonzero().flatten())
+        return replace(instances, label=self._label[instances.label])
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """The pixels of each instance of the classes asked for."""
+        """The mask of each instance of these classes."""
         label = self._label[self.source.instances(number).label].tolist()
         return tuple(mask for mask, own in zip(self.source.masks(number), label, strict=True) if own >= 0)
 
@@ -152,19 +152,19 @@ class OfClasses:
 
 
 def join(parts: Sequence[Annotated]) -> Annotated:
-    """One source of several; classes are put in the order of the first, where all name the same."""
+    """One source from several; classes get the order of the first where all have the same names."""
     first = parts[0]
-    same = [
+    sources = [
         part
         if part.classes == first.classes or set(part.classes) != set(first.classes)
         else OfClasses(part, first.classes)
         for part in parts
     ]
-    return first if len(parts) == 1 else JoinedImages(same)
+    return first if len(parts) == 1 else JoinedImages(sources)
 
 
 def with_keypoints(source: Annotated) -> Annotated:
-    """What a source shows of the classes that have keypoints."""
+    """A source with only the classes that have keypoints."""
     if set(source.keypoints) == set(source.classes):
         return source
     return OfClasses(source, [name for name in source.classes if name in source.keypoints], leave_out=True)

@@ -1,4 +1,4 @@
-"""PASCAL VOC: a list of images, and for each an XML file of its boxes.
+"""PASCAL VOC: a list of images, and an XML file of boxes for each.
 
 n: instances in an image   h, w: height and width in pixels
 """
@@ -31,17 +31,17 @@ class VocImages:
     """A split, such as trainval or test, of a folder such as VOCdevkit/VOC2007, with the boxes of each image.
 
     The files count pixels from 1 and include the last, so a box (1, 1, 1, 1) is one pixel: here 0, 0, 1, 1. Classes are
-    the twenty, or, where the boxes show any other, those that they show in the order of the alphabet. Raises
-    `DataError` for lists, images or boxes that are missing or unreadable.
+    the twenty of VOC, or, where the boxes have any other, those of the boxes in alphabetical order. Raises `DataError`
+    for lists, images or boxes that are missing or unreadable.
     """
 
     def __init__(self, root: Path, split: str, max_pixels: int = MAX_PIXELS) -> None:
         names = _split(root, split)
-        told = [_read(root / "Annotations" / f"{name}.xml") for name in names]
-        shown = {label for _, boxes in told for label, *_ in boxes}
-        if not shown:
-            raise DataError(f"{root}#{split} shows no box in any image, so there is nothing to find")
-        self.classes = VOC_CLASSES if shown <= set(VOC_CLASSES) else tuple(sorted(shown))
+        annotations = [_read(root / "Annotations" / f"{name}.xml") for name in names]
+        labels = {label for _, boxes in annotations for label, *_ in boxes}
+        if not labels:
+            raise DataError(f"{root}#{split} has no box in any image, so there is nothing to detect")
+        self.classes = VOC_CLASSES if labels <= set(VOC_CLASSES) else tuple(sorted(labels))
         self.keypoints: Mapping[str, tuple[str, ...]] = {}
         self.has_masks = False
         files = [f"JPEGImages/{name}.jpg" for name in names]
@@ -51,16 +51,16 @@ class VocImages:
                 f"{len(missing)} of {len(files)} images of {root}#{split} are missing, such as {missing[0]}"
             )
         self._files = Folder(root, files, (), np.full(len(files), -1, np.int32), 0, max_pixels)
-        self._told = told
+        self._annotations = annotations
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._annotations)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than its XML says."""
-        found = self._files.image(number)
-        check_size(found, self.size(number), self.name(number), "its XML")
-        return found
+        """One image as RGB; raises `UnreadableImage`, and `DataError` for one of another size than in its XML."""
+        image = self._files.image(number)
+        check_size(image, self.size(number), self.name(number), "its XML")
+        return image
 
     def label(self, number: int) -> int | None:
         """None: an image shows any number of classes."""
@@ -71,12 +71,12 @@ class VocImages:
         return self._files.name(number)
 
     def size(self, number: int) -> tuple[int, int]:
-        """Height and width of an image in pixels, as its XML says."""
-        return self._told[number][0]
+        """Height and width of an image in pixels, from its XML."""
+        return self._annotations[number][0]
 
     def instances(self, number: int) -> Instances:
         """The boxes of an image."""
-        boxes = self._told[number][1]
+        boxes = self._annotations[number][1]
         box = torch.tensor([box for _, _, box in boxes], dtype=torch.float32).reshape(-1, 4)
         return Instances(
             box,
@@ -87,13 +87,13 @@ class VocImages:
         )
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
-        """Raises `DataError`: the XML files tell boxes only."""
-        raise DataError(f"{self._files.root} tells boxes, not the pixels of instances: name a COCO file with masks")
+        """Raises `DataError`: the XML files have boxes only."""
+        raise DataError(f"{self._files.root} has boxes, but no masks: name a COCO file with masks")
 
     def fingerprint(self) -> str:
         """A hash of all names and boxes, and of the bytes of at most 32 images evenly spaced among them."""
         return hash_of(
-            [self._files.fingerprint().encode(), "\n".join(self.classes).encode(), repr(self._told).encode()]
+            [self._files.fingerprint().encode(), "\n".join(self.classes).encode(), repr(self._annotations).encode()]
         )
 
     def stamp(self) -> str:
@@ -125,7 +125,7 @@ def _read(path: Path) -> tuple[tuple[int, int], list[tuple[str, bool, _Box]]]:
         size = (int(root.findtext("size/height", "")), int(root.findtext("size/width", "")))
         boxes = [_instance(one, size) for one in root.iter("object")]
     except ValueError as error:
-        raise DataError(f"{path} has a size or a box that is no number ({error})") from error
+        raise DataError(f"{path} has a size or a box that is not a number ({error})") from error
     return size, [box for box in boxes if box[2][2] > box[2][0] and box[2][3] > box[2][1]]
 
 
