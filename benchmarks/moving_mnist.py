@@ -60,7 +60,7 @@ def main() -> None:
 def brief(entry: InfoMinTable4, steps: int, peak: float) -> InfoMinTable4:
     """The table for some minutes of one core."""
     adamw, rate = AdamW(weight_decay=0.0), CosineByStep(peak)
-    course = ClipTraining(epochs=1, batch=64, clips=64 * steps, optimizer=adamw, rate=rate)
+    course = ClipTraining(epochs=1, batch_size=64, clips=64 * steps, optimizer=adamw, learning_rate=rate)
     heads = LinearHeads(ClipTraining(epochs=100), frames=4_000)
     scene = Scene(seen=2, last=3)
     return replace(entry, scene=scene, course=course, heads=heads, test_frames=2_000, information_clips=1_280)

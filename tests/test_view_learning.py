@@ -289,7 +289,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 def small(preset, place: str, **fields) -> ViewLearning:
     made = preset(SIZE, (Convolutions((4, 8), 1), Convolutions((4, 8), 2)))
-    asked = {"epochs": 2, "batch": 12, "labeled_batch": 8, "data": Data(place), "device": "cpu", **fields}
+    asked = {"epochs": 2, "batch_size": 12, "labeled_batch_size": 8, "data": Data(place), "device": "cpu", **fields}
     return replace(made, flow=Flow(VolumePreserving(4, 2), 3), **asked)
 
 
@@ -387,7 +387,7 @@ def test_networks_that_do_not_fit_the_views_are_refused(place, tmp_path) -> None
 def test_what_makes_no_sense_is_refused() -> None:
     good = unsupervised(32)
     for fields in (
-        {"terms": ()}, {"epochs": 0}, {"batch": 1}, {"labels": -1}, {"validation": 0.0}, {"best_after": 1.0},
+        {"terms": ()}, {"epochs": 0}, {"batch_size": 1}, {"labels": -1}, {"validation": 0.0}, {"best_after": 1.0},
         {"channels": ((0,), (3,))},
     ):  # fmt: skip
         with pytest.raises(UserError):

@@ -98,12 +98,12 @@ def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
     if (folder / "settings.json").exists():
         raise UserError(f"{folder} already holds a run: name another folder with --out, or remove it")
     train(demo_run(), folder, progress)
-    found: dict[str, list[float]] = {"raw pixels": [], "random encoder": [], "trained encoder": []}
+    columns: dict[str, list[float]] = {"raw pixels": [], "random encoder": [], "trained encoder": []}
     for protocol in (KNN(k=20, temperature=0.1), LinearCached(l2=(1e-2,))):
         sources = Photographs("train"), Photographs("test")
-        told = evaluate(folder, protocol, *sources, baselines=True, work=Work(progress=progress))
-        for name, values in found.items():
-            values.append(told.outcomes["demo" if name == "trained encoder" else name].accuracy.top1)
+        result = evaluate(folder, protocol, *sources, baselines=True, work=Work(progress=progress))
+        for name, values in columns.items():
+            values.append(result.outcomes["demo" if name == "trained encoder" else name].accuracy.top1)
     progress.stop()
-    accuracies = {name: (knn, linear) for name, (knn, linear) in found.items()}
+    accuracies = {name: (knn, linear) for name, (knn, linear) in columns.items()}
     return Demonstration(folder, accuracies, time.monotonic() - start)

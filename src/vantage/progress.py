@@ -92,19 +92,19 @@ class PlainProgress:
 
     def __init__(self) -> None:
         self.what, self.total, self.first = "", 0, 0
-        self.begun = self.told = time.monotonic()
+        self.begun = self.last_line = time.monotonic()
 
     def start(self, what: str, total: int, done: int = 0) -> None:
         """Work begins."""
         self.what, self.total, self.first = what, total, done
-        self.begun = self.told = time.monotonic()
+        self.begun = self.last_line = time.monotonic()
 
     def advance(self, done: int, note: str = "") -> None:
         """At most a line every 30 seconds."""
         now = time.monotonic()
-        if now - self.told < _SECONDS_BETWEEN_LINES or done <= self.first:
+        if now - self.last_line < _SECONDS_BETWEEN_LINES or done <= self.first:
             return
-        self.told = now
+        self.last_line = now
         left = (self.total - done) * (now - self.begun) / (done - self.first)
         self.line(f"{self.what}: {done:,} of {self.total:,}, {_duration(left)} left{', ' if note else ''}{note}")
 

@@ -34,7 +34,7 @@ from vantage.studies.moving_mnist import (
 )
 from vantage.training.optimizers import AdamW
 
-BRIEF = ClipTraining(epochs=1, batch=32, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.01))
+BRIEF = ClipTraining(epochs=1, batch_size=32, optimizer=AdamW(weight_decay=0.0), learning_rate=CosineByStep(0.01))
 
 
 def heard(step: int, loss: float) -> None:
@@ -93,7 +93,7 @@ def test_the_clip_network_sees_the_order_of_the_frames() -> None:
 def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
     """Backgrounds of one color each: sharing them is enough to tell them; I_NCE on new clips is above nothing."""
     train, test = clips(96), clips(48, seed=5)
-    method = ClipContrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch=16))
+    method = ClipContrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch_size=16))
     shared = SharedFactors(background=True)
     heard_of: list[tuple[int, float]] = []
     network = method.train(train, shared, 0, lambda step, loss: heard_of.append((step, loss)))
@@ -103,7 +103,7 @@ def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
     again = method.train(train, shared, 0, heard)
     for one, other in zip(network.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, other)
-    head = LinearHeads(replace(BRIEF, epochs=10, batch=16))
+    head = LinearHeads(replace(BRIEF, epochs=10, batch_size=16))
     before = [parameter.clone() for parameter in network.frame.parameters()]
     found = head.measure(network.frame, train, test, 0, heard)
     assert found["background"] < 15.0
@@ -121,7 +121,7 @@ def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
 )
 def test_the_supervised_baseline_learns(task: DigitClass | BackgroundClass | Location) -> None:
     train, test = (Clips(one.digits, one.backgrounds, Scene(canvas=40), one.seed) for one in (clips(96), clips(48, 5)))
-    baseline = Supervised(FrameEncoder((8, 16, 32)), replace(BRIEF, epochs=12, batch=16))
+    baseline = Supervised(FrameEncoder((8, 16, 32)), replace(BRIEF, epochs=12, batch_size=16))
     found = baseline.measure(train, test, task, 0, heard)
     limit = {"digit": 20.0, "background": 10.0, "location": 3.6}[task.name]  # chance is 67, 67 and 4.6
     assert list(found) == [task.name] and found[task.name] < limit
@@ -144,7 +144,7 @@ def test_errors_are_in_per_cent_and_pixels() -> None:
 def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
     train, test = clips(64), clips(48, seed=5)
     network = FrameEncoder((4, 8)).build()
-    course = ClipTraining(epochs=150, batch=64, optimizer=AdamW(weight_decay=0.0), rate=CosineByStep(0.1))
+    course = ClipTraining(epochs=150, batch_size=64, optimizer=AdamW(weight_decay=0.0), learning_rate=CosineByStep(0.1))
     found = LinearHeads(course).measure(network, train, test, 0, heard, (DigitClass(), Location()))
     known, factors = seen_frames(network, train)
     asked, wanted = seen_frames(network, test)

@@ -14,8 +14,8 @@ from vantage.studies.moving_mnist import COMBINATIONS, ClipEncoder, ClipTraining
 from vantage.studies.reproduce import ENTRIES, PUBLISHED, InfoMinTable4, reproduce
 
 SMALL = (
-    *("--set", "course.epochs=1", "--set", "course.batch=8"),
-    *("--set", "heads.course.epochs=1", "--set", "heads.course.batch=8"),
+    *("--set", "course.epochs=1", "--set", "course.batch_size=8"),
+    *("--set", "heads.course.epochs=1", "--set", "heads.course.batch_size=8"),
     *("--set", "scene.seen=2", "--set", "scene.last=3", "--digit-classes", "2", "--background-classes", "2"),
     *("--information-clips", "8"),
 )
@@ -86,8 +86,8 @@ def test_more_seeds_may_be_asked_for_later(places: dict[str, str], tmp_path: Pat
         encoder=ClipEncoder(FrameEncoder((4,)), 4, 4),
         digit_classes=2,
         background_classes=2,
-        course=ClipTraining(epochs=1, batch=8, clips=8),
-        heads=LinearHeads(ClipTraining(epochs=1, batch=8)),
+        course=ClipTraining(epochs=1, batch_size=8, clips=8),
+        heads=LinearHeads(ClipTraining(epochs=1, batch_size=8)),
     )
     first = reproduce(entry, arrays, tmp_path).report
     both = reproduce(replace(entry, seeds=2), arrays, tmp_path).report
@@ -115,7 +115,7 @@ def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         ({"--background-classes": "3"}, "of 2 classes, and 3 are needed"),
         ({"--digit-classes": "1"}, "fewer than 2 classes"),
         ({"--set": "course.epochs=0"}, "at least 1 epoch"),
-        ({"--set": "course.batch=17"}, "batches of 17"),
+        ({"--set": "course.batch_size=17"}, "batches of 17"),
         ({"--course.epochs": "3"}, "did you mean --set course.epochs=3?"),
         ({"--speed": "2"}, "no option --speed"),
         ({"--test-frames": "-1"}, "nothing below 0"),

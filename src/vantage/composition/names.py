@@ -42,6 +42,7 @@ RENAMED_PARTS = {
 
 RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
     "AdamW": {"first_moment": "beta1", "second_moment": "beta2", "epsilon": "eps", "spare": "exclude"},
+    "ClipTraining": {"batch": "batch_size", "rate": "learning_rate"},
     "CosineByEpoch": {"peak": "base"},
     "CosineByStep": {"peak": "base"},
     "Data": {"place": "path", "workers": "num_workers", "images": "max_images"},
@@ -51,7 +52,12 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
     "Run": {"rate": "learning_rate", "batch": "batch_size"},
     "SGD": {"spare": "exclude"},
     "StepDecay": {"peak": "base", "at_epochs": "milestones"},
-    "ViewLearning": {"labelled_batch": "labeled_batch"},
+    "TrainedToy": {"batch": "batch_size"},
+    "ViewLearning": {
+        "batch": "batch_size",
+        "labeled_batch": "labeled_batch_size",
+        "labelled_batch": "labeled_batch_size",
+    },
 }
 """Names that the fields of a part had before, by the part's name of today; `None` for a field that is no more."""
 

@@ -92,16 +92,16 @@ def analyse(
     if not run_folders:
         raise UserError("an analysis needs at least one run: name its folder")
     runs = _named_apart([learned(Path(folder)) for folder in run_folders])
-    found = analysis(runs, source, work or Work())
-    told = {
+    findings = analysis(runs, source, work or Work())
+    record = {
         "analysis": analysis.name,
         "settings": asdict(analysis),  # pyright: ignore[reportArgumentType]
         "runs": [{"name": one.name, "folder": str(one.folder), "step": one.step} for one in runs],
         "images": source.fingerprint(),
         "versions": versions(),
-        "rows": found.table(),
+        "rows": findings.table(),
     }
-    return _kept(found, told, out or Path(run_folders[0]) / "analyses")
+    return _write(findings, record, out or Path(run_folders[0]) / "analyses")
 
 
 def experiment(toy: Toy, out: Path) -> Analyzed:
@@ -109,10 +109,10 @@ def experiment(toy: Toy, out: Path) -> Analyzed:
 
     Raises `UserError` if the files cannot be written.
     """
-    found = toy()
+    findings = toy()
     settings = asdict(toy)  # pyright: ignore[reportArgumentType]
-    return _kept(
-        found, {"analysis": toy.name, "settings": settings, "versions": versions(), "rows": found.table()}, out
+    return _write(
+        findings, {"analysis": toy.name, "settings": settings, "versions": versions(), "rows": findings.table()}, out
     )
 
 
@@ -122,9 +122,9 @@ def _named_apart(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
     return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
 
 
-def _kept(found: Findings, told: dict[str, Any], folder: Path) -> Analyzed:
-    table_file, picture_file = folder / f"{told['analysis']}.json", folder / f"{told['analysis']}.png"
-    drawn = picture(found.figure(), "png")
-    write_result(table_file, json.dumps(told, indent=1, allow_nan=False), "the table")
+def _write(findings: Findings, record: dict[str, Any], folder: Path) -> Analyzed:
+    table_file, picture_file = folder / f"{record['analysis']}.json", folder / f"{record['analysis']}.png"
+    drawn = picture(findings.figure(), "png")
+    write_result(table_file, json.dumps(record, indent=1, allow_nan=False), "the table")
     write_result(picture_file, drawn, "the picture")
-    return Analyzed(found, table_file, picture_file)
+    return Analyzed(findings, table_file, picture_file)

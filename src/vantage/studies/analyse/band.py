@@ -89,7 +89,7 @@ class Band:
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Bands":
         """The bands of each run. Raises `UserError` where a run has none or was trained on other images, else as
         `augmented`."""
-        found: list[OneBand] = []
+        bands: list[OneBand] = []
         for one in runs:
             places = [(n, p) for n, b in enumerate(one.branches) for p, r in enumerate(b.negatives) if _is_band(r)]
             if not places:
@@ -98,8 +98,8 @@ class Band:
             for branch, place in places:
                 name = one.name if len(places) == 1 else f"{one.name}, branch {branch}"
                 keys, cuts = self._cuts(one, branch, place, source, work)
-                found.append(OneBand(name, course(one, branch, place, keys), one.epochs, cuts))
-        return Bands(tuple(found))
+                bands.append(OneBand(name, course(one, branch, place, keys), one.epochs, cuts))
+        return Bands(tuple(bands))
 
     def _cuts(
         self, one: TrainedNetworks, number: int, place: int, source: Source, work: Work
@@ -169,13 +169,13 @@ class Bands:
 
     def lines(self) -> list[str]:
         """Some of the epochs, and the cosines, for people."""
-        told = []
+        rows = []
         for one in self.bands:
             some = {round(n * (len(one.epochs) - 1) / (_TOLD - 1)) for n in range(_TOLD)} | {round(one.now)}
-            told += [{"band": one.name, **row} for number, row in enumerate(one.epochs) if number in some]
+            rows += [{"band": one.name, **row} for number, row in enumerate(one.epochs) if number in some]
         note = "w_l, w_u: percentiles of similarity between which the negatives lie, by schedule"
         cosines = self._cosines()
-        return [*aligned(told), note, *([""] if cosines else []), *aligned(cosines)]
+        return [*aligned(rows), note, *([""] if cosines else []), *aligned(cosines)]
 
     def figure(self) -> "Figure":
         """For each band the percentiles by epoch, and the cuts among all cosines."""

@@ -73,8 +73,8 @@ class ChosenNegatives:
 
     def row(self) -> Row:
         """The numbers of the table."""
-        told = {"encoder": self.encoder, "rule": self.rule, "queries": int((~self.same.isnan()).sum())}
-        return {**told, "negatives": self.negatives, "false_%": self.mean, "error_%": self.error}
+        row = {"encoder": self.encoder, "rule": self.rule, "queries": int((~self.same.isnan()).sum())}
+        return {**row, "negatives": self.negatives, "false_%": self.mean, "error_%": self.error}
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ class FalseNegatives:
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativesFound":
         """The shares of each run. Raises `UserError` where no image has a class, else as `augmented`."""
         true = labels_of(source)
-        known = (true >= 0).nonzero().squeeze(1)
-        if not len(known):
+        labeled = (true >= 0).nonzero().squeeze(1)
+        if not len(labeled):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
-        image = known[chosen(len(known), self.images, self.seed)]
-        found: list[ChosenNegatives] = []
+        image = labeled[chosen(len(labeled), self.images, self.seed)]
+        rows: list[ChosenNegatives] = []
         for one in (*runs, *([random_learned(runs[0], self.seed)] if self.random_encoder else ())):
             asked: dict[tuple[int, int], tuple[Keys, Keys]] = {}
             for number, branch in enumerate(one.branches):
@@ -135,11 +135,11 @@ class FalseNegatives:
                 query, keys = asked[views]
                 if number == 0:
                     keys = replace(keys, cluster=self._clusters(one, source, keys.vector))
-                    found += [_chosen(one, name, query, keys, rules, true) for name, rules in self.rules()]
+                    rows += [_chosen(one, name, query, keys, rules, true) for name, rules in self.rules()]
                 if one.folder is not None:  # the rules of a run, not of a baseline
                     keys = replace(keys, cluster=_kept_clusters(one, source, number))
-                    found.append(_chosen(one, _own(one, number), query, keys, branch.negatives, true))
-        return FalseNegativesFound(tuple(found))
+                    rows.append(_chosen(one, _own(one, number), query, keys, branch.negatives, true))
+        return FalseNegativesFound(tuple(rows))
 
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
         """The rules that every encoder is asked, by what they are called."""

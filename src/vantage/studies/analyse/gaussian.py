@@ -119,8 +119,8 @@ class OptimalToy:
 
     def __call__(self) -> Known:
         """The table and the picture."""
-        found = [self._estimates(seed) for seed in range(self.seeds)]
-        curve = EstimateCurve.of("optimal critic", found)
+        estimates = [self._estimates(seed) for seed in range(self.seeds)]
+        curve = EstimateCurve.of("optimal critic", estimates)
         return Known("NCE and CNCE with the optimal critic", self.gaussian.information, self.lower, (curve,))
 
     def _estimates(self, seed: int) -> list[float]:

@@ -146,30 +146,30 @@ class HeldOutInformation:
         """
         image, count = chosen(len(source), self.images, self.seed), self.among(len(source))
         pairings = [pairing(branch) for branch in one.branches]
-        found: list[list[float]] = [[] for _ in pairings]
+        by_branch: list[list[float]] = [[] for _ in pairings]
         for number in range(self.draws):
             encode = _Encoding(one, source, image, pairings, work)
             first = encode(draws.mix(self.seed, _DRAW, number, 0))
             apart = any(not each.same_draw for each in pairings)
             other = encode(draws.mix(self.seed, _DRAW, number, 1)) if apart else first
             order = draws.mix(self.seed, _ORDER, number)
-            for branch, each, estimates in zip(one.branches, pairings, found, strict=True):
+            for branch, each, estimates in zip(one.branches, pairings, by_branch, strict=True):
                 query, key = first.queries[each.query], (first if each.same_draw else other).keys[each.key]
                 pairs = nce_of_pairs(query, key, count, _temperature(branch), order)
                 estimates.append(float(pairs.mean()))
         return tuple(
             BranchInformation(number, each.told(), tuple(estimates), count, len(image))
-            for number, (each, estimates) in enumerate(zip(pairings, found, strict=True))
+            for number, (each, estimates) in enumerate(zip(pairings, by_branch, strict=True))
         )
 
 
 def _temperature(branch: Branch) -> float:
-    found = getattr(branch.estimator, "temperature", None)
-    if not isinstance(found, float):
+    temperature = getattr(branch.estimator, "temperature", None)
+    if not isinstance(temperature, float):
         raise UserError(
             f"the critic of {type(branch.estimator).__name__} is unknown, since it has no temperature: give it one"
         )
-    return found
+    return temperature
 
 
 def nce_of_pairs(
@@ -233,9 +233,9 @@ class _Encoding:
             together = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
             views = maker.finish(together, generator)
             for some in _split(views, self.work.batch_size):
-                asked = networks.queries({n: some[n] for n in self.asking})
-                _append(queries, asked)
-                _append(keys, networks.keys({n: some[n] for n in self.answering}, asked, seed))
+                vectors = networks.queries({n: some[n] for n in self.asking})
+                _append(queries, vectors)
+                _append(keys, networks.keys({n: some[n] for n in self.answering}, vectors, seed))
         return _Encoded(*({n: torch.cat(parts) for n, parts in each.items()} for each in (queries, keys)))
 
 

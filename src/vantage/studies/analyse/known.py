@@ -28,9 +28,9 @@ class EstimateCurve:
     """Standard deviation over the repetitions; 0 for a single one."""
 
     @classmethod
-    def of(cls, name: str, found: Sequence[Sequence[float]]) -> "EstimateCurve":
+    def of(cls, name: str, estimates: Sequence[Sequence[float]]) -> "EstimateCurve":
         """Of the estimates of each repetition, in the order of the percentiles."""
-        columns = list(zip(*found, strict=True))
+        columns = list(zip(*estimates, strict=True))
         mean = tuple(fmean(column) for column in columns)
         return cls(name, mean, tuple(stdev(column) if len(column) > 1 else 0.0 for column in columns))
 

@@ -113,7 +113,7 @@ class Labels:
         if not bool((true >= 0).any()):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
         generator = torch.Generator().manual_seed(draws.mix(self.seed, 0x1ABE))
-        found: list[Labeling] = []
+        labelings: list[Labeling] = []
         for one in runs:
             now, before = _clusterings(one), one.before()
             if not now:
@@ -122,10 +122,10 @@ class Labels:
             then, steps = (_clusterings(before), one.step - before.step) if before else ({}, 0)
             for place, label in now.items():
                 name = one.name if len(now) == 1 else f"{one.name} {place}"
-                known = label[true >= 0]
-                shuffled = known[torch.randperm(len(known), generator=generator)]
-                found.append(Labeling(name, label, true, shuffled, then.get(place), steps))
-        return LabelsFound(tuple(found))
+                labels = label[true >= 0]
+                shuffled = labels[torch.randperm(len(labels), generator=generator)]
+                labelings.append(Labeling(name, label, true, shuffled, then.get(place), steps))
+        return LabelsFound(tuple(labelings))
 
 
 def _clusterings(one: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:

@@ -112,8 +112,8 @@ def learned(run_folder: Path) -> TrainedNetworks:
     newest = checkpoint.latest(run_folder)
     if newest is None:
         raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")
-    told = read_provenance(run_folder)
-    data = told[0]["data"] if told else {"images": _counted(newest, run), "fingerprint": ""}
+    records = read_provenance(run_folder)
+    data = records[0]["data"] if records else {"images": _counted(newest, run), "fingerprint": ""}
     images = int(data["images"])
     name, (learner, step) = Path(run_folder).absolute().name, _filled(run, images, newest)
     return TrainedNetworks(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))

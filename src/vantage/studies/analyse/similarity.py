@@ -90,12 +90,12 @@ class Similarity:
         """Both numbers of every image, for each run. Raises as `augmented`."""
         looked = [*runs, random_learned(runs[0], self.seed)] if self.random_encoder else runs
         image = chosen(len(source), self.images, self.seed)
-        found = []
+        rows = []
         for one in looked:
             parts = augmented(one, source, image, self.view, self.augmentations, self.seed, work)
             similarity, variance = zip(*(within_image(part) for part in parts), strict=True)
-            found.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
-        return Similarities(tuple(found), self.augmentations, self.bins)
+            rows.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
+        return Similarities(tuple(rows), self.augmentations, self.bins)
 
 
 @dataclass(frozen=True)

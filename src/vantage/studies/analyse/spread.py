@@ -141,8 +141,8 @@ class SpreadToy:
         query, keys, truth = self.gaussian.queries(x, self.seed), self.gaussian.keys(pool), self.gaussian.critic(x, y)
         rows = []
         for lower in self.lower:
-            found = redrawn(truth, query, keys, lower, self.negatives, self.draws)
-            for negatives, estimate in zip(self.negatives, found, strict=True):
+            estimates = redrawn(truth, query, keys, lower, self.negatives, self.draws)
+            for negatives, estimate in zip(self.negatives, estimates, strict=True):
                 rows.append(_row(lower, negatives, estimate, truth))
         return Spread(self.gaussian.information, tuple(rows))
 

@@ -81,7 +81,7 @@ class TrainedToy:
     held_out: int = 8_000
     """Pairs that are not trained on."""
 
-    batch: int = 128
+    batch_size: int = 128
     """Pairs of a step."""
 
     epochs: int = 100
@@ -111,7 +111,7 @@ class TrainedToy:
             self.negatives,
             self.pairs,
             self.held_out,
-            self.batch,
+            self.batch_size,
             self.epochs,
             self.layers,
             self.width,
@@ -122,9 +122,9 @@ class TrainedToy:
 
     def __call__(self) -> Known:
         """The table and the picture."""
-        found = [[self._estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
-        trained = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in found])
-        held_out = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in found])
+        estimates = [[self._estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
+        trained = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
+        held_out = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in estimates])
         curves = (held_out, trained, PUBLISHED) if self.lower == LOWER else (held_out, trained)
         return Known("NCE and CNCE with trained critics", self.gaussian.information, self.lower, curves)
 
@@ -138,9 +138,9 @@ class TrainedToy:
         order = torch.Generator().manual_seed(seed)
         rules = (*percentiles(lower), Sample(self.negatives))
         optimizer = torch.optim.Adam(critic.parameters(), self.learning_rate, fused=True)
-        steps = math.ceil(self.pairs / self.batch)
+        steps = math.ceil(self.pairs / self.batch_size)
         for epoch in range(self.epochs):
-            for number, image in enumerate(torch.randperm(self.pairs, generator=order).split(self.batch)):
+            for number, image in enumerate(torch.randperm(self.pairs, generator=order).split(self.batch_size)):
                 step = epoch * steps + number
                 query, fresh = critic.queries(x[image], seed, step, image), critic.keys(y)
                 positive = critic.value(query, fresh.rows(image))
@@ -166,8 +166,8 @@ class TrainedToy:
         with torch.no_grad():
             query, keys = critic.queries(x, seed), critic.keys(pool)
             positive = critic.value(query, critic.keys(y))
-        (found,) = estimates(positive, query, keys, (lower,), self.negatives, self.temperature)
-        return found
+        (estimate,) = estimates(positive, query, keys, (lower,), self.negatives, self.temperature)
+        return estimate
 
     def _training_pairs(self, seed: int) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         x, y = self.gaussian.pairs(self.pairs, 3 * seed)

@@ -75,7 +75,7 @@ class ClipContrast:
 
         Raises `UserError` where there are too few digits for one batch.
         """
-        batch, count = self.course.batch, min(len(clips), max(most, self.course.batch))
+        batch, count = self.course.batch_size, min(len(clips), max(most, self.course.batch_size))
         if count < batch:
             raise UserError(f"I_NCE needs {batch} digits for a batch, but there are {count}: give more digits")
         network.eval()

@@ -27,7 +27,7 @@ class ClipTraining:
     epochs: int = 200
     """Passes over the clips, of which there is one for each digit."""
 
-    batch: int = 128
+    batch_size: int = 128
     """Clips of a step."""
 
     clips: int = 0
@@ -36,14 +36,14 @@ class ClipTraining:
     optimizer: Optimizer = SGD(momentum=0.9, weight_decay=0.0)
     """SGD with momentum .9, without weight decay (our choice)."""
 
-    rate: LearningRate = CosineByStep(0.03)
+    learning_rate: LearningRate = CosineByStep(0.03)
     """Learning rate: .03 on half a cosine, which moves every step (our choice)."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.batch < 2 or self.clips < 0:
+        if self.epochs < 1 or self.batch_size < 2 or self.clips < 0:
             raise UserError(
-                f"Course: epochs is {self.epochs}, batch {self.batch} and clips {self.clips}; give at least 1 epoch,"
-                " batches of at least 2 clips, and clips not below 0"
+                f"ClipTraining: epochs is {self.epochs}, batch_size {self.batch_size} and clips {self.clips}; give at"
+                " least 1 epoch, batches of at least 2 clips, and clips not below 0"
             )
 
     def steps(self, digits: int) -> int:
@@ -66,11 +66,11 @@ class ClipTraining:
         optimizer = self.optimizer.build(network)
         network.train()
         for epoch in range(self.epochs):
-            order = epoch_order(digits, seed, epoch)[: steps * self.batch]
-            for number, part in enumerate(order.split(self.batch)):
+            order = epoch_order(digits, seed, epoch)[: steps * self.batch_size]
+            for number, part in enumerate(order.split(self.batch_size)):
                 step = epoch * steps + number
                 for group in optimizer.param_groups:
-                    group["lr"] = self.rate(step, steps, self.epochs)
+                    group["lr"] = self.learning_rate(step, steps, self.epochs)
                 optimizer.zero_grad(set_to_none=True)
                 now = loss(epoch, part)
                 now.backward()
@@ -79,4 +79,4 @@ class ClipTraining:
         network.eval()
 
     def _steps_of_an_epoch(self, digits: int) -> int:
-        return steps_in(min(digits, self.clips or digits), self.batch)
+        return steps_in(min(digits, self.clips or digits), self.batch_size)

@@ -31,9 +31,9 @@ def seen_frames(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[
     network.eval()
     vectors, factors = [], []
     for number in torch.arange(min(len(clips), most or len(clips))).split(_PART):
-        frames, known = clips.frames(0, number)
+        frames, of_frames = clips.frames(0, number)
         vectors.append(network(normalized(frames)))
-        factors.append(known)
+        factors.append(of_frames)
     return torch.cat(vectors), Factors.together(factors)
 
 
@@ -61,12 +61,12 @@ class LinearHeads:
         test_frames: int = 0,
     ) -> dict[str, float]:
         """Mean error of each task over the test frames, by its name."""
-        known, factors = seen_frames(network, train, self.frames)
-        mean, deviation = known.mean(0), known.std(0, correction=0)
+        features, factors = seen_frames(network, train, self.frames)
+        mean, deviation = features.mean(0), features.std(0, correction=0)
         scale = torch.where(deviation > 1e-6, deviation, 1.0)  # a feature that never changes stays 0
-        vector = (known - mean) / scale
+        vector = (features - mean) / scale
         answers = [task.answer(factors, train) for task in tasks]
-        head = _layer(known.shape[1], sum(task.outputs(train) for task in tasks), seed).to(known.device)
+        head = _layer(features.shape[1], sum(task.outputs(train) for task in tasks), seed).to(features.device)
 
         def loss(_: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             row = number.to(vector.device)
@@ -74,9 +74,9 @@ class LinearHeads:
             return _sum(tasks, head(vector[row]), [answer[row] for answer in answers], train)
 
         self.course.follow(head, len(vector), seed, loss, heard)
-        asked, factors = seen_frames(network, test, test_frames)
+        test_features, factors = seen_frames(network, test, test_frames)
         with torch.no_grad():
-            return _errors(tasks, head((asked - mean) / scale), factors, test)
+            return _errors(tasks, head((test_features - mean) / scale), factors, test)
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ class Supervised:
             return task.loss(network(normalized(frames)), task.answer(factors, train))
 
         self.course.follow(network, len(train), seed, loss, heard)
-        told, factors = seen_frames(network, test, test_frames)
-        return _errors((task,), told, factors, test)
+        answers, factors = seen_frames(network, test, test_frames)
+        return _errors((task,), answers, factors, test)
 
 
 def _layer(features: int, outputs: int, seed: int) -> nn.Linear:
@@ -114,17 +114,19 @@ def _layer(features: int, outputs: int, seed: int) -> nn.Linear:
         return nn.Linear(features, outputs)
 
 
-def _split(tasks: Sequence[FrameTask], told: Float[Tensor, "n o"], clips: Clips) -> Sequence[Float[Tensor, "n _"]]:
-    return told.split([task.outputs(clips) for task in tasks], 1)
+def _split(tasks: Sequence[FrameTask], outputs: Float[Tensor, "n o"], clips: Clips) -> Sequence[Float[Tensor, "n _"]]:
+    return outputs.split([task.outputs(clips) for task in tasks], 1)
 
 
 def _sum(
-    tasks: Sequence[FrameTask], told: Float[Tensor, "n o"], answers: Sequence[Num[Tensor, "n ..."]], clips: Clips
+    tasks: Sequence[FrameTask], outputs: Float[Tensor, "n o"], answers: Sequence[Num[Tensor, "n ..."]], clips: Clips
 ) -> Float[Tensor, ""]:
-    parts = zip(tasks, _split(tasks, told, clips), answers, strict=True)
+    parts = zip(tasks, _split(tasks, outputs, clips), answers, strict=True)
     return torch.stack([task.loss(part, answer) for task, part, answer in parts]).sum()
 
 
-def _errors(tasks: Sequence[FrameTask], told: Float[Tensor, "n o"], factors: Factors, clips: Clips) -> dict[str, float]:
-    parts = zip(tasks, _split(tasks, told, clips), strict=True)
+def _errors(
+    tasks: Sequence[FrameTask], outputs: Float[Tensor, "n o"], factors: Factors, clips: Clips
+) -> dict[str, float]:
+    parts = zip(tasks, _split(tasks, outputs, clips), strict=True)
     return {task.name: float(task.errors(part, task.answer(factors, clips), clips).mean()) for task, part in parts}

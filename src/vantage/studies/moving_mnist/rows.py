@@ -89,17 +89,17 @@ class Contrasted:
     def work(self, bench: Bench) -> int:
         """Training frames, and a share of those looked at."""
         course = bench.contrast.course
-        return course.steps(len(bench.train)) * course.batch * bench.train.frames_of_a_pair + bench.judged()
+        return course.steps(len(bench.train)) * course.batch_size * bench.train.frames_of_a_pair + bench.judged()
 
     def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
         """Train, measure I_NCE on test clips, then the tasks."""
-        each = bench.contrast.course.batch * bench.train.frames_of_a_pair
+        each = bench.contrast.course.batch_size * bench.train.frames_of_a_pair
         network = bench.contrast.train(
             bench.train, self.shared, seed, lambda step, loss: worked(step * each, f"loss {loss:.3f}")
         )
         information = bench.contrast.information(network, bench.test, self.shared, bench.information_clips)
-        found = bench.heads.measure(network.frame, bench.train, bench.test, seed, _nobody, TASKS, bench.test_frames)
-        return {**found, INFORMATION: information}
+        measures = bench.heads.measure(network.frame, bench.train, bench.test, seed, _nobody, TASKS, bench.test_frames)
+        return {**measures, INFORMATION: information}
 
 
 @dataclass(frozen=True)
@@ -132,19 +132,19 @@ class EndToEnd:
     def work(self, bench: Bench) -> int:
         """Training frames of the three networks."""
         course = bench.supervised.course
-        return len(TASKS) * course.steps(len(bench.train)) * course.batch
+        return len(TASKS) * course.steps(len(bench.train)) * course.batch_size
 
     def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
         """Train and measure the three, one after the other."""
-        course, found = bench.supervised.course, {}
+        course, measures = bench.supervised.course, {}
         for number, task in enumerate(TASKS):
             before = number * course.steps(len(bench.train))
 
             def heard(step: int, loss: float, before: int = before, name: str = task.name) -> None:
-                worked((before + step) * course.batch, f"{name}, loss {loss:.3f}")
+                worked((before + step) * course.batch_size, f"{name}, loss {loss:.3f}")
 
-            found |= bench.supervised.measure(bench.train, bench.test, task, seed, heard, bench.test_frames)
-        return found
+            measures |= bench.supervised.measure(bench.train, bench.test, task, seed, heard, bench.test_frames)
+        return measures
 
 
 def chance(bench: Bench) -> dict[str, float]:
@@ -152,8 +152,8 @@ def chance(bench: Bench) -> dict[str, float]:
     _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), SharedFactors(digit=True))
     digit = DigitClass().answer(factors, bench.test)
     background = BackgroundClass().answer(factors, bench.test)
-    told = torch.zeros(len(factors), 2, device=digit.device)
-    location = Location().errors(told, Location().answer(factors, bench.test), bench.test)
+    middle = torch.zeros(len(factors), 2, device=digit.device)
+    location = Location().errors(middle, Location().answer(factors, bench.test), bench.test)
     return {
         "digit": _wrong(digit, bench.train.digits.label),
         "background": _wrong(background, bench.train.backgrounds.label),

@@ -192,10 +192,10 @@ class InfoMinTable4:
         course = self.course
         notes = (
             f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"
-            f" {course.clips or 'one for each digit'}, batch {course.batch}, frames seen {self.scene.seen}, second view"
-            f" of frame {self.scene.last}. Paper: epochs 200, clips 60,000, batch 128, frames seen 10, second view of"
-            " frame 20, backgrounds of STL-10.",
-            f"I_NCE: on test clips, at most log {course.batch}.",
+            f" {course.clips or 'one for each digit'}, batch {course.batch_size}, frames seen {self.scene.seen}, second"
+            f" view of frame {self.scene.last}. Paper: epochs 200, clips 60,000, batch 128, frames seen 10, second"
+            " view of frame 20, backgrounds of STL-10.",
+            f"I_NCE: on test clips, at most log {course.batch_size}.",
             "Chance: always the most common training class, always the middle.",
         )
         return Report("InfoMin, Table 4: Colorful Moving MNIST", columns, tuple(rows), tuple(numbers), notes)

@@ -106,13 +106,13 @@ def _baselines(panel: Any, result: SweepResult, protocol: str, place: list[float
     """Lines across where they are the same for all values, else short marks at each."""
     for name, style in _STYLES.items():
         means = [result.baseline(name, label, protocol) for label in result.labels]
-        known = [(at, mean.mean) for at, mean in zip(place, means, strict=True) if mean]
-        if not known:
+        heights = [(at, mean.mean) for at, mean in zip(place, means, strict=True) if mean]
+        if not heights:
             continue
         if result.one_view:
-            panel.axhline(known[0][1], color="black", linestyle=style, linewidth=1, label=name)
+            panel.axhline(heights[0][1], color="black", linestyle=style, linewidth=1, label=name)
         else:
             marker = "_" if name == RAW else "x"
-            panel.plot(*zip(*known, strict=True), marker, color="black", markersize=7, label=name)
+            panel.plot(*zip(*heights, strict=True), marker, color="black", markersize=7, label=name)
     if panel.get_legend_handles_labels()[0]:
         panel.legend(fontsize=7, frameon=False)

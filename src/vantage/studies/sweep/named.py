@@ -45,14 +45,14 @@ class ColorSpaces:
             raise UserError(
                 f"the views of {base.recipe} are not channels of a color space: take a recipe such as cmc_softmax"
             )
-        known = {type(space).__name__: space for space in SPACES}
+        spaces = {type(space).__name__: space for space in SPACES}
         for value in self.values:
-            if value not in known:
-                near = did_you_mean(value, known)
-                raise UserError(f"there is no color space {value!r}{near} (spaces: {', '.join(known)})")
+            if value not in spaces:
+                near = did_you_mean(value, spaces)
+                raise UserError(f"there is no color space {value!r}{near} (spaces: {', '.join(spaces)})")
         if not self.values or len(set(self.values)) < len(self.values):
             raise UserError(f"the color spaces are {self.values}: give at least one, and each once")
-        return tuple(Point(value, _in_space(base, known[value])) for value in self.values)
+        return tuple(Point(value, _in_space(base, spaces[value])) for value in self.values)
 
 
 def _in_space(base: Run, space: ColorSpace) -> Run:
@@ -113,7 +113,7 @@ class Operations:
         return _steps(self.name, base, self.values)
 
 
-def _steps(sweep: str, full: Run, asked: tuple[int, ...]) -> tuple[Point, ...]:
+def _steps(sweep: str, full: Run, values: tuple[int, ...]) -> tuple[Point, ...]:
     """A run for each number of the augmentations of a run."""
     rungs = [_rungs(part) for part in parts_of(full.views) if isinstance(part, Augmentation)]
     if not rungs or len({len(each) for each in rungs}) > 1:
@@ -122,7 +122,7 @@ def _steps(sweep: str, full: Run, asked: tuple[int, ...]) -> tuple[Point, ...]:
             " other: take a recipe such as moco_v2"
         )
     most = len(rungs[0])
-    steps = asked or tuple(range(most + 1))
+    steps = values or tuple(range(most + 1))
     if not all(0 <= step <= most for step in steps) or len(set(steps)) < len(steps):
         raise UserError(
             f"{sweep} has steps from 0 to {most}, but {steps} were asked for: give some of those, each once"
@@ -140,7 +140,7 @@ def _up_to(full: Run, step: int) -> Run:
     def shorter(view: Augmentation) -> Augmentation:
         stays = [isinstance(operation, InSpace | Normalize) for operation in view.operations]
         count = accumulate(not stay for stay in stays)
-        kept = [o for o, stay, n in zip(view.operations, stays, count, strict=True) if stay or n <= step]
-        return replace(view, operations=tuple(kept))
+        operations = [o for o, stay, n in zip(view.operations, stays, count, strict=True) if stay or n <= step]
+        return replace(view, operations=tuple(operations))
 
     return changed(full, Augmentation, shorter)

@@ -104,23 +104,23 @@ class SweepResult:
 
     def table(self) -> list[Row]:
         """A row for each value, then one for each baseline: means and deviations over seeds."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for label in self.labels:
             row: dict[str, str | int | float | None] = {"value": label, "seeds": len(self.of(label))}
             row |= _columns("I_NCE (nats)", self.i_nce(label))
             for protocol in self.protocols:
                 row |= _columns(f"{protocol} (%)", self.accuracy(label, protocol))
-            found.append(row)
+            rows.append(row)
         for name in (RAW, RANDOM):
             for label in dict.fromkeys(row.label for row in self.baselines):
-                told = name if self.one_view else f"{name}, as {label}"
+                value = name if self.one_view else f"{name}, as {label}"
                 means = {protocol: self.baseline(name, label, protocol) for protocol in self.protocols}
                 seeds = next((mean.seeds for mean in means.values() if mean), 0)
-                row = {"value": told, "seeds": seeds, **_columns("I_NCE (nats)", None)}
+                row = {"value": value, "seeds": seeds, **_columns("I_NCE (nats)", None)}
                 for protocol, mean in means.items():
                     row |= _columns(f"{protocol} (%)", mean)
-                found.append(row)
-        return found
+                rows.append(row)
+        return rows
 
     def summary(self) -> Table:
         """The same rows with mean ± standard deviation in one cell."""

@@ -63,14 +63,16 @@ class SweepRow:
     """Time of the training."""
 
 
-def of_run(found: Sequence[BranchInformation]) -> dict[str, Any]:
+def of_run(branches: Sequence[BranchInformation]) -> dict[str, Any]:
     """What the branches of a run share, as fields of a row."""
-    draws = list(zip(*(branch.estimates for branch in found), strict=True))
-    mean = BranchInformation(0, "", tuple(sum(draw) / len(draw) for draw in draws), found[0].negatives, found[0].images)
+    draws = list(zip(*(branch.estimates for branch in branches), strict=True))
+    mean = BranchInformation(
+        0, "", tuple(sum(draw) / len(draw) for draw in draws), branches[0].negatives, branches[0].images
+    )
     return {
         "i_nce": mean.nats,
         "i_nce_deviation": mean.deviation,
-        "branches": tuple({**asdict(branch), "estimates": list(branch.estimates)} for branch in found),
+        "branches": tuple({**asdict(branch), "estimates": list(branch.estimates)} for branch in branches),
         "bound": mean.bound,
     }
 

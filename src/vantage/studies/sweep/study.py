@@ -65,7 +65,7 @@ class Study:
 
 
 def study(
-    asked: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
+    plan: Study, train: Source, test: Source, folder: Path, work: Work | None = None, progress: Progress | None = None
 ) -> SweepResult:
     """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
 
@@ -77,47 +77,47 @@ def study(
     Raises `UserError`, before anything is trained, for values that do not fit the images, missing labels, test images
     that are trained on, or a folder of another sweep.
     """
-    return _Making(asked, train, test, folder, work or Work(), progress or QuietProgress()).swept()
+    return _Course(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
 
 
-class _Making:
+class _Course:
     """A study on its way."""
 
-    def __init__(self, asked: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
-        self.asked, self.folder, self.progress = asked, folder, progress
+    def __init__(self, plan: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
+        self.plan, self.folder, self.progress = plan, folder, progress
         self.train, self.test = train, _checked(train, test)
         self.work = replace(work, progress=QuietProgress())
-        self.points = asked.sweep.points(asked.base)
-        asked.information.among(len(test))
-        self.judged = [[protocol.name, protocol.version, asdict(protocol)] for protocol in asked.protocols]  # pyright: ignore
+        self.points = plan.sweep.points(plan.base)
+        plan.information.among(len(test))
+        self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in plan.protocols]  # pyright: ignore
         for point in self.points:
             _try(point, train)
         self.rows = kept_rows(folder, self._about())
 
     def _about(self) -> dict[str, Any]:
         """What must be the same for rows to stand in one table; values and seeds may become more."""
-        asked = self.asked
-        settings = {name: value for name, value in asdict(asked.sweep).items() if name != "values"}  # pyright: ignore
-        base = {name: held for name, held in encode(asked.base).items() if name not in ("data", "hardware", "seed")}
+        plan = self.plan
+        settings = {name: value for name, value in asdict(plan.sweep).items() if name != "values"}  # pyright: ignore
+        base = {name: held for name, held in encode(plan.base).items() if name not in ("data", "hardware", "seed")}
         base.pop("monitoring")
         return {
-            "sweep": asked.sweep.name,
+            "sweep": plan.sweep.name,
             "settings": settings,
-            "axis": asked.sweep.axis,
+            "axis": plan.sweep.axis,
             "train": {"images": len(self.train), "fingerprint": self.train.fingerprint()},
             "test": {"images": len(self.test), "fingerprint": self.test.fingerprint()},
-            "information": asdict(asked.information),
-            "protocols": self.judged,
+            "information": asdict(plan.information),
+            "protocols": self.protocols,
             "base": base,
         }
 
-    def swept(self) -> SweepResult:
+    def result(self) -> SweepResult:
         """All of it, seed by seed, so that every value has a row soon."""
-        pairs = [(point, seed) for seed in self.asked.seeds for point in self.points]
+        pairs = [(point, seed) for seed in self.plan.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
-        steps = self.asked.base.epochs * (len(self.train) // self.asked.base.batch_size)
+        steps = self.plan.base.epochs * (len(self.train) // self.plan.base.batch_size)
         done = steps * (len(pairs) - len(missing))
-        self.progress.start(f"sweep {self.asked.sweep.name}", steps * len(pairs), done)
+        self.progress.start(f"sweep {self.plan.sweep.name}", steps * len(pairs), done)
         if done:
             self.progress.line(f"{len(pairs) - len(missing)} of {len(pairs)} runs are done already")
         finished = True
@@ -132,38 +132,38 @@ class _Making:
                 self._judge_baselines()
         finally:
             self.progress.stop()
-        return self._found(finished)
+        return self._result(finished)
 
     def _measure(self, point: Point, seed: int, before: int, steps: int) -> bool:
         """Train one value with one seed and keep its row; whether the training came to its end."""
         name = f"{point.label}, seed {seed}"
         run = replace(point.run, seed=seed)
-        place = self.folder / "runs" / f"{_plain(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
+        run_folder = self.folder / "runs" / f"{_plain(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
         progress = Within(self.progress, before, name)
         try:
-            known = (place / "settings.json").exists()
-            outcome = loop.resume(place, run, progress) if known else loop.train(run, place, progress)
+            begun = (run_folder / "settings.json").exists()
+            outcome = loop.resume(run_folder, run, progress) if begun else loop.train(run, run_folder, progress)
         except UserError as problem:
             raise UserError(f"{name}: {problem}. What is done is kept; leave this value out to go on") from problem
         if not outcome.finished:
             return False
         self.progress.advance(before + steps, f"{name}  measuring")
-        shared = self.asked.information(learned(place), self.test, self.work)
-        last = read_metrics(place)[-1]
+        branches = self.plan.information(learned(run_folder), self.test, self.work)
+        last = read_metrics(run_folder)[-1]
         row = SweepRow(
-            self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(place)),
-            **of_run(shared), loss=last["loss"], seconds=last["seconds"],
+            self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),
+            **of_run(branches), loss=last["loss"], seconds=last["seconds"],
         )  # fmt: skip
         self.rows.add(row.key, row)
-        told = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
-        self.progress.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {told}")
-        if self.asked.discard:
-            shutil.rmtree(place)
+        accuracies = ", ".join(f"{protocol} {value:.1f} %" for protocol, value in row.accuracy.items())
+        self.progress.line(f"{name}: I_NCE {row.i_nce:.3f} of at most {row.bound:.2f} nats, {accuracies}")
+        if self.plan.discard:
+            shutil.rmtree(run_folder)
         return True
 
     def _baselines(self) -> Iterator[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
         """Rows to fill for raw pixels and random encoders, once for each way in which evaluations see images."""
-        if not self.asked.baselines:
+        if not self.plan.baselines:
             return
         seen: dict[Any, Point] = {}
         for point in self.points:
@@ -171,7 +171,7 @@ class _Making:
         for view, point in seen.items():
             empty = SweepRow(self._baseline_key(RAW, repr(view)), RAW, point.label, point.number, 0, {})
             yield empty, partial(raw_pixels, point.run)
-            for seed in self.asked.seeds:
+            for seed in self.plan.seeds:
                 key = self._baseline_key(RANDOM, repr(view), encode(point.run.encoders), seed)
                 empty = SweepRow(key, RANDOM, point.label, point.number, seed, {})
                 yield empty, partial(random_encoder, point.run, seed)
@@ -182,10 +182,10 @@ class _Making:
                 self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
 
     def _baseline_key(self, *facts: Any) -> str:
-        return digest(facts, self._images(), self.judged)
+        return digest(facts, self._images(), self.protocols)
 
     def _accuracy(self, trained: FrozenEncoder) -> dict[str, float]:
-        outcomes = {each.name: each(trained, self.train, self.test, self.work) for each in self.asked.protocols}
+        outcomes = {each.name: each(trained, self.train, self.test, self.work) for each in self.plan.protocols}
         return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
 
     def _images(self) -> list[str]:
@@ -195,18 +195,18 @@ class _Making:
         return digest(run, self.train.fingerprint())
 
     def _row_key(self, point: Point, seed: int) -> str:
-        return digest(replace(point.run, seed=seed), self._images(), asdict(self.asked.information), self.judged)
+        return digest(replace(point.run, seed=seed), self._images(), asdict(self.plan.information), self.protocols)
 
-    def _found(self, finished: bool) -> SweepResult:
+    def _result(self, finished: bool) -> SweepResult:
         """The rows that were asked for, in order."""
-        keys = [self._row_key(point, seed) for point in self.points for seed in self.asked.seeds]
+        keys = [self._row_key(point, seed) for point in self.points for seed in self.plan.seeds]
         rows = [self.rows[key] for key in keys if key in self.rows]
         baselines = [
             replace(self.rows[row.key], label=row.label) for row, _ in self._baselines() if row.key in self.rows
         ]
         return SweepResult(
-            self.asked.sweep.name, self.asked.sweep.axis, tuple(rows), tuple(baselines), finished,
-            self.asked.information.among(len(self.test)), min(len(self.test), self.asked.information.images),
+            self.plan.sweep.name, self.plan.sweep.axis, tuple(rows), tuple(baselines), finished,
+            self.plan.information.among(len(self.test)), min(len(self.test), self.plan.information.images),
         )  # fmt: skip
 
 

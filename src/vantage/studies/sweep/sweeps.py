@@ -176,18 +176,20 @@ class BlurWidth:
         return points_of(self, self.values, lambda width: replace(base, views=Frequencies(view, width)))
 
 
-def points_of(sweep: Sweep, values: Sequence[float] | Sequence[int], made: Callable[[Any], Run]) -> tuple[Point, ...]:
+def points_of(
+    sweep: Sweep, values: Sequence[float] | Sequence[int], run_with: Callable[[Any], Run]
+) -> tuple[Point, ...]:
     """A point for each number, told short. Raises `UserError` for no value, one that is given twice, and one that a
     part refuses."""
     if not values or len(set(values)) < len(values):
         raise UserError(f"{sweep.name} is to take the values {values}: give at least one, and each once")
-    found = []
+    points = []
     for value in values:
         try:
-            found.append(Point(f"{value:g}", made(value), float(value)))
+            points.append(Point(f"{value:g}", run_with(value), float(value)))
         except UserError as problem:
             raise UserError(f"{sweep.name} cannot be {value:g}: {problem}") from problem
-    return tuple(found)
+    return tuple(points)
 
 
 def changed(base: Run, kind: type[Part], change: Callable[[Part], Part]) -> Run:
@@ -208,7 +210,7 @@ def check_holds(base: Run, kind: type, sweep: str) -> None:
 
 
 def _normalize(views: ViewMaker, sweep: str) -> Normalize:
-    found = [part for part in parts_of(views) if isinstance(part, Normalize)]
-    if not found:
+    parts = [part for part in parts_of(views) if isinstance(part, Normalize)]
+    if not parts:
         raise UserError(f"{sweep} keeps the normalization of the run's views, but they have none: add Normalize")
-    return found[-1]
+    return parts[-1]

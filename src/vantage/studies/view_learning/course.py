@@ -75,16 +75,16 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     if resumed:
         _refuse_others(read_learning(folder), learning, folder)
     device = Work(device=learning.device).resolved_device()
-    source, told = open_images(learning.data)
-    progress.line(told)
+    source, note = open_images(learning.data)
+    progress.line(note)
     images = images_of(learning, source, device)
     game = Game(learning, images.classes, device)
     _try(game, learning, images)
     _introduce(learning, folder, source, resumed)
     course = _Course(learning, folder, images, game, progress)
-    found = checkpoint.latest(folder)
-    if found:
-        course.restore(found)
+    newest = checkpoint.latest(folder)
+    if newest:
+        course.restore(newest)
         done = "all steps are taken already" if course.step == course.total else "continuing"
         progress.line(f"{done}: at step {course.step:,} of {course.total:,}")
     else:
@@ -92,8 +92,8 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     with Signals() as stopping:
         course.run(stopping)
     progress.stop()
-    kept = [learned_space(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
-    return LearnedViews(folder, course.step, course.step == course.total, *kept)
+    spaces = [learned_space(folder / name) if (folder / name).is_file() else None for name in (LAST, BEST)]
+    return LearnedViews(folder, course.step, course.step == course.total, *spaces)
 
 
 def read_learning(folder: Path) -> ViewLearning:
@@ -162,7 +162,7 @@ class _Course:
         epoch = self.step // self.steps
         row: dict[str, Any] = {"epoch": epoch, "step": self.step, **self.means.read()}
         if self.of_all:
-            row["bound"] = math.log(self.learning.batch)
+            row["bound"] = math.log(self.learning.batch_size)
         row |= judged(self.game.players, self.images)
         row["seconds"] = round(self.seconds, 3)
         late = epoch > self.learning.best_after * self.learning.epochs or epoch == self.learning.epochs
@@ -192,10 +192,10 @@ class _Course:
             tensors |= {f"{name}.{path}": value for path, value in slots.items()}
         checkpoint.save(self.folder, self.step, tensors, facts)
 
-    def restore(self, found: Path) -> None:
+    def restore(self, newest: Path) -> None:
         """Go back to a checkpoint."""
-        tensors, facts = checkpoint.load(found)
-        checkpoint.fill(self.game.players, _below(tensors, "players"), found)
+        tensors, facts = checkpoint.load(newest)
+        checkpoint.fill(self.game.players, _below(tensors, "players"), newest)
         for name, optimizer in self._optimizers():
             checkpoint.restore_optimizer(optimizer, _below(tensors, name), facts[name])
         self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
@@ -236,9 +236,9 @@ def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
 
 def _introduce(learning: ViewLearning, folder: Path, source: Source, resumed: bool) -> None:
     """Write the settings and where the learning comes from, or check that a resumed one sees the same images."""
-    told = provenance(source.fingerprint(), len(source))
+    origin = provenance(source.fingerprint(), len(source))
     before = read_provenance(folder) if resumed else []
-    if before and before[0]["data"] != told["data"]:
+    if before and before[0]["data"] != origin["data"]:
         raise UserError(
             f"the learning in {folder} began on {before[0]['data']['images']:,} images, and {learning.data.path} holds"
             f" {len(source):,} or other ones: give the same images back"
@@ -246,4 +246,4 @@ def _introduce(learning: ViewLearning, folder: Path, source: Source, resumed: bo
     if not resumed:
         encoded = {"schema": _SCHEMA, "learning": encode(learning)}
         write_text(folder / FILE, json.dumps(encoded, indent=1, allow_nan=False) + "\n")
-    write_json(folder / "provenance.json", [*before, told])
+    write_json(folder / "provenance.json", [*before, origin])

@@ -65,9 +65,9 @@ class Players(nn.Module):
         self, images: Float[Tensor, "b 3 h w"]
     ) -> tuple[Float[Tensor, "b _ h w"], Float[Tensor, "b _ h w"], Float[Tensor, ""]]:
         """The two views, and the logarithm of the volume of a pixel, on average."""
-        made, volume = self.flow(images)
-        made = self.scaling(made)
-        one, two = (made[:, list(part)] for part in self.channels)
+        colors, volume = self.flow(images)
+        colors = self.scaling(colors)
+        one, two = (colors[:, list(part)] for part in self.channels)
         return one, two, volume.detach().mean() / images[0, 0].numel()
 
     def objective(self, images: Float[Tensor, "b 3 h w"] | None, labeled: LabeledBatch | None) -> Sum:
@@ -75,18 +75,18 @@ class Players(nn.Module):
 
         What no term needs may be None.
         """
-        total, told = torch.zeros((), device=next(self.parameters()).device), {}
+        total, of_all = torch.zeros((), device=next(self.parameters()).device), {}
         for given, of_labels in ((images, False), (None if labeled is None else labeled.images, True)):
             terms = [term for term in self.each_term() if term.labeled == of_labels]
             if not terms:
                 continue
             assert given is not None, "a term has no images to look at"
             one, two, volume = self.views(given)
-            told.setdefault("log_det", volume)
+            of_all.setdefault("log_det", volume)
             for term in terms:
                 value, numbers = term(one, two, labeled.label if of_labels and labeled else None)
-                total, told = total + term.weight * value, told | numbers
-        return Sum(total, told)
+                total, of_all = total + term.weight * value, of_all | numbers
+        return Sum(total, of_all)
 
 
 class Game:
@@ -121,7 +121,7 @@ class Game:
         alternating = self.up is not None and self.critic_steps > 0
         for parameter in self.critics:
             parameter.requires_grad_(not alternating)
-        total, told = self.players.objective(images, labeled)
+        total, numbers = self.players.objective(images, labeled)
         total.backward()
         for parameter in self.critics:
             parameter.requires_grad_(True)
@@ -131,7 +131,7 @@ class Game:
             _turn(self.critics)
             self.up.step()
         self._forget()
-        return told
+        return numbers
 
     def _train_critics(self, images: Float[Tensor, "b 3 h w"] | None) -> None:
         """One step of the critics up the objective, on views that are held fixed."""

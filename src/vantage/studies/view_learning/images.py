@@ -107,18 +107,18 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
 def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
     """Every label that may be used, −1 elsewhere."""
     label = labels_of(source)
-    known = (label >= 0).nonzero()[:, 0]
-    if not len(known):
+    labeled = (label >= 0).nonzero()[:, 0]
+    if not len(labeled):
         raise UserError(
             f"{learning.name} learns views with labels, but none of the {len(source):,} images has one: put each class"
             " in a folder of its own, or learn without labels (vantage views learn unsupervised)"
         )
     if not learning.labels:
         return label
-    part = training_part(SourceSubset(source, known), Data(max_images=learning.labels))
-    chosen = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(known))
+    part = training_part(SourceSubset(source, labeled), Data(max_images=learning.labels))
+    chosen = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(labeled))
     some = torch.full_like(label, -1)
-    some[known[chosen]] = label[known[chosen]]
+    some[labeled[chosen]] = label[labeled[chosen]]
     return some
 
 
@@ -126,7 +126,7 @@ def _stream(
     learning: ViewLearning, source: Source, label: Int[Tensor, "n"], rows: Tensor, salt: int, device: torch.device
 ) -> Stream:
     numbers = rows.nonzero()[:, 0]
-    most = learning.labeled_batch if salt == _LABELED else learning.batch
+    most = learning.labeled_batch_size if salt == _LABELED else learning.batch_size
     batch = most if salt == _ORDER else min(most, len(numbers))
     if batch < 2 or batch > len(numbers):
         raise UserError(

@@ -58,7 +58,7 @@ def judged(players: Players, images: LearningImages) -> dict[str, float]:
     The critics are as trained on the other images so far: a lower bound of Eq. 2's inner maximum.
     """
     players.eval()
-    found, objective = Means(), 0.0
+    every, objective = Means(), 0.0
     for of_labels, stream in ((False, images.held_out), (True, images.held_out_labeled)):
         terms = [term for term in players.each_term() if term.labeled == of_labels]
         if not terms or stream is None:
@@ -67,13 +67,13 @@ def judged(players: Players, images: LearningImages) -> dict[str, float]:
         for batch in _once(stream):
             one, two, _ = players.views(batch.images)
             for term in terms:
-                value, told = term(one, two, batch.label if of_labels else None)
-                means.add({"objective": term.weight * value, **told})
+                value, numbers = term(one, two, batch.label if of_labels else None)
+                means.add({"objective": term.weight * value, **numbers})
             means.steps -= len(terms) - 1  # all terms of a batch are one step
         objective += means.read()["objective"]
-        found.sums |= {name: value for name, value in means.read().items() if name != "objective"}
-    found.steps = 1
-    return {f"held_out.{name}": value for name, value in {"objective": objective, **found.read()}.items()}
+        every.sums |= {name: value for name, value in means.read().items() if name != "objective"}
+    every.steps = 1
+    return {f"held_out.{name}": value for name, value in {"objective": objective, **every.read()}.items()}
 
 
 @torch.no_grad()

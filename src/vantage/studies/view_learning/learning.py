@@ -117,10 +117,10 @@ class ViewLearning:
     epochs: int = 100
     """Passes over all images; over the labeled ones where no term is of all. Not stated."""
 
-    batch: int = 128
+    batch_size: int = 128
     """Images of a step. Not stated."""
 
-    labeled_batch: int = 128
+    labeled_batch_size: int = 128
     """Labeled images of a step, where a term needs labels; fewer where there are fewer. Not stated."""
 
     labels: int = 0
@@ -144,11 +144,13 @@ class ViewLearning:
     def __post_init__(self) -> None:
         if not self.terms:
             raise UserError("views are learned by the terms of an objective: give at least one")
-        for name in ("epochs", "labeled_batch"):
+        for name in ("epochs", "labeled_batch_size"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} is {getattr(self, name)}: give at least 1")
-        if self.batch < 2:
-            raise UserError(f"batch is {self.batch}: each image is compared with the others, so give at least 2")
+        if self.batch_size < 2:
+            raise UserError(
+                f"batch_size is {self.batch_size}: each image is compared with the others, so give at least 2"
+            )
         if self.labels < 0:
             raise UserError(f"labels is {self.labels}: give how many images' labels are used, or 0 for all")
         if not 0 < self.validation < 1 or not 0 <= self.best_after < 1:

@@ -153,15 +153,15 @@ class LabelNetwork(TermNetwork):
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
         """The sum of the two cross-entropies, in nats; told are both, and the share of right guesses of each."""
         assert label is not None, "this term is of images with labels"
-        found: dict[str, Tensor] = {}
+        numbers: dict[str, Tensor] = {}
         total = one.new_zeros(())
         for name, network, view in (("1", self.first, one), ("2", self.second, two)):
             logits = network(view)
             entropy = F.cross_entropy(logits, label)
             total = total + entropy
-            found[f"cross_entropy_{name}"] = entropy.detach()
-            found[f"accuracy_{name}"] = (logits.detach().argmax(1) == label).to(logits.dtype).mean()
-        return total, found
+            numbers[f"cross_entropy_{name}"] = entropy.detach()
+            numbers[f"accuracy_{name}"] = (logits.detach().argmax(1) == label).to(logits.dtype).mean()
+        return total, numbers
 
 
 def _classifier(choice: Backbone, classes: int) -> nn.Sequential:
