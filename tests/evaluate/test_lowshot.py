@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from references.average_precision import by_loop
 from several import Several, several
 from sklearn.model_selection import StratifiedKFold
-from test_average_precision import by_loop
 from tiny import images, kept_run, tiny_run, work
 
 from vantage import draws

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from references.average_precision import by_loop
 from several import Several, several
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import LinearSVC
-from test_average_precision import by_loop
 from tiny import images, kept_run, tiny_run, work
 
 from vantage.data import Arrays, SourceSubset

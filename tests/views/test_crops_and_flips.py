@@ -51,7 +51,10 @@ def test_the_worker_crop_is_torchvisions_bit_for_bit() -> None:
     image = torch.randint(0, 256, (3, 60, 41), dtype=torch.uint8)
     crop = RandomResizedCrop(24)
     box = tuple(int(part) for part in crop.boxes(crop.draw(1, generator(7)), 60, 41))
-    assert torch.equal(crop.crop_one(image, generator(7)), torchvision_crop(image, box, 24))
+    ours, theirs = crop.crop_one(image, generator(7)), torchvision_crop(image, box, 24)
+    # Without AVX2 torchvision resizes in float32 and rounds once; torch's operator on whole numbers rounds on each axis.
+    same_operator = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    assert (ours.int() - theirs.int()).abs().max() <= (0 if same_operator else 1)
 
 
 @given(height=SIDES, width=SIDES, size=SIDES, seed=st.integers(0, 999))

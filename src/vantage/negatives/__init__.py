@@ -1,7 +1,7 @@
 """Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
 
 To add a sampler, write one frozen dataclass here and add one instance to the contract list in
-`tests/test_negatives.py`.
+`tests/negatives/test_negatives.py`.
 """
 
 from vantage.negatives.band import AbsoluteRing, Amount, Ball, BandRule, Count, Easiest, Hardest, Ring, Share

@@ -1,6 +1,6 @@
 """Which keys are positives of a query.
 
-To add a kind, write one frozen dataclass here and add one instance to the contract list in `tests/test_positives.py`.
+To add a kind, write one frozen dataclass here and add one instance to the contract list in `tests/positives/test_positives.py`.
 """
 
 from vantage.positives.mates import ClusterMate, ClusterMates, NearMates, OtherMate

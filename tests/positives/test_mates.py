@@ -1,4 +1,4 @@
-"""Positives out of clusters, one by one; their contract is in `test_positives.py`."""
+"""Positives out of clusters, one by one; their contract is in `positives/test_positives.py`."""
 
 from dataclasses import replace
 

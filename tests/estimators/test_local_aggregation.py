@@ -1,4 +1,4 @@
-"""Local aggregation's estimator: its loop and its identities. Its contract is in `test_estimators.py`."""
+"""Local aggregation's estimator: its loop and its identities. Its contract is in `estimators/test_estimators.py`."""
 
 import math
 
