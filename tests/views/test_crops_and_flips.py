@@ -52,7 +52,7 @@ def test_the_worker_crop_is_torchvisions_bit_for_bit() -> None:
     crop = RandomResizedCrop(24)
     box = tuple(int(part) for part in crop.boxes(crop.draw(1, generator(7)), 60, 41))
     ours, theirs = crop.crop_one(image, generator(7)), torchvision_crop(image, box, 24)
-    # Without AVX2 torchvision resizes in float32 and rounds once; torch's operator on whole numbers rounds on each axis.
+    # Without AVX2 torchvision resizes in float32 and rounds once; torch's uint8 operator rounds along each axis.
     same_operator = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     assert (ours.int() - theirs.int()).abs().max() <= (0 if same_operator else 1)
 
