@@ -139,3 +139,17 @@ def test_one_that_cannot_be_sent_to_workers_says_so(monkeypatch: pytest.MonkeyPa
     loading.StreamedImages(Squares(), views, 8, 0, num_workers=2)
     with pytest.raises(DataError, match="Squares cannot be sent to the processes that decode .*make it picklable"):
         loading.StreamedImages(source, views, 8, 0, num_workers=2)
+
+
+def test_a_source_is_named_by_its_module_where_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with allowing(__name__):
+        assert open_source(f"{__name__}:Squares").fingerprint() == "squares 0"
+        assert open_source(f"{__name__}:Squares:7").fingerprint() == "squares 7"
+        with pytest.raises(UserError, match="gives no source of images: it needs the methods"):
+            open_source(f"{__name__}:own_run")
+        with pytest.raises(UserError, match=f"there is no {__name__}:Circles here"):
+            open_source(f"{__name__}:Circles")
+    with pytest.raises(UserError, match=f"allow it by name .--import {__name__}"):
+        open_source(f"{__name__}:Squares")
+    with pytest.raises(DataError, match="photographs:trian does not exist"):
+        open_source("photographs:trian")

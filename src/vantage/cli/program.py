@@ -67,7 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         return _run(list(sys.argv[1:] if words is None else words))
-    except SystemExit as end:  # tyro, after help
+    except SystemExit as end:  # after help
         return end.code if isinstance(end.code, int) else 0
     except UserError as mistake:
         print(f"vantage: {mistake}", file=sys.stderr)

@@ -37,11 +37,10 @@ def recipes(words: list[str], console: Console) -> int:
         return 0
     from vantage.recipes import RECIPES
 
-    papers = _by_paper(RECIPES)
-    wide = max(map(len, papers)) + 2
-    for paper, group in papers.items():
+    for paper, group in _by_paper(RECIPES).items():
         for number, recipe in enumerate(group):
-            lead = f"{paper if number == 0 else '':<{wide}}{recipe.__name__:<30}"
+            heading = textwrap.shorten(paper, 23, placeholder="") if number == 0 else ""
+            lead = f"{heading:<24}{recipe.__name__:<29}"
             console.result(lead + _in_short(recipe, columns() - len(lead)))
     console.note("\nvantage recipes NAME shows what one is made of; vantage pretrain NAME --data PATH trains it")
     return 0
@@ -96,10 +95,8 @@ def first_line(documented: object) -> str:
 
 def _in_short(recipe: object, width: int) -> str:
     """As many clauses of the first sentence as fit, without its sources."""
-    line = re.sub(r" ?\([^()]*arXiv[^()]*\)|`", "", first_line(recipe))
-    line = line.partition(": ")[2] or line
-    short = textwrap.shorten(line, width, placeholder="")
-    if short == line:
-        return line
-    ends = [match.start() for match in re.finditer(r"[,;:.] ", f"{short} ")]
-    return short[: ends[-1]] if ends else short
+    line = re.sub(r" ?\([^()]*arXiv[^()]*\)|`|.* et al\., arXiv [\d.]+, (?:with |Eq. 2: )?", "", first_line(recipe))
+    line = (line.partition(": ")[2] or line).rstrip(".")
+    short = textwrap.shorten(line, width, placeholder=" …")
+    clauses = [match.start() for match in re.finditer(r"[,;:] ", short)]
+    return short[: clauses[-1]] if short != line and clauses else short

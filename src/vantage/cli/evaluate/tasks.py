@@ -21,7 +21,9 @@ def kind_of_images(protocol: Any) -> str:
     from vantage.evaluate import Segmentation
     from vantage.evaluate.protocols.detection import DetectorProtocol
 
-    return "masks" if isinstance(protocol, Segmentation) else "boxes" if isinstance(protocol, DetectorProtocol) else "classes"
+    if isinstance(protocol, Segmentation):
+        return "masks"
+    return "boxes" if isinstance(protocol, DetectorProtocol) else "classes"
 
 
 class TaskImages:

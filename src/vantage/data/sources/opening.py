@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from vantage.composition.codec import allowed_object
+from vantage.composition.names import own_part
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.crops import BoxCrops
@@ -42,6 +44,8 @@ def open_source(
     * `torchvision:CIFAR10`: a set that torchvision can download
     * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, cropped; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
+    * `MODULE:NAME`: a source of one's own, where that module is allowed (`allowing`, on the command line `--import`):
+      what the class or function NAME returns when it is called, with PATH where `MODULE:NAME:PATH` is written
 
     A part is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, the one nearest to
     the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train` in an `.npz`, the
@@ -71,8 +75,18 @@ def _open_written(written: str, cache: Path, data_root: Path, max_pixels: int) -
         return BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
     if written in ("photographs:train", "photographs:test"):
         return Photographs("train" if written.endswith("train") else "test")
+    module, _, rest = written.partition(":")
+    if own_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(written).exists():
+        return _open_own(module, *rest.split(":", 1))
     path, part = _split(written)
     return _open_path(path, part, cache, max_pixels)
+
+
+def _open_own(module: str, name: str, *path: str) -> Source:
+    source = allowed_object(module, name, "the images")(*path)
+    if not isinstance(source, Source):
+        raise DataError(f"{module}:{name} gives no source of images: it needs the methods of vantage.Source")
+    return source
 
 
 def _split(written: str) -> tuple[Path, str]:
