@@ -95,7 +95,7 @@ def first_line(documented: object) -> str:
 
 def _in_short(recipe: object, width: int) -> str:
     """As many clauses of the first sentence as fit, without its sources."""
-    line = re.sub(r" ?\([^()]*arXiv[^()]*\)|`|.* et al\., arXiv [\d.]+, (?:with |Eq. 2: )?", "", first_line(recipe))
+    line = re.sub(r" ?\([^()]*arXiv[^()]*\)|`|^[^(]* et al\., arXiv [\d.]+, (?:with |Eq. 2: )?", "", first_line(recipe))
     line = (line.partition(": ")[2] or line).rstrip(".")
     short = textwrap.shorten(line, width, placeholder=" …")
     clauses = [match.start() for match in re.finditer(r"[,;:] ", short)]
