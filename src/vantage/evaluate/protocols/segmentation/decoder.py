@@ -16,30 +16,30 @@ __all__ = ["Decoder", "MapAt"]
 
 
 class Decoder(nn.Module):
-    """Three times a 3x3 convolution with BatchNorm and ReLU, each followed by bilinear interpolation to twice the
-    size, but no larger than the image; and a 3x3 convolution to the classes."""
+    """Three 3x3 convolutions with BatchNorm and ReLU, each followed by bilinear interpolation to twice the size, but no
+    larger than the image; then a 3x3 convolution to the classes."""
 
     def __init__(self, channels: int, width: int, classes: int, side: int) -> None:
         """`channels` of the map, `width` channels inside, `side` of the image in pixels."""
         super().__init__()
         self.side = side
-        before = (channels, width, width)
+        inputs = (channels, width, width)
         self.layers = nn.ModuleList(
             nn.Sequential(nn.Conv2d(d, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU())
-            for d in before
+            for d in inputs
         )
         self.last = nn.Conv2d(width, classes, 3, padding=1)
 
-    def forward(self, seen: Float[Tensor, "b d y x"]) -> Float[Tensor, "b k h w"]:
-        """A score for each class at each place of a grid up to eight times as fine as the map."""
+    def forward(self, features: Float[Tensor, "b d y x"]) -> Float[Tensor, "b k h w"]:
+        """A score for each class at each point of a grid up to eight times as fine as the map."""
         for layer in self.layers:
-            high, wide = (max(length, min(2 * length, self.side)) for length in seen.shape[2:])
-            seen = enlarged(layer(seen), high, wide)
-        return self.last(seen)
+            high, wide = (max(length, min(2 * length, self.side)) for length in features.shape[2:])
+            features = enlarged(layer(features), high, wide)
+        return self.last(features)
 
 
 class MapAt(nn.Module):
-    """One map of a backbone, counted from 0 or from −1 backwards."""
+    """One map of a backbone, counted from 0, or backwards from −1."""
 
     def __init__(self, backbone: nn.Module, depth: int) -> None:
         super().__init__()
@@ -48,22 +48,24 @@ class MapAt(nn.Module):
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d y x"]:
         """The map; raises `UserError` for a backbone without maps, or without this one.
 
-        Raw pixels have one: the image at an eighth of its size, which the decoder makes up for.
+        Raw pixels have one: the image at an eighth of its size, which the decoder enlarges again.
         """
         if isinstance(self.backbone, Pixels):
             return F.adaptive_avg_pool2d(images, max(1, images.shape[2] // 8))
-        found = maps(self.backbone, images)
-        if not -len(found) <= self.depth < len(found):
-            raise UserError(f"depth {self.depth} was asked for, but the backbone has {len(found)} maps")
-        return found[self.depth].float()
+        each = maps(self.backbone, images)
+        if not -len(each) <= self.depth < len(each):
+            raise UserError(
+                f"depth is {self.depth}, but the backbone has {len(each)} maps: give −1 or 0 to {len(each) - 1}"
+            )
+        return each[self.depth].float()
 
 
 def enlarged(score: Float[Tensor, "b k y x"], height: int, width: int) -> Float[Tensor, "b k {height} {width}"]:
-    """Scores at every pixel of an image."""
+    """Scores interpolated to every pixel of an image."""
     return F.interpolate(score, (height, width), mode="bilinear", align_corners=False)
 
 
 def pixel_loss(score: Float[Tensor, "b k h w"], mask: Tensor, ignored: int) -> Float[Tensor, ""]:
-    """Mean cross-entropy of the pixels that have a class; 0 where none has."""
+    """Mean cross-entropy over the pixels that have a class; 0 if none has."""
     total = F.cross_entropy(score, mask.long(), ignore_index=ignored, reduction="sum")
     return total / torch.clamp((mask != ignored).sum(), min=1)

@@ -31,32 +31,32 @@ from vantage.storage.state import KeptState, restore, tensors_of
 __all__ = ["Segmentation"]
 
 _FLIPS = 0x5E9F
-"""What a seed is for."""
+"""Mixed into the seed of the flips."""
 
 _ADAMW: dict[str, Any] = {"betas": (0.9, 0.999), "eps": 1e-8}
-"""What AdamW has beside rate and decay."""
+"""Settings of AdamW other than learning rate and weight decay."""
 
 
 @dataclass(frozen=True)
 class Segmentation(OwnTask):
     """A decoder of four convolutions on a frozen backbone, trained on images with masks; mean intersection over union.
 
-    InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says no more than: frozen backbone, 4-layer
-    decoder, mean IoU of the labeled classes. All else is chosen here. Images are resized to a square and flipped at
-    random; what the backbone makes of them and of their mirror images is kept in the cache, once for a checkpoint, and
-    read from there where it does not fit in memory. The decoder (see `Decoder`) is trained with AdamW, its rate falling
-    along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are interpolated to
-    each mask's own size. The backbone stays in evaluation mode, which is checked.
+    InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says only: frozen backbone, 4-layer decoder, mean
+    IoU of the labeled classes. Everything else is chosen here. Images are resized to a square and flipped at random;
+    the backbone's maps of them and of their mirror images are kept in the cache, once per checkpoint, and read from
+    there where they do not fit in memory. The decoder (see `Decoder`) is trained with AdamW, with a learning rate that
+    falls along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are
+    interpolated to each mask's own size. The backbone stays in evaluation mode, which is checked.
 
-    Raises `UserError` for a source without masks, with one class only, or whose masks do not fit their images, and
-    for a backbone that shows no maps.
+    Raises `UserError` for a source without masks, with only one class, or whose masks do not fit their images, and for
+    a backbone without maps.
     """
 
     name: ClassVar[str] = "segmentation"
     version: ClassVar[int] = 1
 
     size: int = 0
-    """Side that images are resized to, in pixels; 0 takes that of the run's own views."""
+    """Side that images are resized to, in pixels; 0: that of the run's own views."""
     depth: int = -1
     """Which map of the backbone: −1 is the last before the pooling, −2 the one before it, 0 the first."""
     width: int = 128
@@ -72,7 +72,7 @@ class Segmentation(OwnTask):
     flip: float = 0.5
     """Share of the training images that are mirrored in an epoch."""
     seed: int = 0
-    """Of the decoder's initial weights, the order of images and the flips."""
+    """Seed of the decoder's initial weights, the order of images and the flips."""
 
     def __post_init__(self) -> None:
         if self.size < 0 or self.width < 1 or self.epochs < 1 or self.batch < 2:
@@ -87,45 +87,44 @@ class Segmentation(OwnTask):
             )
 
     def task(self, train: Source, test: Source | None) -> Task:
-        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Both must count the classes of
-        `train`: open the test images with them. Raises `UserError` for a test set that is the training set or has other
-        classes."""
+        """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Masks of both sides must have
+        the classes of `train`. Raises `UserError` for a test set that is the training set or has other classes."""
         images = _with_masks(train)
         if test is None:
             return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")
         if test.classes != train.classes:
-            raise UserError("the test masks count other classes than the training masks: open them with the same list")
+            raise UserError("the test masks have other classes than the training masks: open both with the same list")
         check_apart(train, test)
         return Task(self, images, _with_masks(test), "a set of its own")
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
-        known, asked = _with_masks(train), _with_masks(test)
+        images, test_images = _with_masks(train), _with_masks(test)
         before, size = encoder.digest(), self.size or encoder.view.size
-        squares = Squares(known, size, work)
+        squares = Squares(images, size, work)
         present = squares.present()
-        _check_classes(present, known.classes)
+        _check_classes(present, images.classes)
         maps = FeatureMaps(encoder, self.depth, squares, self.flip > 0, work)
         decoder = self._trained_decoder(maps, work)
-        once = replace(work, resident_bytes=0)  # test images are passed over one time
-        seen = FeatureMaps(encoder, self.depth, Squares(asked, size, once), False, once)
-        confusion = _counted(seen, decoder, asked, self.batch, work)
+        once = replace(work, resident_bytes=0)  # test images are read once
+        test_maps = FeatureMaps(encoder, self.depth, Squares(test_images, size, once), False, once)
+        confusion = _count_pixels(test_maps, decoder, test_images, self.batch, work)
         if encoder.backbone.training or encoder.digest() != before:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
         if not confusion.count.sum():
-            raise DataError(f"no pixel of the {len(asked)} test images has a class: all are {IGNORED}")
-        asked_for = confusion.present().nonzero().flatten().tolist()
-        if lacking := ", ".join(known.classes[number] for number in asked_for if number not in present):
-            work.progress.warn(f"no pixel of the training masks is of {lacking}: test pixels of it count as wrong")
-        found = zip(known.classes, confusion.intersection_over_union().tolist(), strict=True)
-        details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in found}}
+            raise DataError(f"no pixel of the {len(test_images)} test images has a class: all are {IGNORED}")
+        tested = confusion.present().nonzero().flatten().tolist()
+        if absent := ", ".join(images.classes[number] for number in tested if number not in present):
+            work.progress.warn(f"no pixel of the training masks is of {absent}: test pixels of it count as wrong")
+        overlaps = zip(images.classes, confusion.intersection_over_union().tolist(), strict=True)
+        details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in overlaps}}
         how = {
             "size": size,
             "adamw": {name: list(value) if isinstance(value, tuple) else value for name, value in _ADAMW.items()},
             "rates_fall": "along half a cosine, step by step, to 0",
             "decoder": " ".join(str(decoder).split()),
         }
-        return Outcome(confusion.measures(), len(known), len(asked), {}, details, how)
+        return Outcome(confusion.measures(), len(images), len(test_images), {}, details, how)
 
     def _trained_decoder(self, maps: FeatureMaps, work: Work) -> Decoder:
         squares = maps.squares
@@ -138,14 +137,14 @@ class Segmentation(OwnTask):
         facts = (maps.key, repr(self), torch.__version__)
         state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
-        before = state.read()
-        done = before.facts["epochs"] if before and restore(parts, optimizer, before.tensors) else 0
+        saved = state.read()
+        done = saved.facts["epochs"] if saved and restore(parts, optimizer, saved.tensors) else 0
         work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, done)
         for epoch in range(done, self.epochs):
             loss = torch.zeros(())
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
-                past = (epoch * per_epoch + number) / (self.epochs * per_epoch)
-                optimizer.param_groups[0]["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * past))
+                progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
+                optimizer.param_groups[0]["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * progress))
                 mask = mirror_images(squares.masks(rows), flipped).to(maps.device)
                 loss = pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
                 optimizer.zero_grad()
@@ -159,11 +158,11 @@ class Segmentation(OwnTask):
         return decoder.eval()
 
     def _batches(self, count: int, epoch: int) -> Iterator[tuple[Int[Tensor, "b"], Bool[Tensor, "b"]]]:
-        """Numbers of the images of an epoch, and which of them are mirrored."""
+        """Numbers of an epoch's images in batches, and which of them are mirrored."""
         generator = torch.Generator().manual_seed(draws.mix(self.seed, _FLIPS, epoch))
         for rows in epoch_order(count, self.seed, epoch).split(self.batch):
             flipped = torch.rand(len(rows), generator=generator) < self.flip
-            if len(rows) == 1:  # BatchNorm on one small map may have one value only
+            if len(rows) == 1:  # BatchNorm on one small map may have only one value
                 rows, flipped = rows.repeat(2), flipped.repeat(2)
             yield rows, flipped
 
@@ -172,18 +171,18 @@ def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
     present = [value for value in present if value != IGNORED]
     if len(present) < 2:
         named = names[present[0]] if present else "none"
-        raise DataError(f"the training masks show one class only ({named}): at least two are needed to be told apart")
+        raise DataError(f"the training masks show one class only ({named}): at least two are needed")
 
 
 @torch.no_grad()
-def _counted(maps: FeatureMaps, decoder: nn.Module, asked: MaskedImages, batch: int, work: Work) -> Confusion:
-    """Test pixels by class and guess, at each mask's own size."""
-    confusion = Confusion.empty(len(asked.classes))
-    work.progress.start(f"test pixels, {maps.encoder.name}", len(asked))
-    for numbers in torch.arange(len(asked)).split(batch):
+def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, batch: int, work: Work) -> Confusion:
+    """Test pixels by class and prediction, at each mask's own size."""
+    confusion = Confusion.empty(len(images.classes))
+    work.progress.start(f"test pixels, {maps.encoder.name}", len(images))
+    for numbers in torch.arange(len(images)).split(batch):
         score = decoder(maps.of(numbers))
         for number, one in zip(numbers.tolist(), score, strict=True):
-            truth = asked.mask(number)
+            truth = images.mask(number)
             guess = enlarged(one[None], *truth.shape)[0].argmax(0)
             confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
         work.progress.advance(int(numbers[-1]) + 1)
