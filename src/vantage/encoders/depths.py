@@ -41,12 +41,12 @@ def maps(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> list[Float[Te
     """
     if isinstance(backbone, ResNetFeatures):
         x = backbone.relu(backbone.bn1(backbone.conv1(images)))
-        found = [x]
+        stages = [x]
         x = backbone.maxpool(x)
         for stage in (backbone.layer1, backbone.layer2, backbone.layer3, backbone.layer4):
             x = stage(x)
-            found.append(x)
-        return found
+            stages.append(x)
+        return stages
     if isinstance(backbone, HasMaps):
         return backbone.maps(images)
     if hasattr(backbone, "forward_intermediates"):
@@ -127,8 +127,8 @@ class AtDepths(nn.Module):
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b _"]:
         """Features of each image, those of the shallowest depth first."""
-        found = maps(self.backbone, images)[self.first :]
-        return torch.cat([pool(one).flatten(1) for pool, one in zip(self.pools, found, strict=True)], 1)
+        layers = maps(self.backbone, images)[self.first :]
+        return torch.cat([pool(one).flatten(1) for pool, one in zip(self.pools, layers, strict=True)], 1)
 
 
 def _shown(backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> Sequence[Float[Tensor, "b d y x"]]:

@@ -63,9 +63,9 @@ def with_backbone(encoder: Encoder, backbone: Backbone) -> Encoder:
     Where a hidden layer of the head was as wide as the features (MoCo v2, SimCLR, InfoMin, InterCLR), it stays so.
     """
     before: Any = encoder.backbone
-    kept = {name: getattr(before, name, None) for name in ("in_channels", "zero_init_residual")}
-    kept = {name: value for name, value in kept.items() if value is not None and hasattr(backbone, name)}
-    backbone = replace(backbone, **kept)  # pyright: ignore[reportArgumentType]
+    settings = {name: getattr(before, name, None) for name in ("in_channels", "zero_init_residual")}
+    settings = {name: value for name, value in settings.items() if value is not None and hasattr(backbone, name)}
+    backbone = replace(backbone, **settings)  # pyright: ignore[reportArgumentType]
     old, new = _width(before), _width(backbone)
 
     def follows(part: Any) -> Any:

@@ -17,9 +17,9 @@ def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Mod
     """One of the trained backbones, or all of them side by side; raises `UserError` where there is no such network."""
     backbones = [network.get_submodule("backbone") for network in networks.encoders]
     if network is None and len(backbones) > 1:
-        seen = evaluation_view(run).channels
+        image_channels = evaluation_view(run).channels
         each = [run.views.evaluation(number).channels for number in range(len(backbones))]
-        return Joined(backbones, [[seen.index(channel) for channel in channels] for channels in each])
+        return Joined(backbones, [[image_channels.index(channel) for channel in channels] for channels in each])
     if not 0 <= (network or 0) < len(backbones):
         raise UserError(
             f"network {network} was asked for, but the run trained {len(backbones)}: choose 0 to {len(backbones) - 1}"
