@@ -151,7 +151,7 @@ class _Course:
             self._write(LAST)
             raise UserError(
                 f"learning views stopped at step {self.step + 1:,}: {problem}. The state before it is kept in"
-                f" {self.folder / LAST}. Lower the rates, or bound the flow (--flow.coupling.bound 1)"
+                f" {self.folder / LAST}. Lower the rates, or bound the flow (--set flow.coupling.bound=1)"
             ) from problem
         self.step += 1
 

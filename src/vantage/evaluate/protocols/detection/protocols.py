@@ -22,7 +22,7 @@ class Detection(DetectorProtocol):
 
     As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
     640 to 800 in training and 800 in testing, 16 images a step, learning rate .02. Frozen as in Ring (whose boxes are
-    those of `instances`): --network-on.frozen-stages 5 --network-on.no-new-norm. BatchNorm's statistics are over the
+    those of `instances`): --set frozen_stages=5 --set new_norm=False. BatchNorm's statistics are over the
     images of a step, which are all on one device: --batch 16 equals the papers' synchronized BatchNorm of 16 images.
 
     Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.evaluate.protocols.detection.open_annotated`).
@@ -44,7 +44,7 @@ class DetectionC4(DetectorProtocol):
     .02 after 100 steps of warm-up, a tenth of it after 18,000 and again after 22,000, shorter side 480 to 800 in
     training and 800 in testing, all layers learn. The default schedule is COCO's 1x, at 640 to 800. --data
     VOC2007#trainval,VOC2012#trainval --test VOC2007#test; the papers report means of five runs (--seed). Frozen as in
-    Ring: --network-on.frozen-stages 5 --network-on.no-new-norm. VOC's own AP averages precision at 11 recalls; it is
+    Ring: --set frozen_stages=5 --set new_norm=False. VOC's own AP averages precision at 11 recalls; it is
     reported as VOC07 AP where the test images are VOC's, beside COCO's AP at 101 recalls. For synchronized BatchNorm
     see `detection`.
     """
@@ -61,7 +61,7 @@ class DetectionC4(DetectorProtocol):
 class InstanceSegmentation(DetectorProtocol):
     """Instance segmentation: Mask R-CNN on a feature pyramid (torchvision's), AP of masks and of boxes.
 
-    As JCL (1x), MoCo (1x, 2x) and InfoMin (1x, 2x, 6x; --network-on.normed-heads as released) train it on COCO, and
+    As JCL (1x), MoCo (1x, 2x) and InfoMin (1x, 2x, 6x; --set normed_heads=True as released) train it on COCO, and
     Ring on a frozen ResNet-18 (1x); see `detection`.
     """
 
