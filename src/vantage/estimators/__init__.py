@@ -1,30 +1,22 @@
 """What compares positives with negatives."""
 
-from vantage.estimators.debiased import Debiased
-from vantage.estimators.decoupled import Decoupled
-from vantage.estimators.estimator import Estimator, EstimatorChoice, TableEstimator
-from vantage.estimators.hcl import HCL
-from vantage.estimators.info_nce import ArcNCE, InfoNCE
-from vantage.estimators.jcl import JCL
-from vantage.estimators.local_aggregation import LocalAggregation, MeanAggregation, PooledNCE
-from vantage.estimators.nce import NCE, NCEState
-from vantage.estimators.neighbors import MeanNeighbors, SoftNeighbors
+from vantage.estimators.debiased import Debiased as Debiased
+from vantage.estimators.decoupled import Decoupled as Decoupled
+from vantage.estimators.estimator import Estimator as Estimator
+from vantage.estimators.estimator import EstimatorChoice as EstimatorChoice
+from vantage.estimators.estimator import TableEstimator as TableEstimator
+from vantage.estimators.hcl import HCL as HCL
+from vantage.estimators.info_nce import ArcNCE as ArcNCE
+from vantage.estimators.info_nce import InfoNCE as InfoNCE
+from vantage.estimators.jcl import JCL as JCL
+from vantage.estimators.local_aggregation import LocalAggregation as LocalAggregation
+from vantage.estimators.local_aggregation import MeanAggregation as MeanAggregation
+from vantage.estimators.local_aggregation import PooledNCE as PooledNCE
+from vantage.estimators.nce import NCE as NCE
+from vantage.estimators.nce import NCEState as NCEState
+from vantage.estimators.neighbors import MeanNeighbors as MeanNeighbors
+from vantage.estimators.neighbors import SoftNeighbors as SoftNeighbors
 
 __all__ = [
-    "HCL",
-    "JCL",
-    "ArcNCE",
-    "Debiased",
-    "Decoupled",
-    "Estimator",
-    "EstimatorChoice",
-    "InfoNCE",
-    "LocalAggregation",
-    "MeanAggregation",
-    "MeanNeighbors",
-    "NCE",
-    "NCEState",
-    "PooledNCE",
-    "SoftNeighbors",
-    "TableEstimator",
-]
+    name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.estimators.")
+]  # pyright: ignore

@@ -1,34 +1,28 @@
 """Which keys of the pool are negatives: rules applied left to right, each mapping scores to fewer scores.
 
-To add a sampler, write one frozen dataclass here and add one instance to the contract list in
-`tests/negatives/test_negatives.py`.
+To add a sampler, write one frozen dataclass in a file of its own, one line below, and one instance in the contract list
+of `tests/negatives/test_negatives.py`.
 """
 
-from vantage.negatives.band import AbsoluteRing, Amount, Ball, BandRule, Count, Easiest, Hardest, Ring, Share
-from vantage.negatives.pairs import OtherClusters, OtherImages, OwnCluster
-from vantage.negatives.rule import BlindRule, PairRule, PoolRule, Rule
-from vantage.negatives.sample import Distinct, Draw, Sample
-from vantage.negatives.subset import Subset
+from vantage.negatives.band import AbsoluteRing as AbsoluteRing
+from vantage.negatives.band import Amount as Amount
+from vantage.negatives.band import Ball as Ball
+from vantage.negatives.band import BandRule as BandRule
+from vantage.negatives.band import Count as Count
+from vantage.negatives.band import Easiest as Easiest
+from vantage.negatives.band import Hardest as Hardest
+from vantage.negatives.band import Ring as Ring
+from vantage.negatives.band import Share as Share
+from vantage.negatives.pairs import OtherClusters as OtherClusters
+from vantage.negatives.pairs import OtherImages as OtherImages
+from vantage.negatives.pairs import OwnCluster as OwnCluster
+from vantage.negatives.rule import BlindRule as BlindRule
+from vantage.negatives.rule import PairRule as PairRule
+from vantage.negatives.rule import PoolRule as PoolRule
+from vantage.negatives.rule import Rule as Rule
+from vantage.negatives.sample import Distinct as Distinct
+from vantage.negatives.sample import Draw as Draw
+from vantage.negatives.sample import Sample as Sample
+from vantage.negatives.subset import Subset as Subset
 
-__all__ = [
-    "AbsoluteRing",
-    "Amount",
-    "Ball",
-    "BandRule",
-    "BlindRule",
-    "Count",
-    "Distinct",
-    "Draw",
-    "Easiest",
-    "Hardest",
-    "OtherClusters",
-    "OtherImages",
-    "OwnCluster",
-    "PairRule",
-    "PoolRule",
-    "Ring",
-    "Rule",
-    "Sample",
-    "Share",
-    "Subset",
-]
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.negatives.")]  # pyright: ignore

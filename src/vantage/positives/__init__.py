@@ -1,21 +1,17 @@
 """Which keys are positives of a query.
 
-To add a kind, write one frozen dataclass here and add one instance to the contract list in `tests/positives/test_positives.py`.
+To add a kind, write one frozen dataclass in a file of its own, one line below, and one instance in the contract list of
+`tests/positives/test_positives.py`.
 """
 
-from vantage.positives.mates import ClusterMate, ClusterMates, NearMates, OtherMate
-from vantage.positives.neighbors import Neighbors
-from vantage.positives.positives import Positives
-from vantage.positives.views import FixedViews, OtherViews, Remembered
+from vantage.positives.mates import ClusterMate as ClusterMate
+from vantage.positives.mates import ClusterMates as ClusterMates
+from vantage.positives.mates import NearMates as NearMates
+from vantage.positives.mates import OtherMate as OtherMate
+from vantage.positives.neighbors import Neighbors as Neighbors
+from vantage.positives.positives import Positives as Positives
+from vantage.positives.views import FixedViews as FixedViews
+from vantage.positives.views import OtherViews as OtherViews
+from vantage.positives.views import Remembered as Remembered
 
-__all__ = [
-    "ClusterMate",
-    "ClusterMates",
-    "FixedViews",
-    "NearMates",
-    "Neighbors",
-    "OtherMate",
-    "OtherViews",
-    "Positives",
-    "Remembered",
-]
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.positives.")]  # pyright: ignore
