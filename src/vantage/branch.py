@@ -122,10 +122,10 @@ def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:
 
 def owners(branches: tuple[Branch, ...]) -> list[int]:
     """For each branch, the number of the one whose store it reads: its own, unless it has `StoreOf` another."""
-    found: list[int] = []
+    numbers: list[int] = []
     for number, branch in enumerate(branches):
         if not isinstance(branch.memory, StoreOf):
-            found.append(number)
+            numbers.append(number)
             continue
         other = branch.memory.branch
         if other >= number or isinstance(branches[other].memory, StoreOf):
@@ -133,5 +133,5 @@ def owners(branches: tuple[Branch, ...]) -> list[int]:
                 f"branch {number} reads the store of branch {other}, which must be an earlier one with a memory of its "
                 "own: name that one"
             )
-        found.append(other)
-    return found
+        numbers.append(other)
+    return numbers

@@ -108,8 +108,8 @@ class Learner(nn.Module):
         self.adaptive = list(dict.fromkeys(part for part in parts_of(branches) if isinstance(part, Adaptive)))
         self.adapted = nn.ModuleList(choice.build() for choice in self.adaptive)
         self.seed = seed
-        self.asking = sorted({branch.query for branch in branches})
-        self.answering = sorted({view for branch in branches for view in (*branch.keys, *branch.pooled)})
+        self.query_views = sorted({branch.query for branch in branches})
+        self.key_views = sorted({view for branch in branches for view in (*branch.keys, *branch.pooled)})
 
     @property
     def views(self) -> int:
@@ -125,9 +125,9 @@ class Learner(nn.Module):
             raise UserError(
                 f"the branches need {self.views} views, but {len(views)} were made: add views or change Branch.keys"
             )
-        queries = self.networks.queries({n: views[n] for n in self.asking})
+        queries = self.networks.queries({n: views[n] for n in self.query_views})
         shuffle = draws.mix(self.seed, step, 1)
-        vectors = self.networks.keys({n: views[n] for n in self.answering}, queries, shuffle)
+        vectors = self.networks.keys({n: views[n] for n in self.key_views}, queries, shuffle)
         answers, branches = Answers(vectors, processes.gather(image)), self._now()
         with torch.autocast(image.device.type, enabled=False):
             contrasts = [self._contrast(n, b, queries, image, answers, step) for n, b in enumerate(branches)]
@@ -188,7 +188,7 @@ class Learner(nn.Module):
         """Once after an optimizer step, with what is kept of each of its batches: a slow encoder may follow, stores
         are written, numbers adapt."""
         self.networks.after_step(step)
-        self._tell(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
+        self._adapt(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
         for number, branch in enumerate(self.branches):
             if self.owners[number] == number:
                 for part in fresh:
@@ -196,15 +196,16 @@ class Learner(nn.Module):
 
     def validated(self, accuracy: float) -> None:
         """Once after a validation, on every process: numbers that follow the accuracy adapt."""
-        self._tell(torch.tensor(accuracy, dtype=torch.float64), accuracy=True)
+        self._adapt(torch.tensor(accuracy, dtype=torch.float64), accuracy=True)
 
-    def _tell(self, score: Float[Tensor, ""], accuracy: bool) -> None:
-        """Let numbers hear the mean of the processes' scores: accuracies, or losses with their sign turned."""
+    def _adapt(self, score: Float[Tensor, ""], accuracy: bool) -> None:
+        """Move the numbers that follow this score, averaged over processes: an accuracy, or a loss with its sign
+        turned."""
         pairs = zip(self.adaptive, self.adapted, strict=True)
-        asked = [state for choice, state in pairs if choice.needs_accuracy == accuracy]
-        if asked:
-            device = next(asked[0].buffers()).device
+        states = [state for choice, state in pairs if choice.needs_accuracy == accuracy]
+        if states:
+            device = next(states[0].buffers()).device
             mean = processes.total(score.to(device)) / processes.count()
-            for state in asked:
+            for state in states:
                 assert isinstance(state, Adapted)
                 state.hear(mean)

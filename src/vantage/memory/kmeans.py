@@ -54,8 +54,8 @@ def nearest(
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
     """The nearest centroid of each row and how close it is; of equally close ones, any."""
     chunk = max(1, _BYTES // (max(1, len(centroid)) * vector.element_size()))
-    found = [closeness(part, centroid).max(1) for part in vector.split(chunk)]
-    return torch.cat([part.indices for part in found]), torch.cat([part.values for part in found])
+    best = [closeness(part, centroid).max(1) for part in vector.split(chunk)]
+    return torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
 
 
 def sums(
@@ -96,7 +96,7 @@ def _in_parts(
 def _per_part(part: Int[Tensor, "u"], weight: Int[Tensor, "u"]) -> list[int]:
     """Σ weight of each part, parts in order."""
     _, size = part.unique_consecutive(return_counts=True)
-    return [int(found.sum()) for found in weight.split(size.tolist())]
+    return [int(part.sum()) for part in weight.split(size.tolist())]
 
 
 def kmeans(

@@ -107,5 +107,5 @@ class ReclusteredStore(Store):
     def cluster(self, seed: int) -> None:
         """k-means over all rows, once for each clustering."""
         for number in range(self.choice.clusterings):
-            asked = draws.mix(seed, number)
-            self.label[:, number] = kmeans(self.vector, self.choice.clusters, asked, self.choice.iterations)[0]
+            own_seed = draws.mix(seed, number)
+            self.label[:, number] = kmeans(self.vector, self.choice.clusters, own_seed, self.choice.iterations)[0]

@@ -24,21 +24,21 @@ class BandRule(ABC):
     """A rule that keeps the ranks [inner, outer) of each query's pairs, 0 being the most similar.
 
     Ranks are over what earlier rules left. The counts are exact: equal cosines rank by column. At least one pair stays
-    of a query that has any. `log_partition` selects such a band in tiles of rows, without ever sorting.
+    of a query that has any. `sum_negatives` selects such a band in tiles of rows, without ever sorting.
     """
 
     @abstractmethod
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
-        """The ranks inner and outer for queries with `kept` pairs (on the CPU)."""
+    def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+        """The ranks inner and outer for queries with `count` pairs (on the CPU)."""
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of the band."""
         rows, columns = scores.cosine.shape
         if scores.all_kept:
-            value, kept = scores.cosine, torch.full((rows,), columns)
+            value, count = scores.cosine, torch.full((rows,), columns)
         else:
-            value, kept = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), counts(scores.keep)
-        return scores.only(within(value, *self.ranks(kept, step)).inside)
+            value, count = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), counts(scores.keep)
+        return scores.only(within(value, *self.ranks(count, step)).inside)
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Ring(BandRule):
     drop: Schedule = Constant(0.1)
     """Share of the kept pairs that is dropped again from the most similar on, by step, below 1; 0 makes a ball."""
 
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+    def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
-        outer = _some(_share(self, "keep", self.keep, step, kept), kept)
+        outer = _some(_share(self, "keep", self.keep, step, count), count)
         inner = _share(self, "drop", self.drop, step, outer)
         _check_room(self, self.drop(step), 1.0, step)
         return _below(inner, outer), outer
@@ -84,10 +84,10 @@ class AbsoluteRing(BandRule):
     drop: Schedule = Constant(0.01)
     """Share of all pairs that is dropped from the most similar on, by step; below `keep`."""
 
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+    def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · n⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
-        outer = _some(_share(self, "keep", self.keep, step, kept), kept)
-        inner = _share(self, "drop", self.drop, step, kept)
+        outer = _some(_share(self, "keep", self.keep, step, count), count)
+        inner = _share(self, "drop", self.drop, step, count)
         _check_room(self, self.drop(step), self.keep(step), step)
         return _below(inner, outer), outer
 
@@ -102,23 +102,23 @@ class Ball(BandRule):
     keep: Schedule = Constant(0.1)
     """Share of the pairs that are kept, the most similar ones, by step; 1 is all."""
 
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+    def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """0 and ⌊keep · n⌋."""
-        return torch.zeros_like(kept), _some(_share(self, "keep", self.keep, step, kept), kept)
+        return torch.zeros_like(count), _some(_share(self, "keep", self.keep, step, count), count)
 
 
 @runtime_checkable
 class Amount(Protocol):
     """How many of a query's pairs."""
 
-    def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
-        """The number, for queries with `kept` pairs."""
+    def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
+        """The number, for queries with `count` pairs."""
         ...
 
 
 @dataclass(frozen=True)
 class Count:
-    """So many pairs, or all where there are fewer."""
+    """A fixed number of pairs, or all where there are fewer."""
 
     count: int
     """Pairs of each query."""
@@ -131,9 +131,9 @@ class Count:
         """At most a quarter of the images, as `NearMates`."""
         return replace(self, count=min(self.count, max(1, images // 4)))
 
-    def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
-        """The number, for queries with `kept` pairs."""
-        return kept.clamp(max=self.count)
+    def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
+        """The number, for queries with `count` pairs."""
+        return count.clamp(max=self.count)
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,9 @@ class Share:
     share: Schedule = Constant(0.1)
     """Share of each query's pairs, by step; 1 is all."""
 
-    def of(self, kept: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
-        """The number, for queries with `kept` pairs."""
-        return _some(_share(self, "share", self.share, step, kept), kept)
+    def of(self, count: Int[Tensor, "b"], step: int) -> Int[Tensor, "b"]:
+        """The number, for queries with `count` pairs."""
+        return _some(_share(self, "share", self.share, step, count), count)
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class Hardest(BandRule):
     amount: Amount = Share()
     """How many: `Count` or `Share`."""
 
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+    def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """0 and the amount."""
-        return torch.zeros_like(kept), self.amount.of(kept, step)
+        return torch.zeros_like(count), self.amount.of(count, step)
 
 
 @dataclass(frozen=True)
@@ -167,9 +167,9 @@ class Easiest(BandRule):
     amount: Amount = Share()
     """How many: `Count` or `Share`."""
 
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+    def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """The amount from the end, and the end."""
-        return kept - self.amount.of(kept, step), kept
+        return count - self.amount.of(count, step), count
 
 
 def _share(part: object, field: str, schedule: Schedule, step: int, of: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
@@ -188,11 +188,11 @@ def _check_room(ring: Ring | AbsoluteRing, drop: float, keep: float, step: int) 
         )
 
 
-def _some(count: Int[Tensor, "b"], kept: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
+def _some(size: Int[Tensor, "b"], count: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
     """At least one where there is one."""
-    return torch.maximum(count, kept.clamp(max=1))
+    return torch.maximum(size, count.clamp(max=1))
 
 
 def _below(inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """So far inside that one rank stays."""
+    """Lowered where needed so that at least one rank stays."""
     return torch.minimum(inner, (outer - 1).clamp(min=0))

@@ -14,7 +14,7 @@ from vantage.negatives.rows import over_rows
 
 __all__ = ["Selected", "columns_within", "within"]
 
-_SAMPLED = 61  # every so-manieth value tells about where a rank lies; odd, as classes and batches are often even
+_SAMPLED = 61  # one value in 61 shows roughly where a rank lies; odd, since classes and batches are often even
 _LONG = 2**14  # values below which looking at a sample first gains nothing
 
 
@@ -36,14 +36,14 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
     """
     with torch.no_grad():
         value = value.detach()
-        found = (_on_cpu if value.device.type == "cpu" else _on_device)(value, inner, outer)
-        if bool(found.tied.any()):  # a threshold's value lies on both sides of it: there the column decides
-            row = found.tied.nonzero().squeeze(1)
+        cut = (_on_cpu if value.device.type == "cpu" else _on_device)(value, inner, outer)
+        if bool(cut.tied.any()):  # a threshold's value lies on both sides of it: there the column decides
+            row = cut.tied.nonzero().squeeze(1)
             some, place = value[row], row.to(inner.device)
-            dropped = _largest(some, found.high[row], inner[place].to(some.device))
-            kept = _largest(some, found.low[row], outer[place].to(some.device))
-            found.inside[row] = kept.logical_and_(~dropped)
-        return Selected(found.inside, found.largest)
+            dropped = _largest(some, cut.high[row], inner[place].to(some.device))
+            kept = _largest(some, cut.low[row], outer[place].to(some.device))
+            cut.inside[row] = kept.logical_and_(~dropped)
+        return Selected(cut.inside, cut.largest)
 
 
 def columns_within(
@@ -83,7 +83,7 @@ def _top(value: Float[np.ndarray, "n"], count: int) -> Bool[np.ndarray, "n"]:
     return top
 
 
-class _Found(NamedTuple):
+class _Cut(NamedTuple):
     """Columns of the band, right but for rows with ties; the least value above it, its own largest and least."""
 
     inside: Bool[Tensor, "b n"]
@@ -100,7 +100,7 @@ def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
     return above | (equal & (equal.cumsum(1) <= room))
 
 
-def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
+def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Cut:
     """A row at a time and a rank at a time, since only then NumPy takes its vectorized path, ten times faster; and the
     row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
@@ -128,10 +128,10 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
             np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
     over_rows(rows, columns, select)
-    return _Found(*map(torch.from_numpy, (inside, high, largest, low, tied)))
+    return _Cut(*map(torch.from_numpy, (inside, high, largest, low, tied)))
 
 
-def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
+def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Cut:
     """As `_on_cpu`, by top-k: unsorted where all rows ask for the same ranks, as they do unless pairs were dropped."""
     counts = outer.unique().tolist(), inner.unique().tolist()
     if len(counts[0]) == len(counts[1]) == 1 and counts[0][0] > counts[1][0]:
@@ -148,4 +148,4 @@ def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Found:
     some = (outer > inner).to(value.device)
     enough, above = value >= low[:, None], value >= high[:, None]
     crowded = (enough.sum(1) != outer.to(value.device)) | (above.sum(1) != inner.to(value.device))
-    return _Found(enough.logical_and_(above.logical_not_()), high, largest, low, crowded & some)
+    return _Cut(enough.logical_and_(above.logical_not_()), high, largest, low, crowded & some)

@@ -67,8 +67,8 @@ class Draw(ABC):
         return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
 
     def of_rows(self, kept: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> Drawn:
-        """`among`, on the CPU, where `kept` tells the kept columns of a row, in order; `keys` is how many there are
-        in all."""
+        """`among`, on the CPU, where `kept` gives the kept columns of a row, in order; `keys` is how many columns
+        there are in all."""
         seeds = query.seeds.tolist()
         column = np.zeros((len(seeds), self.most(keys)), np.int64)
         keep = np.zeros(column.shape, np.bool_)
@@ -86,7 +86,7 @@ class Draw(ABC):
 
     @abstractmethod
     def most(self, keys: int) -> int:
-        """Draws from so many keys, at most."""
+        """How many of `keys` keys are drawn, at most."""
 
     @abstractmethod
     def of_row(self, column: Int64[np.ndarray, "p"], seed: int) -> Int64[np.ndarray, "k"]:

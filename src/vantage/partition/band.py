@@ -86,8 +86,8 @@ class _Band(torch.autograd.Function):
         buffer = query.new_empty(min(rows, len(query)), len(keys))
         for start in range(0, len(query), rows):
             part = slice(start, start + rows)
-            asked = query[part]
-            cosine = cosines(asked, keys, buffer[: len(asked)])
+            tile = query[part]
+            cosine = cosines(tile, keys, buffer[: len(tile)])
             inside, top = select(cosine, part)
             # Dropped after the exponential, since that of −inf takes twenty times as long as that of a number.
             shift = top.clamp(min=torch.finfo(top.dtype).min)[:, None]

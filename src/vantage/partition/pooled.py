@@ -46,13 +46,13 @@ def pooled(
         return result
 
     def draws_of(cosine: Tensor, part: slice) -> Drawn:
-        asked = query.rows(part)
-        keep = kept_pairs(cosine, asked, pool, before, step)
+        tile = query.rows(part)
+        keep = kept_pairs(cosine, tile, pool, before, step)
         ranks = band.ranks(counts(keep), step)
         if cosine.device.type != "cpu":
-            return draw.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, asked)
+            return draw.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, tile)
         value, kept, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks)
-        return draw.of_rows(lambda row: columns_within(value[row], kept[row], inner[row], outer[row]), len(pool), asked)
+        return draw.of_rows(lambda row: columns_within(value[row], kept[row], inner[row], outer[row]), len(pool), tile)
 
     rows = rows or tile_rows(query, pool)
     if query.vector.device.type != "cpu":
@@ -71,8 +71,8 @@ class _Pooled(torch.autograd.Function):
         buffer = query.new_empty(min(rows, len(query)), len(keys))
         for start in range(0, len(query), rows):
             part = slice(start, start + rows)
-            asked = query[part]
-            cosine = cosines(asked, keys, buffer[: len(asked)])
+            tile = query[part]
+            cosine = cosines(tile, keys, buffer[: len(tile)])
             column, keep = draw(cosine, part)
             logits = cosine.gather(1, column).div_(temperature).masked_fill_(~keep, -torch.inf)
             result[part], weight = softmax(logits)

@@ -20,7 +20,7 @@ def full(vector: Float[Tensor, "m d"]) -> Float[Tensor, "m d"]:
 
 
 def in_full(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A backward pass that keeps its precision where somebody calls it under autocast."""
+    """A backward pass that keeps its precision even if it is called under autocast."""
 
     @functools.wraps(backward)
     def full(ctx: Any, gradient: Tensor) -> Any:

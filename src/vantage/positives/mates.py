@@ -1,7 +1,7 @@
 """Positives of other images: rows of the query's cluster.
 
-The members of a cluster come from an index (`Members`) that the memory keeps from step to step, so that nobody
-looks at every row for every query.
+The members of a cluster come from an index (`Members`) that the memory keeps from step to step, so that no
+query has to look at every row.
 
 b: queries   m: keys in the pool   c: clusterings   p: positives of each query
 """
@@ -61,7 +61,7 @@ def _cluster(query: Keys, pool: Keys) -> tuple[Members, Int[Tensor, "b"], Int[Te
 
 
 def _place(query: Keys, start: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Int[Tensor, "b"]:
-    """One of so many places from there on."""
+    """One of the `size` places from `start` on."""
     return start + draws.integers(query.seeds, 1, size.clamp(min=1)[:, None], _SALT + 1)[:, 0]
 
 
@@ -74,7 +74,7 @@ class ClusterMates:
     """All rows of the query's cluster, its own too: Ring's "+C_i" (arXiv 2010.02037), whose mean `PooledNCE`
     takes above the line; `InfoNCE` takes the mean of their losses.
 
-    With several clusterings, the union of the query's clusters. Of a cluster larger than `most` so many rows are drawn,
+    With several clusterings, the union of the query's clusters. Of a cluster larger than `most`, `most` rows are drawn,
     with replacement, and those drawn twice count once.
     """
 

@@ -47,12 +47,12 @@ def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[floa
         )
     owner, whole = owners(run.branches), run.views.count
     shared = tuple(replace(branch, weight=_share(branch, 1 + count)) for branch in run.branches)
-    asking = tuple(
+    small_queries = tuple(
         replace(branch, memory=StoreOf(owner[number]), query=whole + small)
         for number, branch in enumerate(shared)
         for small in range(count)
     )
-    return replace(run, views=multi_crop_views(run.views, count, size, scale), branches=(*shared, *asking))
+    return replace(run, views=multi_crop_views(run.views, count, size, scale), branches=(*shared, *small_queries))
 
 
 def _share(branch: Branch, parts: int) -> Constant:

@@ -102,7 +102,7 @@ def ring_ir_clusters(size: int = 224) -> Run:
 
     The positive becomes the mean of exp(s/τ) over the cluster, as in Eq. 5, and stands in the denominator. Clusters
     and their number as in `local_aggregation`, but one clustering, from the second epoch on or a little later in
-    longer runs; of a cluster of more than 256 so many rows are drawn. The released `neighbor_views` is another thing:
+    longer runs; of a larger cluster 256 rows are drawn. The released `neighbor_views` is something else:
     `Neighbors` with `SoftNeighbors`.
     """
     return _with_mates(ring_ir(size), "ring_ir_clusters")

@@ -55,7 +55,7 @@ class Keys:
 
     @property
     def seeds(self) -> Int[Tensor, "m"]:
-        """Random number of each query. Raises `UserError` where nobody gave one."""
+        """Random number of each query. Raises `UserError` where there is none."""
         if self.seed is None:
             raise UserError(
                 "these queries have no seeds, so nothing can be drawn for them: set Keys.seed (Learner does)"
@@ -64,7 +64,7 @@ class Keys:
 
     @property
     def common_seed(self) -> int:
-        """The queries' common random number. Raises `UserError` where nobody gave one."""
+        """The queries' common random number. Raises `UserError` where there is none."""
         if self.step_seed is None:
             raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
         return self.step_seed
@@ -98,7 +98,7 @@ class Scores:
 
     @property
     def all_kept(self) -> bool:
-        """Whether nothing was dropped yet, told without looking at every pair: a flag expanded from one `True`."""
+        """Whether nothing was dropped yet, seen without looking at every pair: the flags are one `True`, expanded."""
         return self.keep.stride() == (0, 0) and (self.keep.numel() == 0 or bool(self.keep[0, 0]))
 
     @property

@@ -22,8 +22,8 @@ class Members:
     """An index of rows by label that lasts from step to step and follows the rows that move.
 
     It is a cache: the members of a cluster stand in the order of their rows, so what is found depends on the labels
-    alone, nothing need be saved, and every process finds the same. Labels that somebody else changed (a checkpoint, a
-    new clustering) are told by the tensor's own count of changes; then all rows are sorted anew when next asked for.
+    alone, nothing needs to be saved, and every process finds the same. Labels changed elsewhere (by a checkpoint, by a
+    new clustering) are recognized by the tensor's own count of changes; then all rows are sorted again at the next use.
     """
 
     _label: Tensor | None = None
@@ -32,27 +32,27 @@ class Members:
     _sorted: list["_Sorted"] = field(default_factory=list)
 
     def find(
-        self, label: Int[Tensor, "m c"], asked: Int[Tensor, "b c"]
+        self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"]
     ) -> tuple[Int[Tensor, "b c"], Int[Tensor, "b c"]]:
-        """Where the members of the clusters asked for begin, in places to be handed to `rows`; how many there are."""
+        """Where the members of these clusters begin, as places for `rows`; and how many there are."""
         if not self._follows(label):
             self._sort(label)
-        found = [one.find(mine) for one, mine in zip(self._sorted, asked.T, strict=True)]
-        return torch.stack([start for start, _ in found], 1), torch.stack([size for _, size in found], 1)
+        spans = [one.find(mine) for one, mine in zip(self._sorted, query_label.T, strict=True)]
+        return torch.stack([start for start, _ in spans], 1), torch.stack([size for _, size in spans], 1)
 
     def rows(self, place: Int[Tensor, "*p"]) -> Int[Tensor, "*p"]:
         """The rows that stand at these places; any row for a place that is no member's."""
         return self._order[place.clamp(max=len(self._order) - 1)]
 
     def joined(
-        self, label: Int[Tensor, "m c"], asked: Int[Tensor, "b c"], most: int
+        self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"], most: int
     ) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]] | None:
         """Query and row of every pair that some clustering joins, or nothing where there are more than `most`."""
-        start, size = self.find(label, asked)
+        start, size = self.find(label, query_label)
         if int(size.sum()) > most:
             return None
         which, slot = _ragged(size.T.flatten(), start.T.flatten())
-        return which % max(1, len(asked)), self.rows(slot)
+        return which % max(1, len(query_label)), self.rows(slot)
 
     def _sort(self, label: Int[Tensor, "m c"]) -> None:
         parts = [_Sorted.of(column) for column in label.T]
@@ -64,7 +64,7 @@ class Members:
         ]
 
     def move(self, label: Int[Tensor, "m"], row: Int[Tensor, "r"], to: Int[Tensor, "r"]) -> None:
-        """Give rows other labels, and follow them if `label` is the one clustering that was asked for before."""
+        """Give rows other labels, and follow them if `label` is the one clustering that was looked up before."""
         follow = self._follows(label) and len(self._sorted) == 1
         row, last = _each_once(row)
         before, after = label[row], to[last]
@@ -75,8 +75,8 @@ class Members:
             self._version = label._version
 
     def _follows(self, label: Tensor) -> bool:
-        known = self._label is not None and (label is self._label or label._base is self._label)
-        return known and label._version == self._version
+        same = self._label is not None and (label is self._label or label._base is self._label)
+        return same and label._version == self._version
 
 
 @dataclass(eq=False)
@@ -105,18 +105,18 @@ class _Sorted:
         order[_ragged(size, start)[1]] = row
         return cls(order, value, start, size, room, free)
 
-    def find(self, asked: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
+    def find(self, label: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
         """Place and number of each label's rows."""
-        place, known = _look_up(self.value, asked)
-        return self.begin + self.start[place], torch.where(known, self.size[place], 0)
+        place, present = _look_up(self.value, label)
+        return self.begin + self.start[place], torch.where(present, self.size[place], 0)
 
     def move(self, row: Int[Tensor, "r"], before: Int[Tensor, "r"], after: Int[Tensor, "r"]) -> bool:
-        """Rows, in order, leave one label for another. False where that cannot be told here: all must be sorted."""
+        """Rows, in order, leave one label for another. False where this index cannot follow: all must be sorted."""
         if not len(row):
             return True
         touched, label = torch.cat([before, after]).unique(return_inverse=True)
-        place, known = _look_up(self.value, touched)
-        if not bool(known.all()):
+        place, present = _look_up(self.value, touched)
+        if not bool(present.all()):
             return False
         goes, comes = label.chunk(2)
         size, change = self.size[place], comes.bincount(minlength=len(touched))
@@ -158,10 +158,10 @@ def _merged(ordered: Int[Tensor, "f"], goes: Int[Tensor, "r"], comes: Int[Tensor
     return merged
 
 
-def _look_up(ordered: Int[Tensor, "k"], asked: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:
+def _look_up(ordered: Int[Tensor, "k"], number: Int[Tensor, "r"]) -> tuple[Int[Tensor, "r"], Bool[Tensor, "r"]]:
     """Where numbers stand among ordered ones, and whether they do."""
-    place = torch.searchsorted(ordered, asked.contiguous()).clamp(max=len(ordered) - 1)
-    return place, ordered[place] == asked
+    place = torch.searchsorted(ordered, number.contiguous()).clamp(max=len(ordered) - 1)
+    return place, ordered[place] == number
 
 
 def _each_once(row: Int[Tensor, "r"]) -> tuple[Int[Tensor, "u"], Int[Tensor, "u"]]:

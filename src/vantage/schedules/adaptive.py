@@ -1,7 +1,7 @@
 """Numbers that follow how training goes: a step towards the hard end when it goes well, a step back when it does not.
 
-How it went is state, so these are choices: a `Learner` builds the state, saves it in its buffers, tells it the loss or
-the accuracy, and puts the number that it has reached in the place of the choice.
+How it went is state, so these are choices: a `Learner` builds the state, saves it in its buffers, reports the loss or
+the accuracy to it, and uses the number that it has reached in place of the choice.
 
 w: length of the window
 """
@@ -19,7 +19,7 @@ __all__ = ["Adapted", "Adaptive", "FollowsAccuracy", "FollowsLoss"]
 
 
 class Adapted(nn.Module):
-    """Where an adaptive number is, and what it was told lately: saved buffers."""
+    """The value of an adaptive number, and its latest scores: saved buffers."""
 
     value: Tensor
     recent: Tensor
@@ -77,7 +77,7 @@ class Adaptive(ABC):
     @property
     @abstractmethod
     def needs_accuracy(self) -> bool:
-        """Whether it is told accuracies, not losses."""
+        """Whether it follows accuracies, not losses."""
 
 
 @dataclass(frozen=True)

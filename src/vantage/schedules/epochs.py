@@ -1,6 +1,6 @@
 """Numbers that follow the epochs: any course, counted in epochs in place of steps.
 
-`Run.fit` tells them how many steps an epoch has, and `Run.resized` stretches them with the run.
+`Run.fit` sets how many steps an epoch has, and `Run.resized` stretches them with the run.
 """
 
 from dataclasses import dataclass, replace

@@ -17,11 +17,11 @@ class LearningRate(Protocol):
         ...
 
     def scaled(self, factor: float) -> "LearningRate":
-        """The same course at `factor` times the rate, as when the batch grows by it."""
+        """The same schedule at `factor` times the learning rate, as for a batch `factor` times as large."""
         ...
 
     def for_epochs(self, epochs: int, to: int) -> "LearningRate":
-        """The same course for a run of `to` epochs in place of `epochs`: what happens at an epoch moves in
+        """The same schedule for a run of `to` epochs instead of `epochs`: what happens at an epoch moves in
         proportion."""
         ...
 
@@ -36,7 +36,7 @@ class CosineByEpoch:
         then:             final + (base − final) · ½(1 + cos(π (e − w) / (E − w)))
 
     MoCo's own schedule is w = 0 and final = 0: its last epoch still trains, at e = E − 1. Warm-up moves every step and
-    its last step is at `base`; step 0 is above 0, so that no step is spent at rate nought.
+    its last step is at `base`; step 0 is above 0, so that no step is wasted on a rate of 0.
     """
 
     base: float
@@ -47,11 +47,11 @@ class CosineByEpoch:
     """Epochs of linear warm-up."""
 
     def scaled(self, factor: float) -> "CosineByEpoch":
-        """The same course at `factor` times the rate."""
+        """The same schedule at `factor` times the learning rate."""
         return replace(self, base=self.base * factor, final=self.final * factor)
 
     def for_epochs(self, epochs: int, to: int) -> "CosineByEpoch":
-        """The same course for `to` epochs in place of `epochs`."""
+        """The same schedule for `to` epochs instead of `epochs`."""
         return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class CosineByStep:
         warm-up (s < w n):  base · (s + 1) / (w · n)
         then:               final + (base − final) · ½(1 + cos(π (s − w n) / (E n − w n)))
 
-    SimCLR's release warms up by s / (w n), one step later: its first step has rate 0.
+    SimCLR's release warms up by s / (w n), one step later: its first step has a rate of 0.
     """
 
     base: float
@@ -86,11 +86,11 @@ class CosineByStep:
     """Epochs of linear warm-up."""
 
     def scaled(self, factor: float) -> "CosineByStep":
-        """The same course at `factor` times the rate."""
+        """The same schedule at `factor` times the learning rate."""
         return replace(self, base=self.base * factor, final=self.final * factor)
 
     def for_epochs(self, epochs: int, to: int) -> "CosineByStep":
-        """The same course for `to` epochs in place of `epochs`."""
+        """The same schedule for `to` epochs instead of `epochs`."""
         return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
@@ -128,11 +128,11 @@ class StepDecay:
     """Epochs of linear warm-up; no drop may come before its end."""
 
     def scaled(self, factor: float) -> "StepDecay":
-        """The same course at `factor` times the rate."""
+        """The same schedule at `factor` times the learning rate."""
         return replace(self, base=self.base * factor)
 
     def for_epochs(self, epochs: int, to: int) -> "StepDecay":
-        """The same course for `to` epochs in place of `epochs`; drops that would fall on one epoch follow each
+        """The same schedule for `to` epochs instead of `epochs`; drops that would fall on one epoch follow each
         other, and none falls on the first."""
         drops: list[int] = []
         for drop in self.milestones:
