@@ -1,4 +1,4 @@
-"""From images to a backbone in minutes, without a download: what `vantage demo` does."""
+"""From images to a backbone in minutes, without a download: the demonstration of `vantage demo`."""
 
 import time
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ MARGIN = 5.0
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What the demonstration found."""
+    """The results of the demonstration."""
 
     folder: Path
     """The run's folder."""
@@ -37,7 +37,7 @@ class Demonstration:
     encoder."""
 
     seconds: float
-    """All it took."""
+    """How long everything took."""
 
     @property
     def won(self) -> bool:

@@ -17,14 +17,14 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 @runtime_checkable
 class Progress(Protocol):
-    """Tells of long work."""
+    """Reports how far long work is."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
         """Work of `total` parts begins, of which `done` were done before."""
         ...
 
     def advance(self, done: int, note: str = "") -> None:
-        """So many parts are done now; `note` says how it goes."""
+        """`done` parts are finished now; `note` says how it goes."""
         ...
 
     def line(self, text: str) -> None:
@@ -32,7 +32,7 @@ class Progress(Protocol):
         ...
 
     def warn(self, text: str) -> None:
-        """One line that is told even when quiet."""
+        """One line that is shown even when quiet."""
         ...
 
     def stop(self) -> None:
@@ -49,7 +49,7 @@ def progress_for(quiet: bool = False) -> Progress:
 
 @contextmanager
 def counting(progress: Progress, what: str) -> Iterator[Callable[[int, int], None]]:
-    """What hears (parts done, parts in all) of work that may be none at all: the first word of it starts the progress,
+    """A callback (parts done, parts in all) for work that may turn out to be none: its first call starts the progress,
     the end of the block stops it."""
     started = False
 

@@ -3,7 +3,7 @@
 A file is filled as a draft. A note beside it says what the draft holds and how many of its rows are safe on disk, so
 that stopped work goes on after them, and ends with the same bytes.
 
-n: rows   b: rows that are asked for at once   row: axes of one
+n: rows   b: rows of one request   row: axes of one
 """
 
 import contextlib
@@ -155,8 +155,8 @@ def fill(
     """Append rows to a draft until it holds an array of this shape.
 
     `batches` gives the rows from a number on. A draft with the same facts is continued after its safe rows, any other
-    is begun anew. Raises `OSError` if there is no room or another process is at it; with `sparing`, also if the rows
-    would take more than half of the free disk.
+    is begun anew. Raises `OSError` if there is no room or another process is writing it; with `sparing`, also if
+    the rows would take more than half of the free disk.
     """
     header, row_bytes = _header(shape, dtype), math.prod(shape[1:]) * dtype.itemsize
     facts = {**facts, "shape": list(shape), "dtype": str(dtype)}

@@ -1,4 +1,4 @@
-"""Parts that need a file: a copy of it lies beside the settings of every run, so that a run's folder is whole."""
+"""Parts that need a file: a copy lies beside the settings of every run, so that a run's folder is complete."""
 
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -10,14 +10,14 @@ __all__ = ["KeptBeside", "beside", "keep"]
 
 @runtime_checkable
 class KeptBeside(Protocol):
-    """A part that needs a file. Where that lies is no part of what it is, so such a field does not compare."""
+    """A part that needs a file. Its path does not matter to what the part is, so that field is not compared."""
 
     def copy_to(self, folder: Path) -> None:
         """Put a copy of the file into a folder."""
         ...
 
     def beside(self, folder: Path) -> Any:
-        """The same part, reading the copy in this folder where there is one."""
+        """The same part, reading the copy in this folder if there is one."""
         ...
 
 

@@ -42,7 +42,7 @@ def read_provenance(folder: Path) -> list[dict[str, Any]]:
         records = json.loads(path.read_text())
         if isinstance(records, list) and all(isinstance(record["data"], dict) for record in records):
             return records
-        problem = "it is no list of records"
+        problem = "it is not a list of records"
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
     raise UserError(f"{path} is damaged ({problem}): remove it to go on without a check that the images are the same")

@@ -128,8 +128,12 @@ def test_the_objective_is_the_sum_of_equation_3(shared: float, labels: float) ->
     for network, view in ((c.first, one), (c.second, two)):
         expected += labels * reference.cross_entropy(_run(network, view), some.label.tolist())
     assert_close(found.total.item(), expected, rtol=1e-10, atol=0)
-    assert_close(found.told["log_det"], volume)
-    assert set(found.told) == {"log_det", "i_nce", *(f"{n}_{k}" for n in ("cross_entropy", "accuracy") for k in (1, 2))}
+    assert_close(found.numbers["log_det"], volume)
+    assert set(found.numbers) == {
+        "log_det",
+        "i_nce",
+        *(f"{n}_{k}" for n in ("cross_entropy", "accuracy") for k in (1, 2)),
+    }
 
 
 def _run(network: Tensor | nn.Module, view: Tensor) -> list[list[float]]:

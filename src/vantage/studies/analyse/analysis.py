@@ -24,7 +24,7 @@ __all__ = ["Analyzed", "Analysis", "Findings", "Toy", "analyse", "experiment"]
 
 @runtime_checkable
 class Findings(Protocol):
-    """What an analysis found."""
+    """The results of an analysis."""
 
     def lines(self) -> list[str]:
         """The table for people."""
@@ -63,7 +63,7 @@ class Toy(Protocol):
 
 @dataclass(frozen=True)
 class Analyzed:
-    """What was found, and where it is kept."""
+    """The findings, and the files that hold them."""
 
     findings: Findings
     """Table and picture."""
@@ -84,7 +84,7 @@ def analyse(
     out: Path | None = None,
 ) -> Analyzed:
     """Look at the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
-    in the first run's. The same analysis asked for again replaces its files.
+    in the first run's. Running the same analysis again replaces its files.
 
     Raises `UserError` if no run is named, a run has no usable checkpoint or nothing to look at, or the files cannot be
     written; `UnreadableImage` for an image that cannot be decoded.
@@ -105,7 +105,7 @@ def analyse(
 
 
 def experiment(toy: Toy, out: Path) -> Analyzed:
-    """Make an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
+    """Run an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
 
     Raises `UserError` if the files cannot be written.
     """
@@ -117,7 +117,7 @@ def experiment(toy: Toy, out: Path) -> Analyzed:
 
 
 def _named_apart(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
-    """Runs whose folders have one name are told apart by the folders above."""
+    """Runs whose folders share a name are named by their whole paths."""
     count = Counter(one.name for one in runs)
     return [one if count[one.name] == 1 else replace(one, name=str(one.folder)) for one in runs]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Band", "Bands", "Cuts", "OneBand", "course"]
 
 _BARS = 400
-_TOLD = 12  # epochs that the lines for people tell, about
+_TOLD = 12  # epochs in the printed table, about
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Band:
 
 
 def course(one: TrainedNetworks, branch: int, place: int, keys: int) -> list[Row]:
-    """Epoch by epoch, from the start to the end of the run, where a rule's band lies among so many keys."""
+    """Epoch by epoch, from the start to the end of the run, where a rule's band lies among `keys` keys."""
     rows: list[Row] = []
     for epoch in range(one.run.epochs + 1):
         branches = one.branches_after(epoch)

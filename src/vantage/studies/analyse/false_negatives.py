@@ -142,7 +142,7 @@ class FalseNegatives:
         return FalseNegativesFound(tuple(rows))
 
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
-        """The rules that every encoder is asked, by what they are called."""
+        """The rules that are applied with every encoder, by name."""
         share, others = Constant(self.share), OtherClusters()
         few = Distinct(self.drawn)
         return [

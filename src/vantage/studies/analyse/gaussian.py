@@ -85,7 +85,7 @@ class Gaussian:
 class OptimalToy:
     """NCE and CNCE of the Gaussian toy with the best critic, by the percentile w_ℓ of its negatives.
 
-    Nothing is trained, so this tells how loose the bounds are by themselves (CNCE falls below 0, which a trained critic
+    Nothing is trained, so this shows how loose the bounds are by themselves (CNCE falls below 0, which a trained critic
     could always avoid by being constant). The mean of the positive term is put in exactly, as it is the information, so
     that the chance of which pairs were drawn hardly enters.
     """
@@ -139,6 +139,6 @@ def estimates(
     negatives: int,
     temperature: float = 1.0,
 ) -> list[float]:
-    """Mean estimate over the pairs for each percentile w_ℓ, with so many draws from the tail of the pool above it."""
+    """Mean estimate over the pairs for each percentile w_ℓ, with `negatives` draws from the pool's tail above it."""
     rules = [(*percentiles(each), Sample(negatives)) for each in lower]
     return [float(cnce(positive, query, pool, rule, temperature).mean()) for rule in rules]

@@ -1,4 +1,4 @@
-"""I_NCE of a trained run on images that it was not trained on: what its critic finds that two views share.
+"""I_NCE of a trained run on held-out images: how much its critic finds that two views share.
 
 InfoMin (Tian et al., arXiv 2005.10243) draws downstream accuracy against it. On the images of the training the loss
 says more than that, since the critic knows them. Here the critic is fixed, cosine / τ, and images, views and negatives
@@ -31,7 +31,7 @@ __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs",
 
 _PART = 256  # images whose views are finished together, whatever goes through the network at once
 _ROWS = 1024  # pairs of a tile
-_MOST = 4_095  # negatives, where none are asked for
+_MOST = 4_095  # negatives, if no number is given
 _DRAW, _ORDER = 0x4E1D, 0x4E1E  # what a seed is for
 
 
@@ -78,13 +78,13 @@ class Pairing:
     """Number of the view that asks; the run's own network encodes it."""
 
     key: int
-    """Number of the view that answers; whoever encodes keys in training does (a slow network, for MoCo)."""
+    """Number of the view that answers, encoded as keys are in training (for MoCo by the slow network)."""
 
     same_draw: bool
     """Whether both come out of one draw, as where keys answer at once; else the key is of a draw of its own, as what
     a bank remembers of the image is of an earlier one."""
 
-    def told(self) -> str:
+    def words(self) -> str:
         """In words."""
         return f"view {self.query} with view {self.key} of {'the same' if self.same_draw else 'another'} draw"
 
@@ -128,7 +128,7 @@ class HeldOutInformation:
             )
 
     def among(self, images: int) -> int:
-        """K for a set of so many held-out images. Raises `UserError` where it has too few."""
+        """K for a set of `images` held-out images. Raises `UserError` if these are too few."""
         images = min(images, self.images)
         if images < 2 or self.negatives >= images:
             raise UserError(
@@ -138,7 +138,7 @@ class HeldOutInformation:
         return self.negatives or min(_MOST, images - 1)
 
     def __call__(self, one: TrainedNetworks, source: Source, work: Work) -> tuple[BranchInformation, ...]:
-        """I_NCE of every branch of a run, on images that it was not trained on: see to that.
+        """I_NCE of every branch of a run, on images that it must not have been trained on.
 
         The views are those of the run's own view maker, the critic is cosine / τ without margins, and the networks are
         in evaluation mode, so that it is one function of a pair. Raises `UserError` where there are too few images,
@@ -158,7 +158,7 @@ class HeldOutInformation:
                 pairs = nce_of_pairs(query, key, count, _temperature(branch), order)
                 estimates.append(float(pairs.mean()))
         return tuple(
-            BranchInformation(number, each.told(), tuple(estimates), count, len(image))
+            BranchInformation(number, each.words(), tuple(estimates), count, len(image))
             for number, (each, estimates) in enumerate(zip(pairings, by_branch, strict=True))
         )
 
@@ -175,11 +175,11 @@ def _temperature(branch: Branch) -> float:
 def nce_of_pairs(
     query: Float[Tensor, "b d"], key: Float[Tensor, "b d"], negatives: int, temperature: float, seed: int
 ) -> Float[Tensor, "b"]:
-    """NCE of each pair (query i, key i) with the critic query·key / τ, by so many keys of other pairs, all different.
+    """NCE of each pair (query i, key i) with the critic query·key / τ, by `negatives` different keys of other pairs.
 
-    Pairs are put into a random order, of the seed; the negatives of one are the keys of those that follow it, round
-    the end. At most log(negatives + 1) nats each; computed in float64. Raises `UserError` unless there are more pairs
-    than negatives, and at least one of those.
+    Pairs are put into a random order drawn with the seed; the negatives of one are the keys of those that follow it,
+    past the end from the start again. At most log(negatives + 1) nats each; computed in float64. Raises `UserError`
+    unless there is at least one negative, and more pairs than negatives.
     """
     count = len(query)
     if not 1 <= negatives < count:

@@ -40,10 +40,10 @@ class Known:
     """Estimates of an information that is known, by the percentile w_ℓ of the negatives."""
 
     title: str
-    """What was estimated how."""
+    """What was estimated, and how."""
 
     information: float
-    """What it truly is, in nats."""
+    """Its true value, in nats."""
 
     lower: tuple[float, ...]
     """Percentiles w_ℓ; 0 is NCE."""

@@ -155,7 +155,7 @@ class LabelsFound:
             *aligned(self.table()),
             "purity: share of images of the most frequent class of their cluster; information: mutual information with "
             "the class over the mean entropy; by chance: the same labels dealt to images by chance",
-            "churn: 1 − adjusted Rand index of the labels of two checkpoints, so many steps apart",
+            "churn: 1 − adjusted Rand index of the labels of two checkpoints that many steps apart",
         ]
 
     def figure(self) -> "Figure":

@@ -27,7 +27,7 @@ class TrainedNetworks:
     """A run's learner in evaluation mode, without gradients, and where it comes from."""
 
     name: str
-    """What it is called in tables and pictures: the run's folder, or "random encoder"."""
+    """Its name in tables and pictures: the run's folder, or "random encoder"."""
 
     run: Run
     """Its settings."""
@@ -48,7 +48,7 @@ class TrainedNetworks:
     """Where its tensors were read; none for a random encoder."""
 
     fingerprint: str = ""
-    """Fingerprint of the images it began on; empty where the folder does not tell it."""
+    """Fingerprint of the images it began on; empty if the folder has no record of it."""
 
     @property
     def steps_per_epoch(self) -> int:
@@ -66,7 +66,7 @@ class TrainedNetworks:
         return self._with(self.learner.reached())
 
     def branches_after(self, epoch: int) -> tuple[Branch, ...] | None:
-        """The contrasts, adaptive numbers as they were after so many epochs; none where only the future can tell."""
+        """The contrasts, adaptive numbers as they were after that many epochs; none if they are not known yet."""
         if epoch == 0 or not self.learner.adaptive:
             return self.run.branches
         rows = read_metrics(self.folder) if self.folder else []
@@ -90,11 +90,11 @@ class TrainedNetworks:
 
     def check_images(self, source: Source) -> None:
         """Raises `UserError` unless these are the images that the run was trained on, which its stores count."""
-        found, asked = source.fingerprint(), self.fingerprint
-        if len(source) != self.images or (asked and found != asked):
+        fingerprint, before = source.fingerprint(), self.fingerprint
+        if len(source) != self.images or (before and fingerprint != before):
             raise UserError(
-                f"{self.name} was trained on {self.images:,} images (fingerprint {asked[:8] or 'unknown'}), but these "
-                f"are {len(source):,} ({found[:8]}): name the images it was trained on, which its memory counts"
+                f"{self.name} was trained on {self.images:,} images (fingerprint {before[:8] or 'unknown'}), but these "
+                f"are {len(source):,} ({fingerprint[:8]}): name the images it was trained on, which its memory counts"
             )
 
     def _with(self, reached: list[float]) -> tuple[Branch, ...]:
@@ -134,7 +134,7 @@ def _filled(run: Run, images: int, found: Path) -> tuple[Learner, int]:
 
 
 def _counted(found: Path, run: Run) -> int:
-    """How many images a run had whose folder does not tell it: a bank has a row for each."""
+    """How many images a run had whose folder has no record of it: a bank has a row for each."""
     rows = [len(held) for name, held in checkpoint.load(found)[0].items() if name.endswith(".image")]
     return max(rows, default=run.batch_size)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Similarities", "Similarity", "WithinImages", "within_image"]
 
-_CUT = 4  # a histogram so many times as high as the next is cut off, or the others could not be seen
+_CUT = 4  # a histogram this many times as high as the next is cut off, or the others would be too small to see
 
 
 @dataclass(frozen=True)

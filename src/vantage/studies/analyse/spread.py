@@ -34,7 +34,7 @@ _AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class SpreadRow:
-    """What estimates with so many negatives from one tail do."""
+    """Bias and variances of estimates with one number of negatives from one tail."""
 
     lower: float
     """Percentile w_ℓ above which negatives lie; 0 is NCE."""
@@ -156,7 +156,7 @@ def redrawn(
     times: int,
     temperature: float = 1.0,
 ) -> list[Float[Tensor, "b r"]]:
-    """Estimates of each pair for each number of negatives, which are drawn so many times from the tail above w_ℓ.
+    """Estimates of each pair for each number of negatives, which are drawn `times` times from the tail above w_ℓ.
 
     Fewer negatives are the first of the more, so that numbers of negatives are compared without the chance of the draw.
     The critic is q·k/τ, and `positive` its value at the pairs.

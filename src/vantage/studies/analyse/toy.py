@@ -28,7 +28,7 @@ PUBLISHED = EstimateCurve(
     (0.01345, 0.01241, 0.00220, 7.29e-5, 1.67e-5, 5.87e-6, 1.97e-6),
     (0.001, 3e-4, 1e-4, 9e-6, 2e-6, 1e-6, 4e-6),
 )
-"""What the paper's Table 5 tells for the percentiles `LOWER`."""
+"""The paper's Table 5, for the percentiles `LOWER`."""
 
 
 class Critic(nn.Module):
@@ -60,7 +60,7 @@ class TrainedToy:
 
     Only pairs that were not trained on are held by the bound; on the training pairs, where the paper takes its
     estimates, critics find more than there is: no critic has more than .0075 at w_ℓ = 10 on others (identity 11), where
-    Table 5 tells .0124. With the published Adam rate of .03 and a bank of stale keys
+    Table 5 has .0124. With the published Adam rate of .03 and a bank of stale keys
     (`learning_rate=0.03, memory=Bank(0.0)`) every critic became constant in our trials, so that all estimates were 0.
     """
 
@@ -101,7 +101,7 @@ class TrainedToy:
     """Numbers in each layer and in the vectors."""
 
     temperature: float = 1.0
-    """τ. The paper tells none."""
+    """τ. The paper states none."""
 
     seeds: int = 5
     """Repetitions, with seeds 0, 1, …"""

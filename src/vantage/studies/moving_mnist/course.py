@@ -1,4 +1,4 @@
-"""How the networks of Colorful Moving MNIST are trained: one course for pairs of views and for labels alike.
+"""How the networks of Colorful Moving MNIST are trained, on pairs of views and on labels alike.
 
 b: clips
 """
@@ -17,7 +17,7 @@ from vantage.training.optimizers import SGD, Optimizer
 __all__ = ["ClipTraining", "Heard"]
 
 Heard = Callable[[int, float], None]
-"""What is told after each step: how many are done, and the loss of the last one."""
+"""Called after each step with the number of steps done and the last loss."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ClipTraining:
             )
 
     def steps(self, digits: int) -> int:
-        """Optimizer steps of the whole course; raises `DataError` where no batch can be filled."""
+        """Optimizer steps of the whole training; raises `DataError` if no batch can be filled."""
         return self.epochs * self._steps_of_an_epoch(digits)
 
     def follow(
@@ -58,9 +58,9 @@ class ClipTraining:
         loss: Callable[[int, Int[Tensor, "b"]], Float[Tensor, ""]],
         heard: Heard,
     ) -> None:
-        """Train a network to the end, where `loss` gives that of some digits' clips in an epoch.
+        """Train a network to the end; `loss` gives the loss of some digits' clips in an epoch.
 
-        The order of the digits comes from (seed, epoch); what is left over of an epoch's last batch is dropped.
+        The order of the digits comes from (seed, epoch); the incomplete last batch of an epoch is dropped.
         """
         steps = self._steps_of_an_epoch(digits)
         optimizer = self.optimizer.build(network)

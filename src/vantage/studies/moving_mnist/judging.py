@@ -41,7 +41,7 @@ def seen_frames(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[
 class LinearHeads:
     """A linear layer for each task over frozen features of one frame for every digit, all trained side by side.
 
-    The course is that of the networks, over 100 epochs: the paper tells neither (our choices).
+    The course is that of the networks, over 100 epochs: the paper states neither (our choices).
     """
 
     course: ClipTraining = field(default_factory=lambda: ClipTraining(epochs=100))
@@ -70,7 +70,7 @@ class LinearHeads:
 
         def loss(_: int, number: Int[Tensor, "b"]) -> Float[Tensor, ""]:
             row = number.to(vector.device)
-            # Layers side by side share no number, so that the sum trains each as if it were alone.
+            # Layers side by side share no parameter, so that the sum trains each as if it were alone.
             return _sum(tasks, head(vector[row]), [answer[row] for answer in answers], train)
 
         self.course.follow(head, len(vector), seed, loss, heard)

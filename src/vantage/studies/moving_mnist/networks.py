@@ -21,7 +21,7 @@ __all__ = ["ClipEncoder", "ClipNetwork", "FrameEncoder", "FrameNetwork"]
 class FrameEncoder:
     """ConvNet whose last maps are averaged: one layer for each number of filters (arXiv 2005.10243, appendix B.4).
 
-    Kernels of 3 × 3 with stride 2, BatchNorm and ReLU after each are our choice; the paper tells the filters only.
+    Kernels of 3 × 3 with stride 2, BatchNorm and ReLU after each are our choice; the paper states the filters only.
     """
 
     filters: tuple[int, ...] = (8, 16, 32, 64)
@@ -58,7 +58,7 @@ class ClipEncoder:
     """The frame encoder under both views; over it, for the first view, an LSTM of one layer (appendix B.4).
 
     One ConvNet sees the frames of both views, and each view has a linear layer of its own to unit vectors (our choices;
-    the paper speaks of "a" ConvNet and tells of no layer behind the LSTM).
+    the paper speaks of "a" ConvNet and mentions no layer behind the LSTM).
     """
 
     frame: FrameEncoder = FrameEncoder()

@@ -53,7 +53,7 @@ class Bench:
 
 
 Worked = Callable[[int, str], None]
-"""What is told as work goes on: how many frames of this row's work are done, and how it goes."""
+"""Called as work goes on with the number of frames of this row that are done and a note."""
 
 
 @runtime_checkable
@@ -66,7 +66,7 @@ class Row(Protocol):
         ...
 
     def work(self, bench: Bench) -> int:
-        """About how much there is to do, in frames that are learned from."""
+        """About how much work there is, in frames that are learned from."""
         ...
 
     def __call__(self, bench: Bench, seed: int, worked: Worked) -> dict[str, float]:
@@ -148,7 +148,7 @@ class EndToEnd:
 
 
 def chance(bench: Bench) -> dict[str, float]:
-    """The errors of whoever does not look: always the most common training class, always the middle."""
+    """The errors without looking: always the most common training class, always the middle."""
     _, factors, _ = bench.test.factors(0, torch.arange(bench.test_frames or len(bench.test)), SharedFactors(digit=True))
     digit = DigitClass().answer(factors, bench.test)
     background = BackgroundClass().answer(factors, bench.test)
@@ -167,4 +167,4 @@ def _wrong(answer: Tensor, training: Tensor) -> float:
 
 
 def _nobody(step: int, loss: float) -> None:
-    """Heads are quick: nobody is told of their steps."""
+    """Heads train quickly, so their steps are not reported."""

@@ -18,10 +18,10 @@ __all__ = ["TASKS", "BackgroundClass", "DigitClass", "Location", "FrameTask"]
 
 @runtime_checkable
 class FrameTask(Protocol):
-    """Something to be told about a frame, by a linear layer over its features."""
+    """A question about a frame, answered by a linear layer over its features."""
 
     name: ClassVar[str]
-    """What it is called in tables."""
+    """Its name in tables."""
 
     def outputs(self, clips: Clips) -> int:
         """Numbers that the task is answered with."""
@@ -31,23 +31,23 @@ class FrameTask(Protocol):
         """What is right about each frame."""
         ...
 
-    def loss(self, told: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"]) -> Float[Tensor, ""]:
+    def loss(self, output: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"]) -> Float[Tensor, ""]:
         """What is minimized, mean over the frames."""
         ...
 
-    def errors(self, told: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"], clips: Clips) -> Float[Tensor, "n"]:
+    def errors(self, output: Float[Tensor, "n o"], answer: Num[Tensor, "n *w"], clips: Clips) -> Float[Tensor, "n"]:
         """How wrong each answer is; the mean over frames is the measure."""
         ...
 
 
 class _Classification:
-    def loss(self, told: Float[Tensor, "n o"], answer: Num[Tensor, "n"]) -> Float[Tensor, ""]:
+    def loss(self, output: Float[Tensor, "n o"], answer: Num[Tensor, "n"]) -> Float[Tensor, ""]:
         """Cross-entropy."""
-        return cross_entropy(told, answer)
+        return cross_entropy(output, answer)
 
-    def errors(self, told: Float[Tensor, "n o"], answer: Num[Tensor, "n"], clips: Clips) -> Float[Tensor, "n"]:
-        """100 where another class is told, else 0."""
-        return 100.0 * (told.argmax(1) != answer).float()
+    def errors(self, output: Float[Tensor, "n o"], answer: Num[Tensor, "n"], clips: Clips) -> Float[Tensor, "n"]:
+        """100 for a wrong class, else 0."""
+        return 100.0 * (output.argmax(1) != answer).float()
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class BackgroundClass(_Classification):
 
 @dataclass(frozen=True)
 class Location:
-    """Where the digit is. The paper's "error pixels" are taken to be the mean Euclidean distance: to tell the middle
-    always is then wrong by 13.77 pixels, which the rows that fail in Table 4 (13.6 to 16.3) agree with."""
+    """Where the digit is. The paper's "error pixels" are taken to be the mean Euclidean distance: always to name the
+    middle is then wrong by 13.77 pixels, which the rows that fail in Table 4 (13.6 to 16.3) agree with."""
 
     name: ClassVar[str] = "location"
 
@@ -98,13 +98,13 @@ class Location:
         half = clips.room / 2
         return ((factors.place.round() - half) / max(half, 0.5)).float().to(clips.digits.pixels.device)
 
-    def loss(self, told: Float[Tensor, "n 2"], answer: Num[Tensor, "n 2"]) -> Float[Tensor, ""]:
+    def loss(self, output: Float[Tensor, "n 2"], answer: Num[Tensor, "n 2"]) -> Float[Tensor, ""]:
         """Mean square."""
-        return mse_loss(told, answer)
+        return mse_loss(output, answer)
 
-    def errors(self, told: Float[Tensor, "n 2"], answer: Num[Tensor, "n 2"], clips: Clips) -> Float[Tensor, "n"]:
+    def errors(self, output: Float[Tensor, "n 2"], answer: Num[Tensor, "n 2"], clips: Clips) -> Float[Tensor, "n"]:
         """Euclidean distance in pixels."""
-        return (told - answer).norm(dim=1) * max(clips.room / 2, 0.5)
+        return (output - answer).norm(dim=1) * max(clips.room / 2, 0.5)
 
 
 TASKS: tuple[FrameTask, ...] = (DigitClass(), BackgroundClass(), Location())

@@ -1,4 +1,4 @@
-"""What can be reproduced: a frozen value that knows its paper's numbers, and measures its own beside them."""
+"""Tables of papers: a frozen value knows its paper's numbers and measures its own beside them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ __all__ = ["Entry", "Measured", "Place", "Report", "Reproduced", "reproduce"]
 
 @dataclass(frozen=True)
 class Place:
-    """A set of images that an entry asks for."""
+    """A set of images that an entry needs."""
 
     name: str
     """What its flag is called, such as `test_digits`."""
@@ -49,10 +49,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """A table of what was found."""
+    """The table of results."""
 
     title: str
-    """What it is about."""
+    """The title of the table."""
 
     columns: tuple[str, ...]
     """Names of the columns, that of the rows' names first."""
@@ -84,26 +84,26 @@ class Entry(Protocol):
     """Its word on the command line, such as infomin-table-4."""
 
     places: ClassVar[tuple[Place, ...]]
-    """The images it asks for."""
+    """The image sets that it needs."""
 
     def unsaid(self) -> Mapping[str, Any]:
         """Changes after which results made before still hold, such as more seeds, set to what they count as."""
         ...
 
     def check(self, sources: Mapping[str, Source]) -> None:
-        """Raises `UserError` where the images cannot serve, before anything long begins."""
+        """Raises `UserError` if the images do not fit, before anything long begins."""
         ...
 
     def __call__(
         self, sources: Mapping[str, Source], kept: KeptResults[Measured], work: Work
     ) -> "tuple[Report, Image]":
-        """Measure what is not kept yet; hand back the whole table, and a picture to look at."""
+        """Measure what is not kept yet; return the whole table, and a picture."""
         ...
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What was found, and where it is kept."""
+    """The results, and the files that hold them."""
 
     report: Report
     """The table."""
@@ -115,8 +115,8 @@ class Reproduced:
 def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: Work | None = None) -> Reproduced:
     """Make an entry again, and write NAME.md, .csv, .json and .png to a folder.
 
-    What a folder holds of an earlier, perhaps interrupted call with the same settings and images is not done again.
-    Raises `UserError` where it was made with others, or where the images cannot serve.
+    Rows that the folder holds from an earlier call with the same settings and images are not measured again. Raises
+    `UserError` if they were measured with others, or if the images do not fit.
     """
     entry.check(sources)
     facts = {name: source.fingerprint() for name, source in sources.items()}
@@ -124,7 +124,7 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     about = {"entry": entry.name, "settings": settings, "images": facts}
     kept = KeptResults(folder / "rows.json", about, "reproduction", _read, asdict)
     report, image = entry(sources, kept, work or Work())
-    told = {
+    record = {
         "entry": entry.name,
         "title": report.title,
         "settings": encode(entry, "entry"),
@@ -136,7 +136,7 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     files = tuple(folder / f"{entry.name}{ending}" for ending in (".md", ".csv", ".json", ".png"))
     write_text(files[0], report.markdown())
     write_text(files[1], report.comma_separated())
-    write_json(files[2], told)
+    write_json(files[2], record)
     with result_file(files[3], "the picture") as file:
         image.save(file, "PNG", optimize=True)
     return Reproduced(report, files)

@@ -51,7 +51,7 @@ class InfoMinTable4:
 
     A digit moves over a photograph. The first view is the clip's beginning; the second is one image that shares some of
     the digit, its place and the background with a later frame. Networks contrasted on each of the seven combinations
-    are judged by linear layers that tell digit, background and place of single frames. Beside them: a network that
+    are judged by linear layers that name digit, background and place of single frames. Beside them: a network that
     never learned, networks trained with labels, and chance. The defaults are the paper's: 200 epochs of 60,000 clips
     take days on a CPU, `--epochs 2 --clips 6400` some minutes a row.
     """
@@ -71,10 +71,10 @@ class InfoMinTable4:
     """Side in pixels that backgrounds are scaled to before a crop is taken: that of STL-10's images."""
 
     digit_classes: int = 10
-    """Classes of digits: the first so many of the set."""
+    """Number of digit classes: the first ones of the set."""
 
     background_classes: int = 10
-    """Classes of backgrounds: the first so many of the set. STL-10 has ten."""
+    """Number of background classes: the first ones of the set. STL-10 has ten."""
 
     encoder: ClipEncoder = ClipEncoder()
     """The networks."""
@@ -95,7 +95,7 @@ class InfoMinTable4:
     """Test clips that I_NCE is measured on, at least a batch."""
 
     seeds: int = 1
-    """Repetitions, with seeds 0, 1, …; more may be asked for later."""
+    """Repetitions, with seeds 0, 1, …; more may be added later."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1 or min(self.test_frames, self.information_clips) < 0:
@@ -104,7 +104,7 @@ class InfoMinTable4:
                 f" {self.information_clips}; give at least 1 seed, and nothing below 0"
             )
         if min(self.digit_classes, self.background_classes) < 2:
-            raise UserError(f"{self.name}: with fewer than 2 classes there is nothing to tell; give at least 2")
+            raise UserError(f"{self.name}: with fewer than 2 classes there is nothing to distinguish; give at least 2")
 
     @property
     def rows(self) -> tuple[Row, ...]:

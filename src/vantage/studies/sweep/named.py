@@ -72,7 +72,7 @@ class Ladder:
     recipe: ClassVar[str] = "moco_v2"
 
     values: tuple[int, ...] = ()
-    """How many operations, from 0 for the crop alone; without, every number there is."""
+    """Numbers of operations, from 0 for the crop alone; if omitted, every number."""
 
     @property
     def axis(self) -> str:
@@ -83,8 +83,8 @@ class Ladder:
         """A run for each step."""
         if not isinstance(base.views, Views):
             raise UserError(
-                f"the views of {base.recipe} are not so many augmentations of an image, whose place the ladder's could"
-                " take: take a recipe such as moco_v2"
+                f"the ladder replaces views that are augmentations of one image, and those of {base.recipe} are not:"
+                " choose a recipe such as moco_v2"
             )
         last = base.views.views[-1].operations[-1]
         statistics = Statistics(last.mean, last.std) if isinstance(last, Normalize) else IMAGENET
@@ -101,7 +101,7 @@ class Operations:
     recipe: ClassVar[str] = "moco_v2"
 
     values: tuple[int, ...] = ()
-    """How many operations, from 0 for the crop alone; without, every number there is."""
+    """Numbers of operations, from 0 for the crop alone; if omitted, every number."""
 
     @property
     def axis(self) -> str:
@@ -125,14 +125,14 @@ def _steps(sweep: str, full: Run, values: tuple[int, ...]) -> tuple[Point, ...]:
     steps = values or tuple(range(most + 1))
     if not all(0 <= step <= most for step in steps) or len(set(steps)) < len(steps):
         raise UserError(
-            f"{sweep} has steps from 0 to {most}, but {steps} were asked for: give some of those, each once"
+            f"{sweep} has steps from 0 to {most}, but {steps} were given: choose among those, each once"
         )
     names = ["crop", *(f"+ {type(operation).__name__}" for operation in rungs[0])]
     return tuple(Point(f"{step} {names[step]}", _up_to(full, step), float(step)) for step in steps)
 
 
 def _rungs(view: Augmentation) -> tuple[Operation, ...]:
-    """What comes and goes: all but what hands an image over in another form."""
+    """The operations that come and go: all but changes of color space and normalization."""
     return tuple(operation for operation in view.operations if not isinstance(operation, InSpace | Normalize))
 
 

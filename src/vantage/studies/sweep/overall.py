@@ -1,4 +1,4 @@
-"""The progress of one run, told as a part of longer work."""
+"""The progress of one run, shown as a part of longer work."""
 
 from vantage.progress import Progress
 
@@ -13,11 +13,11 @@ class Within:
         self.whole, self.before, self.name = whole, before, name
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """This part begins, perhaps where it was left."""
+        """This part begins, perhaps where it stopped before."""
         self.whole.advance(self.before + done, self.name)
 
     def advance(self, done: int, note: str = "") -> None:
-        """So many of its parts are done."""
+        """`done` of its parts are done."""
         self.whole.advance(self.before + done, f"{self.name}  {note}")
 
     def line(self, text: str) -> None:

@@ -19,7 +19,7 @@ RAW = "raw pixels"
 RANDOM = "random encoder"
 """Name of the baseline without training."""
 _FILE = "sweep.json"
-_FREE = ("data", "hardware", "monitoring")  # what a run computes with; its images are told by their fingerprint
+_FREE = ("data", "hardware", "monitoring")  # what a run computes with; images are identified by their fingerprint
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A sweep made: every value and seed trained by the library's own loop, measured, and kept as soon as it is."""
+"""A sweep: every value and seed is trained by the library's own loop, measured, and kept at once."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class Study:
     """What is varied."""
 
     base: Run
-    """The run that it is varied of, fitted to its images, which `base.data` names."""
+    """The run whose views are varied, fitted to its images, which `base.data` names."""
 
     seeds: tuple[int, ...] = (0, 1, 2)
     """Each value is trained once with each."""
@@ -70,18 +70,17 @@ def study(
     """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
 
     `train` are the images that `base.data` leaves to train on, and `test` others: on these I_NCE and accuracies are
-    measured, and nothing is chosen. What the folder holds is not made again: rows that are there are skipped, and a
-    training that was interrupted goes on. Where a signal ends a training, what is there so far is handed back, not
-    `finished`.
+    measured, and nothing is chosen. Rows that the folder holds are not made again, and a training that was interrupted
+    goes on. If a signal ends a training, the rows so far are returned, not `finished`.
 
-    Raises `UserError`, before anything is trained, for values that do not fit the images, missing labels, test images
-    that are trained on, or a folder of another sweep.
+    Raises `UserError`, before anything is trained, if values do not fit the images, labels are missing, the test images
+    are trained on, or the folder holds another sweep.
     """
     return _Course(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
 
 
 class _Course:
-    """A study on its way."""
+    """A study in progress."""
 
     def __init__(self, plan: Study, train: Source, test: Source, folder: Path, work: Work, progress: Progress) -> None:
         self.plan, self.folder, self.progress = plan, folder, progress
@@ -95,7 +94,7 @@ class _Course:
         self.rows = kept_rows(folder, self._about())
 
     def _about(self) -> dict[str, Any]:
-        """What must be the same for rows to stand in one table; values and seeds may become more."""
+        """What must be the same for rows to belong in one table; values and seeds may be added."""
         plan = self.plan
         settings = {name: value for name, value in asdict(plan.sweep).items() if name != "values"}  # pyright: ignore
         base = {name: held for name, held in encode(plan.base).items() if name not in ("data", "hardware", "seed")}
@@ -112,7 +111,7 @@ class _Course:
         }
 
     def result(self) -> SweepResult:
-        """All of it, seed by seed, so that every value has a row soon."""
+        """Train and measure all of it, seed by seed, so that every value soon has a row."""
         pairs = [(point, seed) for seed in self.plan.seeds for point in self.points]
         missing = [pair for pair in pairs if self._row_key(*pair) not in self.rows]
         steps = self.plan.base.epochs * (len(self.train) // self.plan.base.batch_size)
@@ -135,7 +134,7 @@ class _Course:
         return self._result(finished)
 
     def _measure(self, point: Point, seed: int, before: int, steps: int) -> bool:
-        """Train one value with one seed and keep its row; whether the training came to its end."""
+        """Train one value with one seed and keep its row; returns whether the training finished."""
         name = f"{point.label}, seed {seed}"
         run = replace(point.run, seed=seed)
         run_folder = self.folder / "runs" / f"{_plain(point.label)}-seed-{seed}-{self._run_key(run)[:6]}"
@@ -198,7 +197,7 @@ class _Course:
         return digest(replace(point.run, seed=seed), self._images(), asdict(self.plan.information), self.protocols)
 
     def _result(self, finished: bool) -> SweepResult:
-        """The rows that were asked for, in order."""
+        """The rows of this study, in order."""
         keys = [self._row_key(point, seed) for point in self.points for seed in self.plan.seeds]
         rows = [self.rows[key] for key in keys if key in self.rows]
         baselines = [

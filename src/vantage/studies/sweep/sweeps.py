@@ -1,4 +1,4 @@
-"""What a sweep is, and those of one number of the views: crop bound, strength of jitter, distance, blur."""
+"""What a sweep is, and sweeps of one number: crop bound, jitter strength, patch distance, blur width."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ class Point:
     """The base with nothing but that value changed."""
 
     number: float | None = None
-    """The value along an axis; none where values are names, in the order given."""
+    """The value along an axis; none if values are names, which keep their order."""
 
 
 @runtime_checkable
@@ -58,8 +58,8 @@ class Sweep(Protocol):
         ...
 
     def points(self, base: Run) -> tuple[Point, ...]:
-        """A run for each value. Raises `UserError` where the base has nothing of the kind, or for a value that does
-        not fit."""
+        """A run for each value. Raises `UserError` if the base has nothing of the kind, or a value does not
+        fit."""
         ...
 
 
@@ -179,7 +179,7 @@ class BlurWidth:
 def points_of(
     sweep: Sweep, values: Sequence[float] | Sequence[int], run_with: Callable[[Any], Run]
 ) -> tuple[Point, ...]:
-    """A point for each number, told short. Raises `UserError` for no value, one that is given twice, and one that a
+    """A point for each number, labeled by it. Raises `UserError` for no value, one that is given twice, and one that a
     part refuses."""
     if not values or len(set(values)) < len(values):
         raise UserError(f"{sweep.name} is to take the values {values}: give at least one, and each once")
@@ -202,7 +202,7 @@ def _with_least_area(crop: Crop, share: float) -> Crop:
 
 
 def check_holds(base: Run, kind: type, sweep: str) -> None:
-    """Raises `UserError` where the views hold no part of the kind that a sweep varies."""
+    """Raises `UserError` if the views hold no part of the kind that a sweep varies."""
     if not any(isinstance(part, kind) for part in parts_of(base.views)):
         raise UserError(
             f"the views of {base.recipe} hold no {kind.__name__}, which the sweep {sweep} varies: take another recipe"

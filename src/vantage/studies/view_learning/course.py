@@ -1,4 +1,4 @@
-"""Learning views, top to bottom: steps, epochs, what is kept, and how an interrupted learning goes on.
+"""Learning views from top to bottom: steps, epochs, checkpoints, and how interrupted learning goes on.
 
 Nothing random is kept: what happens in a step is a function of the seed and the step, so a checkpoint holds networks,
 optimizers and sums, and the steps after it are the same, bit by bit on a CPU.
@@ -64,7 +64,7 @@ class LearnedViews:
 
 
 def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
-    """Learn views from images and keep everything in `folder`; asked again with the same folder, go on.
+    """Learn views from images and keep everything in `folder`; called again with the same folder, go on.
 
     SIGINT and SIGTERM save a checkpoint and end it early. Raises `UserError` where the folder holds a learning with
     other settings, the images cannot be used, labels are needed and missing, or a loss is no longer finite: the last
@@ -210,16 +210,16 @@ def _below(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     return {path.removeprefix(f"{name}."): value for path, value in tensors.items() if path.startswith(f"{name}.")}
 
 
-def _refuse_others(stored: ViewLearning, asked: ViewLearning, folder: Path) -> None:
+def _refuse_others(stored: ViewLearning, learning: ViewLearning, folder: Path) -> None:
     """Raises `UserError` naming what differs; where the images lie and the device may."""
-    other = [change for change in differences(stored, asked) if not change[0].startswith(_FREE)]
+    other = [change for change in differences(stored, learning) if not change[0].startswith(_FREE)]
     if other:
-        named = "; ".join(f"{path} is {before!r} there, {after!r} was asked" for path, before, after in other[:4])
+        named = "; ".join(f"{path} is {before!r} there, {after!r} was asked for" for path, before, after in other[:4])
         raise UserError(f"{folder} holds a learning of views with other settings: {named}. Give another folder")
 
 
 def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
-    """One look of every network at two images, so that what does not fit is told before anything is written."""
+    """One look of every network at two images, so that a misfit is reported before anything is written."""
     size = learning.crop.crop.size
     shown = torch.zeros(2, 3, size, size, device=images.every.device)
     label = torch.zeros(2, dtype=torch.int64, device=images.every.device)

@@ -40,8 +40,8 @@ class Sum(NamedTuple):
     total: Float[Tensor, ""]
     """The weighted sum of the terms."""
 
-    told: dict[str, Float[Tensor, ""]]
-    """Numbers to tell people, without a gradient."""
+    numbers: dict[str, Float[Tensor, ""]]
+    """Numbers to report, without a gradient."""
 
 
 class Players(nn.Module):

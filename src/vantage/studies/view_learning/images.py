@@ -72,7 +72,7 @@ class LearningImages:
     """How many classes there are; 0 where no term needs labels."""
 
     def channels(self, most: int = 1_024) -> Iterator[Float[Tensor, "b 3 _ _"]]:
-        """What goes into the flow, of about so many training images; always the same ones."""
+        """What goes into the flow, of about that many training images; always the same ones."""
         seen = 0
         for batch in self.every.batches():
             yield batch.images

@@ -20,15 +20,15 @@ __all__ = ["Means", "judged", "measured"]
 
 
 class Means:
-    """Means of what steps have told, kept so that a resumed epoch ends with the same ones."""
+    """Means of the numbers that steps report, kept so that a resumed epoch ends with the same ones."""
 
     def __init__(self) -> None:
         self.steps, self.sums = 0, dict[str, float]()
 
-    def add(self, told: Mapping[str, Float[Tensor, ""]]) -> None:
-        """What one step told."""
+    def add(self, numbers: Mapping[str, Float[Tensor, ""]]) -> None:
+        """Add the numbers of one step."""
         self.steps += 1
-        for name, value in told.items():
+        for name, value in numbers.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
 
     def read(self) -> dict[str, float]:

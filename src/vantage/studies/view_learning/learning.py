@@ -88,7 +88,7 @@ class ViewLearning:
     """
 
     name: str
-    """What it is called when it is told of."""
+    """Its name in reports."""
 
     terms: tuple[Term, ...]
     """What is added up: Eq. 2 is `SharedInformation`, Eq. 3 that and `LabelInformation`."""
@@ -124,7 +124,7 @@ class ViewLearning:
     """Labeled images of a step, where a term needs labels; fewer where there are fewer. Not stated."""
 
     labels: int = 0
-    """Use the labels of so many images only, as many of each class; 0: of all that have one."""
+    """Number of images whose labels are used, equally many of each class; 0: all that have one."""
 
     validation: float = 0.1
     """Share of each class that no network is trained on: the best state has the least sum of terms there."""

@@ -30,7 +30,7 @@ def unsupervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
 
 
 def supervised(size: int = 64, backbones: Pair | None = None) -> ViewLearning:
-    """Views that tell the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labeled images only."""
+    """Views that show the label: min over g, c₁, c₂ of the two cross-entropies of Eq. 3, on labeled images only."""
     return _learning("supervised", size, (_labels(size, backbones),))
 
 

@@ -33,13 +33,13 @@ class TermNetwork(nn.Module, ABC):
     """Whether it is of images with labels, as its choice says."""
 
     weight: float
-    """What it counts in the sum."""
+    """Its weight in the sum."""
 
     @abstractmethod
     def forward(
         self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        """The term, without its weight, and numbers to tell people."""
+        """The term, without its weight, and numbers to report."""
 
 
 @runtime_checkable
@@ -151,7 +151,7 @@ class LabelNetwork(TermNetwork):
     def forward(
         self, one: Float[Tensor, "b _ h w"], two: Float[Tensor, "b _ h w"], label: Int[Tensor, "b"] | None
     ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, ""]]]:
-        """The sum of the two cross-entropies, in nats; told are both, and the share of right guesses of each."""
+        """The sum of the two cross-entropies, in nats; reports both, and the accuracy of each."""
         assert label is not None, "this term is of images with labels"
         numbers: dict[str, Tensor] = {}
         total = one.new_zeros(())
