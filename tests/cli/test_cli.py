@@ -19,7 +19,7 @@ import vantage
 from vantage import Run
 from vantage.cli import main
 from vantage.cli.options import absolute
-from vantage.cli.pretrain import overridden
+from vantage.cli.planning import overridden
 from vantage.cli.summary import short, summary
 from vantage.composition.expression import read_value
 from vantage.composition.fields import field_help, leaves, replaced, settings_in

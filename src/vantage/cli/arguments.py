@@ -3,20 +3,15 @@
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from difflib import SequenceMatcher
 from typing import Annotated, Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.cli.console import columns, paragraphs
-from vantage.cli.old_names import now_called
+from vantage.cli.old_names import meant
 from vantage.composition.expression import described, read_value, takes_several
 from vantage.composition.fields import field_help
-from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["EVERYWHERE", "Command", "Repeated", "RunFolder", "RunFolders", "Word", "read", "wants_help"]
-
-EVERYWHERE = ("--quiet", "--import", "--help")
-"""Flags that every verb knows."""
+__all__ = ["Command", "Repeated", "RunFolder", "RunFolders", "Word", "read", "wants_help"]
 
 
 @dataclass(frozen=True)
@@ -236,7 +231,9 @@ def _check_flags(command: Command, known: dict[str, _Option], words: Sequence[st
         if not flag.startswith("--") or flag in known or (bare in known and known[bare].annotation is bool):
             continue
         after = [value] if equals else _values_after(words, position)
-        raise UserError(f"{command.name} has no option {flag}{_meant(command, flag, after, known)}")
+        flags = [name for name, option in known.items() if not option.word.positional]
+        settable = list(command.settable()) if "--set" in flags else []
+        raise UserError(f"{command.name} has no option {flag}{meant(flag, after, flags, settable, command.name)}")
 
 
 def _values_after(words: Sequence[str], position: int) -> list[str]:
@@ -246,30 +243,6 @@ def _values_after(words: Sequence[str], position: int) -> list[str]:
             break
         values.append(word)
     return values
-
-
-def _meant(command: Command, flag: str, values: Sequence[str], known: dict[str, _Option]) -> str:
-    """What may have been meant by a flag that is not known: another flag, or a path for `--set`."""
-    flags = [name for name, option in known.items() if not option.word.positional]
-    name, path = now_called(flag)
-    if name in flags:
-        return f"; did you mean {name}?"
-    paths = list(command.settable()) if "--set" in flags else []
-    if ".no_" in path and (yes := path.replace(".no_", ".")) in paths:
-        return f"; did you mean --set {yes}=False?"
-    ends = [one for one in paths if one == path or one.endswith(f".{path}")]
-    near = did_you_mean(flag, (*flags, *EVERYWHERE))
-    if not ends and (not near or _likeness(path, paths) > _likeness(path, [known[one].name for one in flags])):
-        ends = did_you_mean(path, paths).removeprefix("; did you mean ").removesuffix("?").split()[:1]
-    if ends:
-        return f"; did you mean --set {ends[0]}={','.join(values) or 'True'}?"
-    return near or f" (see vantage {command.name} --help)"
-
-
-def _likeness(word: str, known: Iterable[str]) -> float:
-    """How much the most similar name is like a word, whole or by their last parts."""
-    pairs = [(word, one) for one in known] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in known]
-    return max((SequenceMatcher(None, *pair).ratio() for pair in pairs), default=0.0)
 
 
 def _stray(word: str, words: Sequence[str], known: dict[str, _Option]) -> str:

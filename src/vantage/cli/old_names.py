@@ -1,6 +1,14 @@
 """Names of options as earlier versions and other programs have them, so that a mistake can say what they are now."""
 
-__all__ = ["now_called"]
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+
+from vantage.composition.suggest import did_you_mean
+
+__all__ = ["meant"]
+
+EVERYWHERE = ("--quiet", "--import", "--help")
+"""Flags that every verb knows."""
 
 _FLAGS = {
     "data.place": "data",
@@ -53,9 +61,33 @@ _FIELDS = {
 """Fields of a composition."""
 
 
-def now_called(flag: str) -> tuple[str, str]:
+def _now_called(flag: str) -> tuple[str, str]:
     """The flag that does what an old one did, and the path of the field that it set, as these are called now."""
     plain = flag.lstrip("-")
     parts = plain.replace("-", "_").split(".")
     path = ".".join(_FIELDS.get(part, part) for part in parts)
     return f"--{_FLAGS.get(plain, plain)}", "data.max_images" if path == "data.images" else path
+
+
+def meant(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
+    """What may have been meant by a flag that is not known: another of the flags, or a path for `--set`."""
+    name, path = _now_called(flag)
+    if name in flags:
+        return f"; did you mean {name}?"
+    if ".no_" in path and (yes := path.replace(".no_", ".")) in paths:
+        return f"; did you mean --set {yes}=False?"
+    ends = [one for one in paths if one == path or one.endswith(f".{path}")]
+    near = did_you_mean(flag, (*flags, *EVERYWHERE))
+    if not ends and (
+        not near or _likeness(path, paths) > _likeness(path, [one[2:].replace("-", "_") for one in flags])
+    ):
+        ends = did_you_mean(path, paths).removeprefix("; did you mean ").removesuffix("?").split()[:1]
+    if ends:
+        return f"; did you mean --set {ends[0]}={','.join(values) or 'True'}?"
+    return near or f" (see vantage {verb} --help)"
+
+
+def _likeness(word: str, known: Iterable[str]) -> float:
+    """How much the most similar name is like a word, whole or by their last parts."""
+    pairs = [(word, one) for one in known] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in known]
+    return max((SequenceMatcher(None, *pair).ratio() for pair in pairs), default=0.0)

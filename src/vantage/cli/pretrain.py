@@ -1,7 +1,7 @@
 """The verb `pretrain`: from words to a run, fitted to its images, and on to training."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -11,18 +11,23 @@ from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_folder, check_new_run
 from vantage.cli.options import Images, absolute, look_at
+from vantage.cli.planning import (
+    SIZES,
+    in_learned_views,
+    overridden,
+    replaced_in,
+    settable,
+    suited,
+    with_named_parts,
+)
 from vantage.cli.recipes import find_recipe
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.data import Source
     from vantage.training.loop import TrainingOutcome
     from vantage.training.run import Run
 
-__all__ = ["SIZES", "ended", "in_learned_views", "overridden", "pretrain", "settable", "suited", "with_named_parts"]
-
-SIZES = ((48, 32), (96, 64))
-"""Images whose short side is up to the first are seen at the second, in pixels; larger ones at 224."""
+__all__ = ["ended", "pretrain"]
 
 _INTERRUPTED = 130
 _EARLY = ("data", "hardware", "monitoring", "accumulate")
@@ -103,50 +108,6 @@ def pretrain(words: list[str], console: Console) -> int:
     return _train(run, out, len(source), console)
 
 
-def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
-    """The recipe with another backbone, which heads follow, and with another optimizer at a rate that suits it."""
-    from vantage.composition.fitting import everywhere
-    from vantage.encoders import Encoder, backbone_named, with_backbone
-    from vantage.training.optimizers import OPTIMIZERS
-
-    run = recipe(size)
-    if backbone:
-        chosen = backbone_named(backbone, size)
-        encoders = everywhere(
-            run.encoders, lambda part: with_backbone(part, chosen) if isinstance(part, Encoder) else part
-        )
-        run = replace(run, encoders=encoders)
-    if optimizer and not isinstance(run.optimizer, OPTIMIZERS[optimizer][0]):
-        kind, base = OPTIMIZERS[optimizer]
-        own: Any = run.learning_rate
-        rate = own.scaled(base * run.batch_size / 256 / own.base)
-        run = replace(run, optimizer=kind(), learning_rate=rate)
-    return run
-
-
-def settable(words: list[str]) -> Iterable[str]:
-    """The paths that `--set` may change in the recipe that words name, if they do."""
-    from vantage.composition.fields import settings_in
-
-    try:
-        return [setting.path for setting in settings_in(find_recipe(next(iter(words), ""))(224))]
-    except UserError:
-        return []
-
-
-def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
-    """A fitted run with the user's values, which always win; the learning rate follows another batch or epochs."""
-    resized = fitted.resized(changes.get("batch_size"), changes.get("epochs"))
-    return replaced_in(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
-
-
-def replaced_in(run: "Run", changes: Mapping[str, Any]) -> "Run":
-    """The run with other values at some paths."""
-    from vantage.composition.fields import replaced
-
-    return replaced(run, changes)
-
-
 def _changes(run: "Run", options: Pretraining) -> dict[str, Any]:
     """New values by path: those of options, then those of `--set`."""
     from vantage.composition.assignments import read_assignments
@@ -187,39 +148,6 @@ def _free_folder(recipe: str) -> Path:
     """`runs/RECIPE`, or the first of `runs/RECIPE-2`, … that holds no run."""
     names = (Path("runs") / (recipe if number == 1 else f"{recipe}-{number}") for number in count(1))
     return check_folder(next(folder for folder in names if not folder.exists()))
-
-
-def suited(source: "Source", console: Console) -> int:
-    """The size of views that suits the images."""
-    from vantage.training.feed import usual_size
-
-    side, _ = usual_size(source)
-    size = next((chosen for most, chosen in SIZES if side <= most), 224)
-    console.note(f"the images' short side is {side} px (median), so views have {size} px; --size chooses another")
-    return size
-
-
-def in_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":
-    """The recipe on the learned views of a folder; the recipe itself where none is named.
-
-    Raises `UserError` where there are none, or the recipe's views are in no color space.
-    """
-    if not folder:
-        return recipe
-    from functools import wraps
-
-    from vantage.views.channels import in_space
-    from vantage.views.colors.learned import learned_space
-
-    space = learned_space(folder)
-
-    @wraps(recipe)
-    def changed(size: int) -> "Run":
-        run = recipe(size)
-        return replace(run, views=in_space(run.views, space))
-
-    changed(224)
-    return changed
 
 
 def _show_differences(

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.options import RunFolder
-from vantage.cli.pretrain import ended, replaced_in
+from vantage.cli.planning import replaced_in
+from vantage.cli.pretrain import ended
 from vantage.errors import UserError
 
 __all__ = ["resume"]

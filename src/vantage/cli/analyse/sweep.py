@@ -10,7 +10,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console, paragraphs
 from vantage.cli.files import check_folder
 from vantage.cli.options import BadImages, Computing, Images, absolute, look_at
-from vantage.cli.pretrain import overridden, suited, with_named_parts
+from vantage.cli.planning import overridden, suited, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError

@@ -8,7 +8,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_folder
 from vantage.cli.options import Images, absolute, look_at
-from vantage.cli.pretrain import suited
+from vantage.cli.planning import suited
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 

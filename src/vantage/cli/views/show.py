@@ -9,7 +9,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_file
 from vantage.cli.options import BadImages, Images
-from vantage.cli.pretrain import in_learned_views, settable, suited
+from vantage.cli.planning import in_learned_views, settable, suited
 from vantage.cli.recipes import find_recipe
 
 if TYPE_CHECKING:
