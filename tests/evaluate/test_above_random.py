@@ -97,12 +97,12 @@ def supervised(start: FrozenEncoder, source: Arrays, epochs: int = 5) -> FrozenE
 @pytest.mark.parametrize(
     ("run", "protocol"),
     [
-        (one(), LinearRing(epochs=4, batch=100)),
-        (one(), LinearMulti(epochs=4, batch=100)),
-        (one(), LinearPlaces(epochs=4, batch=100)),
+        (one(), LinearRing(epochs=4, batch_size=100)),
+        (one(), LinearMulti(epochs=4, batch_size=100)),
+        (one(), LinearPlaces(epochs=4, batch_size=100)),
         (one(), Retrieval(10)),
-        (two(), LinearCMC(epochs=4, batch=100)),
-        (two(), LinearRing(epochs=4, batch=100)),
+        (two(), LinearCMC(epochs=4, batch_size=100)),
+        (two(), LinearRing(epochs=4, batch_size=100)),
         (two(), Retrieval(10)),
     ],
     ids=lambda value: getattr(value, "name", None) or value.recipe,
@@ -114,7 +114,7 @@ def test_a_supervised_network_ranks_above_a_random_one(
     start = random_encoder(run)
     measured = []
     for encoder in (start, supervised(start, train)):
-        measured.append(protocol(encoder, train, test, replace(work(tmp_path), batch=250)).measures)
+        measured.append(protocol(encoder, train, test, work(tmp_path, batch=250)).measures)
     lower, higher = measured
     first = next(iter(lower))
     assert lower[first] > 10  # a random network is above chance

@@ -37,10 +37,10 @@ from vantage.progress import QuietProgress
 from vantage.recipes import cmc
 
 NAMED: list[EvaluationProtocol] = [
-    KNN(5), NearestNeighbor(), Retrieval(5), LinearMoCo(rates=(1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),
+    KNN(5), NearestNeighbor(), Retrieval(5), LinearMoCo((1.0,), epochs=1), LinearPyContrast((1.0,), epochs=1),
     LinearCMC((1.0,), epochs=1), LinearRing(epochs=1), LinearMulti(epochs=1), LinearCached((1e-2,)),
-    FineTune(fraction=1.0, epochs=1, batch=16, head_rate=0.1),
-    FineTuneChosen(1.0, epochs=1, batch=16, head_rates=(0.1, 0.2)), LinearPlaces(epochs=1),
+    FineTune(fraction=1.0, epochs=1, batch_size=16, head_learning_rate=0.1),
+    FineTuneChosen(1.0, epochs=1, batch_size=16, head_learning_rates=(0.1, 0.2)), LinearPlaces(epochs=1),
 ]  # fmt: skip
 """One class an image, of which some may be unknown."""
 BY_CLASS: list[EvaluationProtocol] = [

@@ -18,14 +18,14 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda value: LinearMoCo(rates=(1.0, value)), "rates"),
-        (lambda value: LinearMulti(rates=(value,)), "rates"),
+        (lambda value: LinearMoCo(learning_rates=(1.0, value)), "learning_rates"),
+        (lambda value: LinearMulti(learning_rates=(value,)), "learning_rates"),
         (lambda value: LinearCached((0.1, value)), "l2"),
         (lambda value: SVM(costs=(0.1, value)), "costs"),
         (lambda value: LowShotChosen(cost_of_one=value), "cost_of_one"),
-        (lambda value: FineTune(head_rate=value), "head_rate"),
+        (lambda value: FineTune(head_learning_rate=value), "head_learning_rate"),
         (lambda value: FineTune(weight_decay=value), "weight_decay"),
-        (lambda value: Segmentation(rate=value), "rate"),
+        (lambda value: Segmentation(learning_rate=value), "learning_rate"),
         (lambda value: Segmentation(weight_decay=value), "weight_decay"),
         (lambda value: KNN(temperature=value), "temperature"),
     ],
@@ -40,6 +40,6 @@ def test_a_classifier_that_diverged_is_no_result(tmp_path: Path) -> None:
     """A weight decay of 1 at so high a rate takes weights beyond all numbers within some steps."""
     trained, train, test = random_encoder(mapped_run()), images(40, 0), images(8, 1)
     with pytest.raises(UserError, match=r"diverged at the rate 1e\+10: give lower ones"):
-        LinearMulti((1e10,), epochs=3, batch=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
-    found = LinearMulti((1e10, 0.1), epochs=3, batch=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
+        LinearMulti((1e10,), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
+    found = LinearMulti((1e10, 0.1), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
     assert found.chosen["rate"] == 0.1

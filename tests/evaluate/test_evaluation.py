@@ -23,13 +23,13 @@ def run_folder(tmp_path: Path) -> Path:
 
 def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
     train, test = images(60, 0), images(30, 1)
-    protocol = LinearMoCo(rates=(0.5, 1.0), epochs=2, batch=16)
+    protocol = LinearMoCo(learning_rates=(0.5, 1.0), epochs=2, batch_size=16)
     found = evaluate(run_folder, protocol, train, test, baselines=True, work=work(tmp_path))
     (file,) = (run_folder / "evaluations").iterdir()
     record = json.loads(file.read_text())
     assert (record["protocol"], record["version"], record["checkpoint"]) == ("linear-moco", 1, "step-000000007")
     assert record["settings"] == {
-        "rates": [0.5, 1.0], "epochs": 2, "batch": 16, "smallest_area": 0.08, "seed": 0
+        "learning_rates": [0.5, 1.0], "epochs": 2, "batch_size": 16, "smallest_area": 0.08, "seed": 0
     }  # fmt: skip
     assert list(record["outcomes"]) == ["moco_v2", "raw pixels", "random encoder"] == list(found.outcomes)
     assert record["outcomes"]["moco_v2"]["measures"]["top-1"] == found.outcomes["moco_v2"].accuracy.top1

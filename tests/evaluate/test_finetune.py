@@ -31,7 +31,12 @@ from vantage.storage import state as kept_state
 def test_the_papers_values_are_the_default() -> None:
     protocol = FineTune()
     course = protocol._course(0.01, 0)
-    assert (course.epochs, course.batch, course.rates, course.weight_decay) == (20, 256, (0.01, 1.0), 5e-4)
+    assert (course.epochs, course.batch_size, course.learning_rates, course.weight_decay) == (
+        20,
+        256,
+        (0.01, 1.0),
+        5e-4,
+    )
     assert protocol._course(0.1, 0).weight_decay == protocol._course(1.0, 0).weight_decay == 1e-4
     assert FineTune(weight_decay=0.0)._course(0.01, 0).weight_decay == 0
     factors = [course.factor(epoch) for epoch in range(20)]
@@ -75,7 +80,7 @@ def test_it_learns_and_leaves_the_run_as_it_was(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", tiny_run())
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     train, test = images(90, 0, noise=110), images(45, 1, noise=110)
-    protocol = FineTune(fraction=1.0, epochs=5, batch=9, backbone_rate=0.05, head_rate=0.2)
+    protocol = FineTune(fraction=1.0, epochs=5, batch_size=9, backbone_learning_rate=0.05, head_learning_rate=0.2)
     found = evaluate(tmp_path / "run", protocol, train, test, baselines=True, work=work(tmp_path))
     outcome = found.outcomes["moco_v2"]
     (losses,) = outcome.details["losses"]
@@ -142,7 +147,9 @@ def test_a_share_is_balanced(fraction: float) -> None:
 
 
 def test_samples_tell_their_spread(tmp_path: Path) -> None:
-    protocol = FineTune(fraction=0.2, samples=3, epochs=2, batch=16, backbone_rate=0.05, head_rate=0.2)
+    protocol = FineTune(
+        fraction=0.2, samples=3, epochs=2, batch_size=16, backbone_learning_rate=0.05, head_learning_rate=0.2
+    )
     found = protocol(random_encoder(tiny_run()), images(90, 0), images(45, 1), work(tmp_path))
     each = torch.tensor([sample["top-1"] for sample in found.details["samples"]], dtype=torch.float64)
     assert found.measures == pytest.approx({"top-1": float(each.mean()), "top-1 sd": float(each.std())})
@@ -150,7 +157,9 @@ def test_samples_tell_their_spread(tmp_path: Path) -> None:
 
 
 def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    protocol = FineTune(fraction=0.2, samples=3, epochs=1, batch=16, backbone_rate=0.05, head_rate=0.2)
+    protocol = FineTune(
+        fraction=0.2, samples=3, epochs=1, batch_size=16, backbone_learning_rate=0.05, head_learning_rate=0.2
+    )
     train, test, courses, stop = images(60, 0), images(30, 1), list[TuningSchedule](), 3
 
     def counted(course: TuningSchedule, *rest: object) -> tuning.Tuned:
@@ -180,7 +189,7 @@ def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: p
 
 def test_images_in_memory_and_streamed_ones_are_different_trainings(tmp_path: Path) -> None:
     """Their crops are drawn differently, so that what one of them left in the cache is not the other's."""
-    protocol = FineTune(fraction=0.5, epochs=1, batch=16, backbone_rate=0.05, head_rate=0.2)
+    protocol = FineTune(fraction=0.5, epochs=1, batch_size=16, backbone_learning_rate=0.05, head_learning_rate=0.2)
     trained, train, test, held = random_encoder(tiny_run()), images(60, 0), images(30, 1), work(tmp_path)
     streamed = replace(held, resident_bytes=0)
     alone = protocol(trained, train, test, replace(streamed, cache=tmp_path / "alone"))
@@ -190,7 +199,7 @@ def test_images_in_memory_and_streamed_ones_are_different_trainings(tmp_path: Pa
 
 def test_another_list_under_the_same_name_is_another_training(tmp_path: Path) -> None:
     source, file = images(30, 0), tmp_path / "list.txt"
-    protocol = FineTune(names=str(file), epochs=1, backbone_rate=0.01, head_rate=0.1)
+    protocol = FineTune(names=str(file), epochs=1, backbone_learning_rate=0.01, head_learning_rate=0.1)
     for count in (3, 5):
         file.write_text("\n".join(source.name(number) for number in range(count)))
         assert protocol(random_encoder(tiny_run()), source, images(9, 1), work(tmp_path)).train_images == count
@@ -200,7 +209,7 @@ def test_names_in_a_file_are_trained_on(tmp_path: Path) -> None:
     source = images(30, 0)
     (tmp_path / "list.txt").write_text(f"{source.name(4)}\n\n{source.name(2)}\n{source.name(4)}\n{source.name(9)}\n")
     assert named_in(source, tmp_path / "list.txt").tolist() == [2, 4, 9]
-    protocol = FineTune(names=str(tmp_path / "list.txt"), epochs=1, backbone_rate=0.01, head_rate=0.1)
+    protocol = FineTune(names=str(tmp_path / "list.txt"), epochs=1, backbone_learning_rate=0.01, head_learning_rate=0.1)
     found = protocol(random_encoder(tiny_run()), source, images(9, 1), work(tmp_path))
     assert found.train_images == 3 and len(found.details["names"]) == 32
 
@@ -245,13 +254,14 @@ def test_what_cannot_be_tuned_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="one class"):
         FineTune()(trained, images(12, 0, classes=1), images(6, 1, classes=1), there)
     with pytest.raises(UserError, match=r"diverged in epoch \d: the loss is .* choose lower rates"):
-        protocol = FineTune(fraction=1.0, epochs=3, batch=8, backbone_rate=1e20, head_rate=1e20)
+        protocol = FineTune(fraction=1.0, epochs=3, batch_size=8, backbone_learning_rate=1e20, head_learning_rate=1e20)
         protocol(trained, images(24, 0), images(6, 1), there)
     (tmp_path / "one.txt").write_text(images(12, 0).name(3))
     with pytest.raises(UserError, match="1 image is too few"):
         FineTune(names=str(tmp_path / "one.txt"))(trained, images(12, 0), images(6, 1), there)
     wrong = (
-        {"fraction": 0.0}, {"fraction": 1.5}, {"samples": 0}, {"epochs": 0}, {"batch": 1}, {"head_rate": -1.0},
+        {"fraction": 0.0}, {"fraction": 1.5}, {"samples": 0}, {"epochs": 0}, {"batch_size": 1},
+        {"head_learning_rate": -1.0},
         {"weight_decay": -1.0}, {"samples": 2, "fraction": 1.0}, {"samples": 2, "names": "x"},
     )  # fmt: skip
     for settings in wrong:

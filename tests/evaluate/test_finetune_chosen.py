@@ -18,7 +18,7 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.frozen.encoder import random_encoder
 from vantage.measures import accuracy
 
-CHOOSING = FineTuneChosen(0.5, epochs=2, batch=8, backbone_rate=0.05, head_rates=(0.2, 1e-4))
+CHOOSING = FineTuneChosen(0.5, epochs=2, batch_size=8, backbone_learning_rate=0.05, head_learning_rates=(0.2, 1e-4))
 
 
 def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
@@ -29,14 +29,16 @@ def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
     held = held_out(label[rows], 0.2, 0)
     assert (len(rows), int(held.sum())) == (45, 9)
     by_hand = []
-    for rate in CHOOSING.head_rates:
+    for rate in CHOOSING.head_learning_rates:
         course = TuningSchedule(2, 8, (0.05, rate), 1e-4, 0.08, 0)
         tuned = tune(course, trained, SourceSubset(train, rows[~held]), label[rows[~held]], 3, work(tmp_path / "hand"))
         guess = tuned.predict(trained, SourceSubset(train, rows[held]), work(tmp_path / "hand"))
         by_hand.append(accuracy(guess, label[rows[held]], 3).top1)
     assert found.details["held_out_accuracy"] == [by_hand] and by_hand[0] > by_hand[1]
     assert found.chosen["head_rate"] == [0.2] and "9 of the 45 training images" in str(found.chosen["by"])
-    alone = FineTune(0.5, epochs=2, batch=8, backbone_rate=0.05, head_rate=0.2)(trained, train, test, work(tmp_path))
+    alone = FineTune(0.5, epochs=2, batch_size=8, backbone_learning_rate=0.05, head_learning_rate=0.2)(
+        trained, train, test, work(tmp_path)
+    )
     assert found.measures == alone.measures and found.details["losses"] == alone.details["losses"]
 
 
@@ -52,7 +54,7 @@ def test_samples_choose_each_for_itself_and_are_done_once(tmp_path: Path, monkey
 
 
 def test_a_rate_that_diverges_is_not_taken(tmp_path: Path) -> None:
-    protocol = replace(CHOOSING, head_rates=(1e30, 0.2), epochs=3)
+    protocol = replace(CHOOSING, head_learning_rates=(1e30, 0.2), epochs=3)
     found = protocol(random_encoder(tiny_run()), images(60, 0), images(30, 1), work(tmp_path))
     assert found.chosen["head_rate"] == [0.2] and found.details["held_out_accuracy"][0][0] == 0.0
 
@@ -61,8 +63,8 @@ def test_what_cannot_be_chosen_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no class has two images"):
         FineTuneChosen(0.01)(random_encoder(tiny_run()), images(12, 0), images(6, 1), work(tmp_path))
     for rates in ((0.1,), (0.1, 0.1)):
-        with pytest.raises(UserError, match="finetune-chosen: head_rates is"):
-            FineTuneChosen(head_rates=rates)
+        with pytest.raises(UserError, match="finetune-chosen: head_learning_rates is"):
+            FineTuneChosen(head_learning_rates=rates)
     for samples, fraction in ((0, 0.1), (2, 1.0)):
         with pytest.raises(UserError, match=f"finetune-chosen: .*{samples}"):
             FineTuneChosen(fraction, samples)

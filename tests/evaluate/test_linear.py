@@ -37,12 +37,12 @@ def factors(protocol: LinearMoCo | LinearPyContrast, tmp_path: Path, monkeypatch
 
 def test_moco_s_rate_falls_at_60_and_80(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [1.0] * 60 + [0.1] * 20 + [0.1**2] * 20
-    assert factors(LinearMoCo(rates=(30.0,)), tmp_path, monkeypatch) == pytest.approx(expected)
+    assert factors(LinearMoCo(learning_rates=(30.0,)), tmp_path, monkeypatch) == pytest.approx(expected)
 
 
 def test_pycontrast_s_rate_falls_at_30_40_and_50(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [1.0] * 30 + [0.2] * 10 + [0.2**2] * 10 + [0.2**3] * 10
-    assert factors(LinearPyContrast(rates=(30.0,)), tmp_path, monkeypatch) == pytest.approx(expected)
+    assert factors(LinearPyContrast(learning_rates=(30.0,)), tmp_path, monkeypatch) == pytest.approx(expected)
 
 
 def test_initial_weights_are_the_protocols() -> None:
@@ -55,7 +55,7 @@ def test_initial_weights_are_the_protocols() -> None:
 def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -> None:
     """An ordinary loop with torch's own optimizer, over the same crops, reaches the same test accuracy and weights."""
     trained, train, test = random_encoder(tiny_run()), images(45, 0, noise=90), images(60, 1, noise=90)
-    protocol = LinearMoCo(rates=(0.5, 2.0), epochs=4, batch=10)
+    protocol = LinearMoCo(learning_rates=(0.5, 2.0), epochs=4, batch_size=10)
     kept: list[Heads] = []
     with pytest.MonkeyPatch.context() as patch:
         start = Heads.__init__
@@ -109,7 +109,7 @@ def test_the_rate_is_chosen_without_the_test_labels(protocol, tmp_path: Path) ->
 
 def test_streamed_and_resident_images_give_their_own_but_repeatable_results(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, 0, noise=20), images(30, 1, noise=20)
-    protocol = LinearMoCo(rates=(1.0,), epochs=5, batch=16)
+    protocol = LinearMoCo(learning_rates=(1.0,), epochs=5, batch_size=16)
     streaming = replace(work(tmp_path), resident_bytes=0)
     first, second = (protocol(trained, train, test, streaming) for _ in range(2))
     more = protocol(trained, train, test, replace(streaming, num_workers=4))
@@ -123,7 +123,7 @@ def test_images_of_several_sizes_are_streamed(tmp_path: Path) -> None:
             return image[:, :, :-4] if number % 2 else image
 
     trained, train = random_encoder(tiny_run()), Mixed(images(40, 0), range(40))
-    found = LinearMoCo(rates=(1.0,), epochs=2, batch=16)(trained, train, images(9, 1), work(tmp_path))
+    found = LinearMoCo(learning_rates=(1.0,), epochs=2, batch_size=16)(trained, train, images(9, 1), work(tmp_path))
     assert found.train_images == 40
 
 
@@ -136,11 +136,11 @@ def test_a_backbone_that_changes_voids_the_result(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(side_by_side, "encode", careless)
     with pytest.raises(RuntimeError, match="the backbone changed"):
-        LinearMoCo(rates=(1.0,), epochs=1, batch=16)(trained, images(40, 0), images(8, 1), work(tmp_path))
+        LinearMoCo(learning_rates=(1.0,), epochs=1, batch_size=16)(trained, images(40, 0), images(8, 1), work(tmp_path))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_settings_that_make_no_sense_are_refused(protocol) -> None:
-    for settings in ({"rates": ()}, {"rates": (0.0,)}, {"epochs": 0}, {"batch": 0}):
+    for settings in ({"learning_rates": ()}, {"learning_rates": (0.0,)}, {"epochs": 0}, {"batch_size": 0}):
         with pytest.raises(UserError, match="linear evaluation"):
             protocol(**settings)

@@ -64,7 +64,7 @@ def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalized_by_thei
     tmp_path: Path, kept: list[Classifiers]
 ) -> None:
     trained, train, test = random_encoder(mapped_run()), images(30, 0), images(24, 1)
-    found = LinearRing(epochs=3, batch=8)(trained, train, test, work(tmp_path))
+    found = LinearRing(epochs=3, batch_size=8)(trained, train, test, work(tmp_path))
 
     pixels = torch.stack([train.image(number) for number in range(30)]).double() / 255
     mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3), correction=0)
@@ -94,7 +94,7 @@ def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalized_by_thei
 
 def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(tmp_path: Path, kept: list[Classifiers]) -> None:
     trained, train, test = random_encoder(mapped_run()), images(40, 0), images(24, 1)
-    protocol = LinearMulti(rates=(0.05,), epochs=10, batch=9, weight_decay=0.01)
+    protocol = LinearMulti(learning_rates=(0.05,), epochs=10, batch_size=9, weight_decay=0.01)
     found = protocol(trained, train, test, work(tmp_path))
     changes = (ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1), *trained.view.operations)
     epochs = views_of(train, 9, 0.08, changes)
@@ -126,7 +126,7 @@ def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(tmp_path:
 
 def test_multi_quotes_the_depth_that_images_held_out_choose_and_names_the_best_of_the_test(tmp_path: Path) -> None:
     trained, train, test = random_encoder(mapped_run()), images(60, 0, noise=90), images(30, 1, noise=90)
-    protocol = LinearMulti(rates=(1e-5, 0.05), epochs=4, batch=16)
+    protocol = LinearMulti(learning_rates=(1e-5, 0.05), epochs=4, batch_size=16)
     found = protocol(trained, train, test, work(tmp_path))
     chosen = str(found.chosen["depth"])
     assert found.measures["top-1"] == found.measures[f"{chosen} top-1"]
@@ -141,7 +141,7 @@ def test_multi_quotes_the_depth_that_images_held_out_choose_and_names_the_best_o
 
 def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Classifiers]) -> None:
     trained, train, test = random_encoder(two_run()), images(30, 0), images(24, 1)
-    found = LinearCMC(rates=(3.0,), epochs=6, batch=8)(trained, train, test, work(tmp_path))
+    found = LinearCMC(learning_rates=(3.0,), epochs=6, batch_size=8)(trained, train, test, work(tmp_path))
     light, color = (random_encoder(two_run(), network=number) for number in (0, 1))
     epochs = views_of(train, 8, 0.2, trained.view.operations)
     torch.manual_seed(0)
@@ -172,11 +172,13 @@ def test_cmc_wants_all_encoders_of_a_run_with_several(tmp_path: Path) -> None:
         LinearCMC(epochs=1)(one, images(12, 0), images(6, 1), work(tmp_path))
     with pytest.raises(UserError, match="one was asked for: leave out --network"):
         LinearCMC(epochs=1)(part, images(12, 0), images(6, 1), work(tmp_path))
-    found = LinearCMC(rates=(0.1,), epochs=1)(raw_pixels(two_run()), images(12, 0), images(6, 1), work(tmp_path))
+    found = LinearCMC(learning_rates=(0.1,), epochs=1)(
+        raw_pixels(two_run()), images(12, 0), images(6, 1), work(tmp_path)
+    )
     assert found.test_images == 6
 
 
-@pytest.mark.parametrize("protocol", [LinearRing(epochs=2, batch=16), LinearMulti(epochs=2, batch=16)])
+@pytest.mark.parametrize("protocol", [LinearRing(epochs=2, batch_size=16), LinearMulti(epochs=2, batch_size=16)])
 def test_two_encoders_show_their_maps_together_and_raw_pixels_are_a_baseline(protocol, tmp_path: Path) -> None:
     train, test = images(20, 0), images(10, 1)
     both = protocol(random_encoder(two_run()), train, test, work(tmp_path))
@@ -210,13 +212,15 @@ def test_one_class_and_sets_without_a_common_class_are_refused(protocol, tmp_pat
 def test_a_test_class_without_training_images_counts_as_wrong(tmp_path: Path) -> None:
     train, test = images(30, 0, noise=10), images(30, 1, noise=10)
     train = SourceSubset(train, [number for number in range(30) if number % 3 < 2])
-    found = LinearRing(rates=(0.1,), epochs=10, batch=8)(random_encoder(mapped_run()), train, test, work(tmp_path))
+    found = LinearRing(learning_rates=(0.1,), epochs=10, batch_size=8)(
+        random_encoder(mapped_run()), train, test, work(tmp_path)
+    )
     assert found.accuracy.top1 <= 100 * 2 / 3 + 1e-9
 
 
 @pytest.mark.parametrize("protocol", [LinearCMC, LinearRing, LinearMulti])
 def test_settings_that_make_no_sense_are_refused(protocol) -> None:
-    for settings in ({"rates": ()}, {"rates": (0.0,)}, {"epochs": 0}, {"batch": 0}):
+    for settings in ({"learning_rates": ()}, {"learning_rates": (0.0,)}, {"epochs": 0}, {"batch_size": 0}):
         with pytest.raises(UserError, match="linear evaluation"):
             protocol(**settings)
 
@@ -224,7 +228,7 @@ def test_settings_that_make_no_sense_are_refused(protocol) -> None:
 def test_courses_that_make_no_sense_are_refused() -> None:
     for falls in ((0.5, 0.2), (1.0,)):
         with pytest.raises(UserError, match="give rising shares between 0 and 1"):
-            LinearMulti(falls=falls)
+            LinearMulti(milestones=falls)
     with pytest.raises(UserError, match="weight_decay is -1.0"):
         LinearMulti(weight_decay=-1.0)
 
@@ -258,14 +262,14 @@ def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:
     """The protocols change the statistics of a copy, never of the encoder they are given."""
     trained: FrozenEncoder = random_encoder(mapped_run())
     before = (trained.view, trained.digest())
-    LinearRing(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
-    LinearMulti(epochs=1, batch=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
+    LinearRing(epochs=1, batch_size=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
+    LinearMulti(epochs=1, batch_size=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
     assert (trained.view, trained.digest()) == before
 
 
 @pytest.mark.parametrize(
     "protocol",
-    [LinearMoCo((0.5, 2.0), epochs=4, batch=16), LinearMulti((0.1, 0.3), epochs=4, batch=16)],
+    [LinearMoCo((0.5, 2.0), epochs=4, batch_size=16), LinearMulti((0.1, 0.3), epochs=4, batch_size=16)],
     ids=lambda protocol: protocol.name,
 )
 def test_a_stopped_training_ends_as_one_that_was_not(protocol, kept, tmp_path: Path, monkeypatch) -> None:

@@ -75,8 +75,13 @@ def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     places, imagenet = (plan_of(one, monkeypatch, tmp_path) for one in (LinearPlaces(), LinearMulti(epochs=1)))
-    assert (places.epochs, places.falls, places.batch, places.rates) == (28, (7, 14, 21), 256, (0.01,))
-    assert (places.fall, places.descent, places.start) == (0.1, imagenet.descent, imagenet.start)
+    assert (places.epochs, places.milestones, places.batch_size, places.learning_rates) == (
+        28,
+        (7, 14, 21),
+        256,
+        (0.01,),
+    )
+    assert (places.decay, places.descent, places.start) == (0.1, imagenet.descent, imagenet.start)
     assert (places.descent.momentum, places.descent.nesterov, places.descent.weight_decay) == (0.9, True, 1e-4)
     assert isinstance(places.view, Augmentation) and isinstance(imagenet.view, Augmentation)
     assert places.view.crop == SquareCrop(32, 37) and isinstance(imagenet.view.crop, RandomResizedCrop)

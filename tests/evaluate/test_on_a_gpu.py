@@ -105,7 +105,7 @@ def test_training_views_agree(shape: tuple[int, int]) -> None:
 
 def test_a_linear_classifier_learns_the_same_weights(tmp_path: Path) -> None:
     """Rates of one size and many epochs: what is drawn is the same, so that accuracies held out are."""
-    protocol = LinearMoCo((0.01, 0.1), epochs=4, batch=12)
+    protocol = LinearMoCo((0.01, 0.1), epochs=4, batch_size=12)
     cpu, gpu = both(lambda t, there: protocol(t, images(60, 0, noise=90), images(TEST, 1), there), tiny_run(), tmp_path)
     near(cpu, gpu, 100.1 / TEST)
     assert gpu.chosen["held_out_accuracy"] == pytest.approx(cpu.chosen["held_out_accuracy"], abs=100.1 / 6)
@@ -118,7 +118,7 @@ def test_logistic_regression_chooses_the_same(tmp_path: Path) -> None:
 
 
 def test_fine_tuning_goes_the_same_way(tmp_path: Path) -> None:
-    protocol = FineTune(1.0, epochs=3, batch=12, backbone_rate=0.01, head_rate=0.1)
+    protocol = FineTune(1.0, epochs=3, batch_size=12, backbone_learning_rate=0.01, head_learning_rate=0.1)
     cpu, gpu = both(lambda t, there: protocol(t, images(36, 0), images(TEST, 1), there), tiny_run(), tmp_path)
     assert gpu.details["losses"][0] == pytest.approx(cpu.details["losses"][0], rel=1e-3)
 
@@ -165,6 +165,6 @@ def test_a_segmentation_agrees(tmp_path: Path) -> None:
         Image.fromarray(color.clip(0, 255).astype(np.uint8)).save(tmp_path / "images" / f"{number}.png")
         Image.fromarray(mask).save(tmp_path / "masks" / f"{number}.png")
     train, test = split_masked(open_masked(f"{tmp_path / 'images'}#{tmp_path / 'masks'}"))
-    protocol = Segmentation(size=24, depth=0, width=8, epochs=8, batch=4)
+    protocol = Segmentation(size=24, depth=0, width=8, epochs=8, batch_size=4)
     cpu, gpu = both(lambda trained, there: protocol(trained, train, test, there), mapped_run(), tmp_path)
     near(cpu, gpu, 5.0)

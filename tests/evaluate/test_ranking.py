@@ -66,14 +66,14 @@ class Small(nn.Sequential):
 PROTOCOLS: list[EvaluationProtocol] = [
     KNN(20, 0.1),
     NearestNeighbor(),
-    LinearMoCo((1.0, 3.0), epochs=4, batch=100),
-    LinearPyContrast((1.0, 3.0), epochs=4, batch=100),
+    LinearMoCo((1.0, 3.0), epochs=4, batch_size=100),
+    LinearPyContrast((1.0, 3.0), epochs=4, batch_size=100),
     LinearCached((1e-3, 1e-2)),
     SVM(costs=(0.1, 1.0)),
     LowShot((1, 4, 16), samples=1, negatives=9, costs=(0.1, 1.0)),
     LowShotChosen((1, 4, 16), samples=1, negatives=9, costs=(0.1, 1.0)),
-    FineTune(fraction=0.1, epochs=10, batch=25, head_rate=0.1),
-    FineTuneChosen(fraction=0.1, epochs=10, batch=25, head_rates=(0.1, 0.3)),
+    FineTune(fraction=0.1, epochs=10, batch_size=25, head_learning_rate=0.1),
+    FineTuneChosen(fraction=0.1, epochs=10, batch_size=25, head_learning_rates=(0.1, 0.3)),
 ]
 
 
@@ -125,7 +125,7 @@ def test_learned_is_above_random(protocol: EvaluationProtocol, ranked: Ranked) -
 @pytest.mark.slow
 def test_learned_is_above_random_for_every_pixel(ranked: Ranked, tmp_path: Path) -> None:
     train, test = mosaics(ranked.train, tmp_path / "train", 50), mosaics(ranked.test, tmp_path / "test", 30)
-    low, high = ranked.by(Segmentation(size=64, width=32, epochs=8, batch=5), train, test)
+    low, high = ranked.by(Segmentation(size=64, width=32, epochs=8, batch_size=5), train, test)
     assert high["mIoU"] > low["mIoU"] + 3 and high["mean accuracy"] > low["mean accuracy"] + 3, (low, high)
 
 

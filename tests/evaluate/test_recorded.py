@@ -38,8 +38,9 @@ LINEAR = [
     (LinearMoCo((0.1, 1.0), 10, 20), {"rates_fall_before_epochs": [6, 8], "rates_fall_by": 0.1, "weight_decay": 0.0}),
     (LinearPyContrast((0.1,), 6, 20), {"rates_fall_before_epochs": [3, 4, 5], "rates_fall_by": 0.2, "momentum": 0.9}),
     (LinearCMC((0.1,), 6, 20), {"rates_fall_before_epochs": [3, 4, 5], "start": "Weights from N(0, .01²), biases 0."}),
-    (LinearRing(epochs=2, batch=20), {"rates_fall_before_epochs": [], "momentum": 0.9, "weight_decay": 0.0}),
-    (LinearMulti(epochs=10, batch=20), {"rates_fall_before_epochs": [3, 6, 9], "nesterov": True, "weight_decay": 1e-4}),
+    (LinearRing(epochs=2, batch_size=20), {"rates_fall_before_epochs": [], "momentum": 0.9, "weight_decay": 0.0}),
+    (LinearMulti(epochs=10, batch_size=20),
+     {"rates_fall_before_epochs": [3, 6, 9], "nesterov": True, "weight_decay": 1e-4}),
 ]  # fmt: skip
 
 
@@ -57,14 +58,19 @@ def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, An
     assert told.items() <= how.items() and how["held_out_to_choose"] == 0.1 and how["crops"] == MEMORY
     assert "RandomResizedCrop(size=32" in how["training_view"] and "Flip(probability=0.5)" in how["training_view"]
     assert ("BatchNorm1d" in how["before_the_classifier"]) == isinstance(protocol, LinearMulti)
-    told_of = {"view", "falls", "fall", "start", "descent", "normalize", "held_out"}
-    assert {f.name for f in fields(LinearPlan)} == told_of | {"rates", "epochs", "batch", "seed"}  # which are settings
+    told_of = {"view", "milestones", "decay", "start", "descent", "normalize", "held_out"}
+    assert {f.name for f in fields(LinearPlan)} == told_of | {
+        "learning_rates",
+        "epochs",
+        "batch_size",
+        "seed",
+    }  # which are settings
 
 
 @pytest.mark.parametrize("resident", [0, 2**20])
 @pytest.mark.parametrize(
     "protocol",
-    [LinearMoCo((0.1,), 1, 20), FineTune(1.0, epochs=1), FineTuneChosen(0.5, epochs=1, head_rates=(0.1, 0.2))],
+    [LinearMoCo((0.1,), 1, 20), FineTune(1.0, epochs=1), FineTuneChosen(0.5, epochs=1, head_learning_rates=(0.1, 0.2))],
 )
 def test_it_tells_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: Path) -> None:
     assert found(protocol, tmp_path, resident).how["crops"] == (MEMORY if resident else STREAMED)
@@ -100,21 +106,21 @@ def test_results_of_images_in_memory_and_of_streamed_ones_have_files_of_their_ow
 
 
 def test_fine_tuning_tells_its_course(tmp_path: Path) -> None:
-    how = found(FineTune(1.0, epochs=2, batch=16), tmp_path).how
+    how = found(FineTune(1.0, epochs=2, batch_size=16), tmp_path).how
     assert how["weight_decay"] == 1e-4  # of the whole set; the setting is none
     assert (how["momentum"], how["rates_fall_after_shares"], how["rates_fall_by"]) == (0.9, [0.6, 0.8], 0.2)
     assert (how["head_start"], how["images_of_a_step"]) == (0.01, 14)
     few = FineTune(0.01, epochs=1)(random_encoder(tiny_run()), images(70, 0), images(12, 1), work(tmp_path))
     assert few.train_images == 3 and few.how["weight_decay"] == 5e-4
-    again = found(FineTune(1.0, epochs=2, batch=16), tmp_path)  # read from the cache
+    again = found(FineTune(1.0, epochs=2, batch_size=16), tmp_path)  # read from the cache
     assert again.how == how == json.loads(json.dumps(how))
-    chosen = found(FineTuneChosen(0.5, epochs=1, head_rates=(0.1, 0.2)), tmp_path)
+    chosen = found(FineTuneChosen(0.5, epochs=1, head_learning_rates=(0.1, 0.2)), tmp_path)
     assert chosen.how["held_out_to_choose"] == 0.2
-    told_of = {"weight_decay", "falls", "fall", "momentum", "head_start"}
+    told_of = {"weight_decay", "milestones", "decay", "momentum", "head_start"}
     assert {f.name for f in fields(tuning.TuningSchedule)} == told_of | {
         "epochs",
-        "batch",
-        "rates",
+        "batch_size",
+        "learning_rates",
         "smallest_area",
         "seed",
     }

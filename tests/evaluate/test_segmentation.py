@@ -31,7 +31,7 @@ from vantage.views.colors.statistics import Statistics
 
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18, small=True), LinearHead(8))))
 SMALL = replace(tiny_run(), encoders=Shared(Encoder(TinyMaps(), LinearHead(8))))
-QUICK = Segmentation(size=16, width=8, epochs=2, batch=4)
+QUICK = Segmentation(size=16, width=8, epochs=2, batch_size=4)
 PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
 
 
@@ -101,7 +101,7 @@ def test_colors_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
     assert (len(train), len(test), train.classes) == (19, 5, ("0", "1", "2"))
     trained = random_encoder(RUN)
     before = trained.digest()
-    found = Segmentation(size=16, depth=1, width=16, epochs=15, batch=8)(trained, train, test, work(tmp_path))
+    found = Segmentation(size=16, depth=1, width=16, epochs=15, batch_size=8)(trained, train, test, work(tmp_path))
     assert trained.digest() == before and not trained.backbone.training
     assert found.measures["mIoU"] > 60 and list(found.measures)[0] == "mIoU"
     assert set(found.details["IoU"]) == {"0", "1", "2"} and (found.train_images, found.test_images) == (19, 5)
@@ -130,7 +130,7 @@ def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(MapAt, "forward", counted)
     QUICK(trained, train, test, there)
     assert sum(seen) == 2 * 8 + 2 + 2  # both ways, the test images one way, and one of each for the shape
-    for other in (replace(QUICK, seed=1), replace(QUICK, width=4, rate=0.01), replace(QUICK, flip=0.2)):
+    for other in (replace(QUICK, seed=1), replace(QUICK, width=4, learning_rate=0.01), replace(QUICK, flip=0.2)):
         seen.clear()
         found = other(trained, train, test, there)
         assert not seen
@@ -182,7 +182,18 @@ def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.Capt
     kept_run(tmp_path / "run", RUN)
     place, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)
     (tmp_path / "names.txt").write_text("ground\nred\ngreen\n")
-    quick = ["--size", "16", "--width", "8", "--epochs", "2", "--batch", "4", "--classes", str(tmp_path / "names.txt")]
+    quick = [
+        "--size",
+        "16",
+        "--width",
+        "8",
+        "--epochs",
+        "2",
+        "--batch-size",
+        "4",
+        "--classes",
+        str(tmp_path / "names.txt"),
+    ]
     words = ["evaluate", "segmentation", str(tmp_path / "run"), "--data", place, "--test", test, *quick, "--baselines"]
     assert main(words) == 0, capsys.readouterr().err
     heard = capsys.readouterr()
@@ -190,8 +201,8 @@ def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.Capt
     (file,) = (tmp_path / "run" / "evaluations").iterdir()
     record = json.loads(file.read_text())
     assert record["settings"] == {
-        "size": 16, "depth": -1, "width": 8, "epochs": 2, "batch": 4,
-        "rate": 0.001, "weight_decay": 0.0001, "flip": 0.5, "seed": 0,
+        "size": 16, "depth": -1, "width": 8, "epochs": 2, "batch_size": 4,
+        "learning_rate": 0.001, "weight_decay": 0.0001, "flip": 0.5, "seed": 0,
     }  # fmt: skip
     assert set(record["outcomes"]["moco_v2"]["details"]["IoU"]) == {"ground", "red", "green"}
     assert main([*words, "--depth", "9"]) == 2 and "depth 9" in capsys.readouterr().err
@@ -263,7 +274,9 @@ def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> 
     assert np.array_equal(open_masked(place, tuple("0123456789abcdef")).mask(0).numpy(), wanted)
 
 
-@pytest.mark.parametrize("change", [{"epochs": 0}, {"batch": 1}, {"rate": 0.0}, {"flip": 2.0}, {"size": -1}])
+@pytest.mark.parametrize(
+    "change", [{"epochs": 0}, {"batch_size": 1}, {"learning_rate": 0.0}, {"flip": 2.0}, {"size": -1}]
+)
 def test_settings_that_cannot_be(change: dict[str, float]) -> None:
     with pytest.raises(UserError, match="segmentation: "):
         Segmentation(**change)  # pyright: ignore[reportArgumentType]

@@ -11,7 +11,20 @@ from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 
-__all__ = ["Outcome", "Result", "keep", "path_of", "recorded"]
+__all__ = ["Outcome", "Result", "current_settings", "keep", "path_of", "recorded"]
+
+_RENAMED = {
+    "batch": "batch_size",
+    "rate": "learning_rate",
+    "rates": "learning_rates",
+    "falls": "milestones",
+    "backbone_rate": "backbone_learning_rate",
+    "head_rate": "head_learning_rate",
+    "head_rates": "head_learning_rates",
+}
+"""Settings of protocols by the names that earlier versions recorded them under."""
+_UNCHANGED = ("detection", "detection-c4", "instances", "instances-c4", "keypoints")
+"""Protocols that kept the names of all their settings."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +134,16 @@ def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | Non
     return None
 
 
+def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recorded result, by the names that they have now."""
+    settings: dict[str, Any] = dict(record["settings"])
+    renamed = {} if record["protocol"] in _UNCHANGED else _RENAMED
+    return {renamed.get(name, name): value for name, value in settings.items()}
+
+
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps({key: value for key, value in record.items() if key != "outcomes"}))
+    plain = {key: value for key, value in record.items() if key != "outcomes"}
+    return json.loads(json.dumps(plain | {"settings": current_settings(record)}))
 
 
 def _words(outcome: Outcome) -> str:

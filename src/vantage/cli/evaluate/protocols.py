@@ -79,10 +79,11 @@ def _own(word: str) -> Any:
 def _of_result(file: Path, known: Mapping[str, type]) -> Any:
     """Raises `UserError` for what is no result, or one of another version, and for settings that do not fit."""
     from vantage.composition.codec import decode
+    from vantage.evaluate.result import current_settings
 
     try:
         record = json.loads(file.read_bytes())
-        name, version, settings = record["protocol"], record["version"], dict(record["settings"])
+        name, version, settings = record["protocol"], record["version"], current_settings(record)
     except OSError as problem:
         raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
     except (ValueError, KeyError, TypeError) as problem:

@@ -124,9 +124,7 @@ def _steps(sweep: str, full: Run, values: tuple[int, ...]) -> tuple[Point, ...]:
     most = len(rungs[0])
     steps = values or tuple(range(most + 1))
     if not all(0 <= step <= most for step in steps) or len(set(steps)) < len(steps):
-        raise UserError(
-            f"{sweep} has steps from 0 to {most}, but {steps} were given: choose among those, each once"
-        )
+        raise UserError(f"{sweep} has steps from 0 to {most}, but {steps} were given: choose among those, each once")
     names = ["crop", *(f"+ {type(operation).__name__}" for operation in rungs[0])]
     return tuple(Point(f"{step} {names[step]}", _up_to(full, step), float(step)) for step in steps)
 

@@ -44,11 +44,11 @@ class FineTuneChosen:
     """Independent draws of the share; with several, mean and standard deviation are told."""
     epochs: int = 20
     """Passes over the images."""
-    batch: int = 256
+    batch_size: int = 256
     """Images of a step; rates are not scaled by it. Batches of an epoch are of one size as far as possible."""
-    backbone_rate: float = 0.01
+    backbone_learning_rate: float = 0.01
     """Learning rate of the backbone."""
-    head_rates: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
+    head_learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0)
     """Learning rates of the classifier to choose from."""
     weight_decay: float | None = None
     """L2 penalty of all parameters; none: the paper's, 5e-4 for less than 5 % of the images of a set, else 1e-4."""
@@ -58,17 +58,17 @@ class FineTuneChosen:
     """Of the share, the images held out, the order, the crops and the classifier's start."""
 
     def __post_init__(self) -> None:
-        if len(set(self.head_rates)) < max(2, len(self.head_rates)) or self.samples < 1:
+        if len(set(self.head_learning_rates)) < max(2, len(self.head_learning_rates)) or self.samples < 1:
             raise UserError(
-                f"{self.name}: head_rates is {self.head_rates} and samples {self.samples}; give two or more different"
-                " rates to choose from (finetune has one) and at least 1 sample"
+                f"{self.name}: head_learning_rates is {self.head_learning_rates} and samples {self.samples}; give two"
+                " or more different rates to choose from (finetune has one) and at least 1 sample"
             )
         if self.samples > 1 and self.fraction == 1:
             raise UserError(
                 f"{self.name}: {self.samples} samples were asked for of all images, which are the same each time: ask"
                 " for one sample, or for a fraction"
             )
-        for rate in self.head_rates:
+        for rate in self.head_learning_rates:
             self._alone(rate, self.seed)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
@@ -82,18 +82,22 @@ class FineTuneChosen:
         count = 0
         for sample in range(self.samples):
             seed = draws.mix(self.seed, sample) if sample else self.seed
-            alone = self._alone(self.head_rates[0], seed)
+            alone = self._alone(self.head_learning_rates[0], seed)
             rows, decay = alone.drawn(train, label)
             held = held_out(label[rows], _HELD_OUT, seed)
             count = int(held.sum())
             alone = replace(alone, weight_decay=decay)
-            tries = [replace(alone, head_rate=rate) for rate in self.head_rates]
+            tries = [replace(alone, head_learning_rate=rate) for rate in self.head_learning_rates]
             known.append([_top1_held_out(one, encoder, train, rows, held, work) for one in tries])
-            best = min(zip(known[-1], self.head_rates, strict=True), key=lambda one: (-one[0], one[1]))
+            best = min(zip(known[-1], self.head_learning_rates, strict=True), key=lambda one: (-one[0], one[1]))
             rates.append(best[1])
-            outcomes.append(replace(alone, head_rate=best[1])(encoder, train, test, work))
+            outcomes.append(replace(alone, head_learning_rate=best[1])(encoder, train, test, work))
         by = f"top-1 on {count} of the {outcomes[0].train_images} training images, held out of other copies"
-        chosen: dict[str, Any] = {"head_rate": rates, "by": by, "head_rates": list(self.head_rates)}
+        chosen: dict[str, Any] = {
+            "head_rate": rates,
+            "by": by,
+            "head_rates": list(self.head_learning_rates),
+        }
         details = {
             "samples": [outcome.details["samples"][0] for outcome in outcomes],
             "losses": [outcome.details["losses"][0] for outcome in outcomes],
@@ -106,7 +110,7 @@ class FineTuneChosen:
     def _alone(self, rate: float, seed: int) -> FineTune:
         """One training of one sample."""
         return FineTune(
-            self.fraction, "", 1, self.epochs, self.batch, self.backbone_rate, rate, self.weight_decay,
+            self.fraction, "", 1, self.epochs, self.batch_size, self.backbone_learning_rate, rate, self.weight_decay,
             self.smallest_area, seed,
         )  # fmt: skip
 
@@ -124,5 +128,5 @@ def _top1_held_out(
     try:
         return replace(protocol, fraction=1.0)(encoder, rest, asked, work).accuracy.top1
     except Diverged as problem:
-        work.progress.line(f"head_rate {protocol.head_rate:g}: {problem}")
+        work.progress.line(f"head_learning_rate {protocol.head_learning_rate:g}: {problem}")
         return 0.0

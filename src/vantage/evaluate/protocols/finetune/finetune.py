@@ -56,11 +56,11 @@ class FineTune:
     """Independent draws of the share; with several, mean and standard deviation are told."""
     epochs: int = 20
     """Passes over the images."""
-    batch: int = 256
+    batch_size: int = 256
     """Images of a step; rates are not scaled by it. Batches of an epoch are of one size as far as possible."""
-    backbone_rate: float = 0.01
+    backbone_learning_rate: float = 0.01
     """Learning rate of the backbone."""
-    head_rate: float = 1.0
+    head_learning_rate: float = 1.0
     """Learning rate of the classifier. The paper's is for batches of 256 and the features of a ResNet-50: small sets,
     batches and networks need less, such as 0.1, or the loss (told in the result) jumps; finetune-chosen finds one."""
     weight_decay: float | None = None
@@ -71,15 +71,18 @@ class FineTune:
     """Of the share, the order, the crops and the classifier's start."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.fraction <= 1 or self.samples < 1 or self.epochs < 1 or self.batch < 2:
+        if not 0 < self.fraction <= 1 or self.samples < 1 or self.epochs < 1 or self.batch_size < 2:
             raise UserError(
-                f"finetune: fraction is {self.fraction}, samples {self.samples}, epochs {self.epochs} and batch"
-                f" {self.batch}; give a fraction above 0 and up to 1, and at least 1 sample, 1 epoch and 2 images"
+                f"finetune: fraction is {self.fraction}, samples {self.samples}, epochs {self.epochs} and batch_size"
+                f" {self.batch_size}; give a fraction above 0 and up to 1, and at least 1 sample, 1 epoch and 2 images"
             )
-        if not all(0 <= one < math.inf for one in (self.backbone_rate, self.head_rate, self.weight_decay or 0)):
+        if not all(
+            0 <= one < math.inf
+            for one in (self.backbone_learning_rate, self.head_learning_rate, self.weight_decay or 0)
+        ):
             raise UserError(
-                f"finetune: backbone_rate is {self.backbone_rate}, head_rate {self.head_rate} and weight_decay"
-                f" {self.weight_decay}; all must be finite, and none below 0"
+                f"finetune: backbone_learning_rate is {self.backbone_learning_rate}, head_learning_rate"
+                f" {self.head_learning_rate} and weight_decay {self.weight_decay}; all must be finite, and none below 0"
             )
         if self.samples > 1 and (self.names or self.fraction == 1):
             raise UserError(
@@ -146,8 +149,8 @@ class FineTune:
 
     def _course(self, share: float, seed: int) -> TuningSchedule:
         decay = self.weight_decay if self.weight_decay is not None else 5e-4 if share < 0.05 else 1e-4
-        rates = (self.backbone_rate, self.head_rate)
-        return TuningSchedule(self.epochs, self.batch, rates, decay, self.smallest_area, seed)
+        rates = (self.backbone_learning_rate, self.head_learning_rate)
+        return TuningSchedule(self.epochs, self.batch_size, rates, decay, self.smallest_area, seed)
 
 
 def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> Int[Tensor, "k"]:

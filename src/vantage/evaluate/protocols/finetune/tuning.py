@@ -43,10 +43,10 @@ class TuningSchedule:
     epochs: int
     """Passes over the images."""
 
-    batch: int
+    batch_size: int
     """Most images of a step."""
 
-    rates: tuple[float, float]
+    learning_rates: tuple[float, float]
     """Learning rates of backbone and classifier."""
 
     weight_decay: float
@@ -58,10 +58,10 @@ class TuningSchedule:
     seed: int
     """Of order, crops, and the classifier's start."""
 
-    falls: tuple[float, ...] = (0.6, 0.8)
+    milestones: tuple[float, ...] = (0.6, 0.8)
     """Shares of the epochs after which both rates fall."""
 
-    fall: float = 0.2
+    decay: float = 0.2
     """What they are then multiplied with."""
 
     momentum: float = 0.9
@@ -75,15 +75,15 @@ class TuningSchedule:
         """What the settings of a protocol do not tell, as plain data."""
         return {
             "weight_decay": self.weight_decay,
-            "rates_fall_after_shares": list(self.falls),
-            "rates_fall_by": self.fall,
+            "rates_fall_after_shares": list(self.milestones),
+            "rates_fall_by": self.decay,
             "momentum": self.momentum,
             "head_start": self.head_start,
         }
 
     def factor(self, epoch: int) -> float:
         """What the rates are multiplied with in an epoch."""
-        return self.fall ** sum(epoch >= round(share * self.epochs) for share in self.falls)
+        return self.decay ** sum(epoch >= round(share * self.epochs) for share in self.milestones)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def tune(
     kept = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
     if before := kept.read():
         state.restore(before)
-    size = ceil(len(source) / ceil(len(source) / course.batch))
+    size = ceil(len(source) / ceil(len(source) / course.batch_size))
     view = training_view(encoder, course.smallest_area)
     images = epochs_of(source, view, size, course.seed, work)
     label = label.to(device)
@@ -141,7 +141,7 @@ def tune(
             work.progress.stop()
             raise Diverged(
                 f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
-                " (--backbone-rate, --head-rate)"
+                " (--backbone-learning-rate, --head-learning-rate)"
             )
         note = f", loss {loss:.3f}"
         if kept.due and epoch + 1 < course.epochs:
@@ -169,7 +169,7 @@ class _State:
         self.head.to(device)
         self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         parts = [list(part.parameters()) for part in (self.backbone, self.head)]
-        groups = [{"params": part, "lr": rate} for part, rate in zip(parts, course.rates, strict=True) if part]
+        groups = [{"params": part, "lr": rate} for part, rate in zip(parts, course.learning_rates, strict=True) if part]
         self.optimizer = torch.optim.SGD(groups, momentum=course.momentum, weight_decay=course.weight_decay)
         self.rates = [group["lr"] for group in groups]
 

@@ -46,7 +46,7 @@ class LinearRing(LinearTraining):
     name: ClassVar[str] = "linear-ring"
     version: ClassVar[int] = 1
 
-    rates: tuple[float, ...] = (0.01,)
+    learning_rates: tuple[float, ...] = (0.01,)
     """Learning rates trained side by side, for a batch of 256; the paper's is .01. With one rate nothing is held out,
     of several a tenth of the training images chooses."""
     smallest_area: float = 0.2

@@ -31,18 +31,18 @@ __all__ = ["LinearMulti", "LinearPlaces"]
 class _LinearAtDepths(LinearTraining):
     """The settings of classifiers at five depths, and how they are trained and reported."""
 
-    rates: tuple[float, ...] = (0.01,)
+    learning_rates: tuple[float, ...] = (0.01,)
     """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
     choose one for each depth."""
-    falls: tuple[float, ...] = (0.3, 0.6, 0.9)
+    milestones: tuple[float, ...] = (0.3, 0.6, 0.9)
     """Shares of the epochs after which the rate is multiplied with .1."""
     weight_decay: float = 1e-4
     """L2 penalty of weights and biases."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if list(self.falls) != sorted(self.falls) or any(not 0 < fall < 1 for fall in self.falls):
-            raise UserError(f"linear evaluation: falls are {self.falls}; give rising shares between 0 and 1")
+        if list(self.milestones) != sorted(self.milestones) or any(not 0 < share < 1 for share in self.milestones):
+            raise UserError(f"linear evaluation: milestones are {self.milestones}; give rising shares between 0 and 1")
         if not self.weight_decay >= 0:
             raise UserError(f"linear evaluation: weight_decay is {self.weight_decay}; it must be 0 or more")
 
@@ -53,9 +53,9 @@ class _LinearAtDepths(LinearTraining):
             backbone = AtDepths(encoder.backbone, example_of(encoder)).eval()
             encoder, depths = replace(encoder, backbone=backbone), backbone.depths
         descent = Descent(0.9, self.weight_decay, nesterov=True)
-        falls = tuple(round(share * self.epochs) for share in self.falls)
-        plan = self.plan(view, falls, 0.1, normal_start, descent, partial(nn.BatchNorm1d, affine=False))
-        return _told(judge(plan, depths, encoder, train, test, work), depths, self.rates)
+        milestones = tuple(round(share * self.epochs) for share in self.milestones)
+        plan = self.plan(view, milestones, 0.1, normal_start, descent, partial(nn.BatchNorm1d, affine=False))
+        return _told(judge(plan, depths, encoder, train, test, work), depths, self.learning_rates)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class LinearPlaces(_LinearAtDepths):
 
     epochs: int = 28
     """Passes over the training images."""
-    falls: tuple[float, ...] = (0.25, 0.5, 0.75)
+    milestones: tuple[float, ...] = (0.25, 0.5, 0.75)
     """Shares of the epochs after which the rate is multiplied with .1."""
     crop: float = 0.875
     """Side of a crop, in sides of the center square that it is cut out of: 224 of 256 pixels."""

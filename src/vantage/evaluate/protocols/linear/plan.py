@@ -46,19 +46,19 @@ Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
 class LinearPlan:
     """What linear protocols set differently."""
 
-    rates: tuple[float, ...]
+    learning_rates: tuple[float, ...]
     """Learning rates."""
     epochs: int
     """Passes over the training images."""
-    batch: int
+    batch_size: int
     """Images of a step."""
     view: TrainingView
     """How a training image is seen."""
     seed: int
     """Of the order, the views, the initial weights and the images held out."""
-    falls: tuple[int, ...]
+    milestones: tuple[int, ...]
     """Epochs before which the rates fall."""
-    fall: float
+    decay: float
     """What they are then multiplied with."""
     start: Start
     """Initial weights."""
@@ -80,8 +80,8 @@ class LinearPlan:
         """What no setting of a protocol tells, as plain data."""
         return {
             "training_view": repr(self.view),
-            "rates_fall_before_epochs": list(self.falls),
-            "rates_fall_by": self.fall,
+            "rates_fall_before_epochs": list(self.milestones),
+            "rates_fall_by": self.decay,
             "start": " ".join((self.start.__doc__ or self.start.__name__).split()),
             "before_the_classifier": repr(self.normalize(1)),
             "held_out_to_choose": self.held_out,
@@ -90,7 +90,7 @@ class LinearPlan:
 
     def factor(self, epoch: int) -> float:
         """What the rates are multiplied with in an epoch."""
-        return self.fall ** sum(epoch >= fall for fall in self.falls)
+        return self.decay ** sum(epoch >= milestone for milestone in self.milestones)
 
 
 def normal_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]:
@@ -108,33 +108,47 @@ def torch_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[T
 class LinearTraining:
     """The settings of every linear protocol whose classifiers are trained by SGD on views of the images."""
 
-    rates: tuple[float, ...] = (0.01,)
+    learning_rates: tuple[float, ...] = (0.01,)
     """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out; of several, a tenth
     of the training images chooses."""
     epochs: int = 100
     """Passes over the training images."""
-    batch: int = 256
+    batch_size: int = 256
     """Images of a step; rates are not scaled by it."""
     seed: int = 0
     """Of the order, the crops, the initial weights and the images held out."""
 
     def __post_init__(self) -> None:
-        if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
-            raise UserError(f"linear evaluation: rates are {self.rates}; give at least one, all above 0 and finite")
-        if self.epochs < 1 or self.batch < 1:
+        if not self.learning_rates or not all(0 < rate < math.inf for rate in self.learning_rates):
             raise UserError(
-                f"linear evaluation: epochs is {self.epochs} and batch {self.batch}; both must be 1 or more"
+                f"linear evaluation: learning_rates are {self.learning_rates}; give at least one, all above 0 and"
+                " finite"
+            )
+        if self.epochs < 1 or self.batch_size < 1:
+            raise UserError(
+                f"linear evaluation: epochs is {self.epochs} and batch_size {self.batch_size}; both must be 1 or more"
             )
 
     def plan(
         self,
         view: TrainingView,
-        falls: tuple[int, ...],
-        fall: float,
+        milestones: tuple[int, ...],
+        decay: float,
         start: Start,
         descent: Descent = _PLAIN,
         normalize: Callable[[int], nn.Module] = nn.Identity,
     ) -> LinearPlan:
-        """A plan with these settings: training images seen by `view`, rates times `fall` after each of `falls`
-        epochs."""
-        return LinearPlan(self.rates, self.epochs, self.batch, view, self.seed, falls, fall, start, descent, normalize)
+        """A plan with these settings: training images seen by `view`, learning rates times `decay` before each epoch of
+        `milestones`."""
+        return LinearPlan(
+            self.learning_rates,
+            self.epochs,
+            self.batch_size,
+            view,
+            self.seed,
+            milestones,
+            decay,
+            start,
+            descent,
+            normalize,
+        )

@@ -33,14 +33,14 @@ class LinearMoCo(LinearTraining):
     image in testing (`Trained.view`: 224 of 256 at the paper's size, the whole image up to 96 pixels). The
     backbone stays in evaluation mode, which is checked.
 
-    The code's rate is 30, JCL's on ImageNet-100 is 10. `rates=(30.0,)` is the code's protocol without a choice;
-    the others are for features of another scale, such as those of small images.
+    The code's learning rate is 30, JCL's on ImageNet-100 is 10. `learning_rates=(30.0,)` is the code's protocol without
+    a choice; the others are for features of another scale, such as those of small images.
     """
 
     name: ClassVar[str] = "linear-moco"
     version: ClassVar[int] = 1
 
-    rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    learning_rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
     """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out."""
     epochs: int = 100
     """Passes over the training images; the rate falls after 60 % and 80 % of them."""
@@ -49,8 +49,8 @@ class LinearMoCo(LinearTraining):
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, count on `test`."""
-        falls = (round(0.6 * self.epochs), round(0.8 * self.epochs))
-        plan = self.plan(training_view(encoder, self.smallest_area), falls, 0.1, normal_start)
+        milestones = (round(0.6 * self.epochs), round(0.8 * self.epochs))
+        plan = self.plan(training_view(encoder, self.smallest_area), milestones, 0.1, normal_start)
         return on_features(plan, encoder, train, test, work)
 
 
@@ -65,7 +65,7 @@ class LinearPyContrast(LinearTraining):
     name: ClassVar[str] = "linear-pycontrast"
     version: ClassVar[int] = 1
 
-    rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    learning_rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
     """Learning rates trained side by side, for a batch of 256; the code's is 30. With one rate nothing is held out."""
     epochs: int = 60
     """Passes over the training images; the rate falls after 3/6, 4/6 and 5/6 of them."""
@@ -91,7 +91,7 @@ class LinearCMC(LinearTraining):
     name: ClassVar[str] = "linear-cmc"
     version: ClassVar[int] = 1
 
-    rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 50.0)
+    learning_rates: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 50.0)
     """Learning rates trained side by side, for a batch of 256; the code's is 30. With one rate nothing is held out."""
     epochs: int = 60
     """Passes over the training images; the rate falls after 3/6, 4/6 and 5/6 of them."""
@@ -131,6 +131,6 @@ def on_features(plan: LinearPlan, encoder: FrozenEncoder, train: Source, test: S
     found = judge(plan, (Depth("features", encoder.width, encoder.width),), encoder, train, test, work)
     chosen: dict[str, float | int | str | list[float]] = {"rate": found.rate[0], "by": found.by}
     if found.held_out:
-        chosen |= {"rates": list(plan.rates), "held_out_accuracy": found.held_out[0]}
+        chosen |= {"rates": list(plan.learning_rates), "held_out_accuracy": found.held_out[0]}
     measures = accuracy(found.guess[0], found.label, found.classes).measures()
     return Outcome(measures, found.train_images, len(found.label), chosen, how=found.how)

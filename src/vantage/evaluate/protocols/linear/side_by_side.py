@@ -116,28 +116,28 @@ def judge(
     test, test_label = with_labels(test)
     check_classes(label, test_label, test.classes, work.progress)
     classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
-    choosing = plan.rates if len(plan.rates) * len(depths) > 1 else ()
+    choosing = plan.learning_rates if len(plan.learning_rates) * len(depths) > 1 else ()
     held = held_out(label, plan.held_out, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
-    whole = Classifiers(plan, depths, classes, plan.rates, device)
+    whole = Classifiers(plan, depths, classes, plan.learning_rates, device)
     partial = Classifiers(plan, depths, classes, choosing, device)
     facts = (plan.facts, encoder.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
     key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
     kept = KeptState(work.cache / "linear" / f"{key}.safetensors")
-    images = epochs_of(train, plan.view, plan.batch, plan.seed, work)
+    images = epochs_of(train, plan.view, plan.batch_size, plan.seed, work)
     _train(plan, (whole, partial), (~held if choosing else None), images, label, encoder, kept, work)
     known = _accuracies(partial, encoder, SourceSubset(train, held.nonzero().squeeze(1)), label[held], work)
-    best = [_best(plan.rates, accuracies) for accuracies in known] or [0] * len(depths)
+    best = [_best(plan.learning_rates, accuracies) for accuracies in known] or [0] * len(depths)
     for heads, place, depth in zip(whole.heads, best, depths, strict=True):
         if not heads.finite[place]:
             raise UserError(
-                f"the linear classifier of {depth.name} diverged at the rate {plan.rates[place]:g}: give lower ones"
-                " (--rates)"
+                f"the linear classifier of {depth.name} diverged at the rate {plan.learning_rates[place]:g}: give"
+                " lower ones (--learning-rates)"
             )
     guess = _guess(whole, best, encoder, test, work)
     if encoder.backbone.training or encoder.digest() != before:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
     kept.forget()
-    rate, how = tuple(plan.rates[place] for place in best), plan.fixed | {"crops": images.drawn}
+    rate, how = tuple(plan.learning_rates[place] for place in best), plan.fixed | {"crops": images.drawn}
     return Verdict(guess, test_label, rate, known, classes, len(label), int(held.sum()), how)
 
 

@@ -63,9 +63,9 @@ class Segmentation(OwnTask):
     """Channels inside the decoder."""
     epochs: int = 60
     """Passes over the training images."""
-    batch: int = 16
+    batch_size: int = 16
     """Images of a step."""
-    rate: float = 1e-3
+    learning_rate: float = 1e-3
     """Learning rate of AdamW at the start."""
     weight_decay: float = 1e-4
     """Weight decay of AdamW."""
@@ -75,15 +75,15 @@ class Segmentation(OwnTask):
     """Seed of the decoder's initial weights, the order of images and the flips."""
 
     def __post_init__(self) -> None:
-        if self.size < 0 or self.width < 1 or self.epochs < 1 or self.batch < 2:
+        if self.size < 0 or self.width < 1 or self.epochs < 1 or self.batch_size < 2:
             raise UserError(
-                f"segmentation: size is {self.size}, width {self.width}, epochs {self.epochs} and batch {self.batch};"
-                " give a size of 0 or more, at least 1 channel and epoch, and batches of 2 or more"
+                f"segmentation: size is {self.size}, width {self.width}, epochs {self.epochs} and batch_size"
+                f" {self.batch_size}; give a size of 0 or more, at least 1 channel and epoch, and batches of 2 or more"
             )
-        if not 0 < self.rate < math.inf or not 0 <= self.weight_decay < math.inf or not 0 <= self.flip <= 1:
+        if not 0 < self.learning_rate < math.inf or not 0 <= self.weight_decay < math.inf or not 0 <= self.flip <= 1:
             raise UserError(
-                f"segmentation: rate is {self.rate}, weight_decay {self.weight_decay} and flip {self.flip}; the rate"
-                " must be above 0, the decay 0 or more, flip from 0 to 1"
+                f"segmentation: learning_rate is {self.learning_rate}, weight_decay {self.weight_decay} and flip"
+                f" {self.flip}; the rate must be above 0, the decay 0 or more, flip from 0 to 1"
             )
 
     def task(self, train: Source, test: Source | None) -> Task:
@@ -108,7 +108,7 @@ class Segmentation(OwnTask):
         decoder = self._trained_decoder(maps, work)
         once = replace(work, resident_bytes=0)  # test images are read once
         test_maps = FeatureMaps(encoder, self.depth, Squares(test_images, size, once), False, once)
-        confusion = _count_pixels(test_maps, decoder, test_images, self.batch, work)
+        confusion = _count_pixels(test_maps, decoder, test_images, self.batch_size, work)
         if encoder.backbone.training or encoder.digest() != before:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
         if not confusion.count.sum():
@@ -132,8 +132,10 @@ class Segmentation(OwnTask):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
-        per_epoch = max(1, math.ceil(squares.count / self.batch))
-        optimizer = torch.optim.AdamW(decoder.parameters(), self.rate, weight_decay=self.weight_decay, **_ADAMW)
+        per_epoch = max(1, math.ceil(squares.count / self.batch_size))
+        optimizer = torch.optim.AdamW(
+            decoder.parameters(), self.learning_rate, weight_decay=self.weight_decay, **_ADAMW
+        )
         facts = (maps.key, repr(self), torch.__version__)
         state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
@@ -144,7 +146,7 @@ class Segmentation(OwnTask):
             loss = torch.zeros(())
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
                 progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
-                optimizer.param_groups[0]["lr"] = self.rate * 0.5 * (1 + math.cos(math.pi * progress))
+                optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
                 mask = mirror_images(squares.masks(rows), flipped).to(maps.device)
                 loss = pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
                 optimizer.zero_grad()
@@ -160,7 +162,7 @@ class Segmentation(OwnTask):
     def _batches(self, count: int, epoch: int) -> Iterator[tuple[Int[Tensor, "b"], Bool[Tensor, "b"]]]:
         """Numbers of an epoch's images in batches, and which of them are mirrored."""
         generator = torch.Generator().manual_seed(draws.mix(self.seed, _FLIPS, epoch))
-        for rows in epoch_order(count, self.seed, epoch).split(self.batch):
+        for rows in epoch_order(count, self.seed, epoch).split(self.batch_size):
             flipped = torch.rand(len(rows), generator=generator) < self.flip
             if len(rows) == 1:  # BatchNorm on one small map may have only one value
                 rows, flipped = rows.repeat(2), flipped.repeat(2)
