@@ -98,7 +98,7 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_rate_is_chosen_without_the_test_labels(protocol, tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30)
-    small = protocol(rates=(1e-6, 1.0, 3.0), epochs=6, batch=16)
+    small = protocol(learning_rates=(1e-6, 1.0, 3.0), epochs=6, batch_size=16)
     right = small(trained, train, test, work(tmp_path))
     assert right.chosen["rate"] in (1.0, 3.0) and right.accuracy.top1 > 60
     assert "6 training images held out" in str(right.chosen["by"]) and right.train_images == 60

@@ -77,8 +77,9 @@ def _now_called(flag: str) -> tuple[str, str]:
 def meant(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
     """What may have been meant by a flag that is not known: another of the flags, or a path for `--set`."""
     name, path = _now_called(flag)
-    if name in flags:
-        return f"; did you mean {name}?"
+    for near in (name, f"{name}s"):
+        if near in flags:
+            return f"; did you mean {near}?"
     if ".no_" in path and (yes := path.replace(".no_", ".")) in paths:
         return f"; did you mean --set {yes}=False?"
     ends = [one for one in paths if one == path or one.endswith(f".{path}")]
