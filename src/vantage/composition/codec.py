@@ -127,8 +127,8 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
 def _with_todays_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields under the names they have today; a field that has its name of today as well keeps that one."""
     renamed = RENAMED_FIELDS.get(part, {})
-    pairs = ((name, renamed.get(name, name), value) for name, value in data.items())
-    return {new: value for name, new, value in pairs if new == name or new is not None and new not in data}
+    names = {name: renamed.get(name, name) for name in data}
+    return {new: data[name] for name, new in names.items() if new is not None and (new == name or new not in data)}
 
 
 def _find(written: Any, path: str) -> type:

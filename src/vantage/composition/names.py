@@ -77,7 +77,7 @@ def part_named(name: str) -> type | None:
     """The part of Vantage with this public name, if there is one."""
     for room in ("vantage", *STUDIES):
         kind = getattr(importlib.import_module(room), name, None)
-        if is_part(kind) and kind.__name__ == name:
+        if isinstance(kind, type) and is_part(kind) and kind.__name__ == name:
             return kind
     return None
 

@@ -4,7 +4,7 @@ from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.loading import Batch, Crops, StreamedImages
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.reencode import Resized, resize_short_side
-from vantage.data.resident import BUDGET, ResidentImages, decode_all, fits, resident_size
+from vantage.data.resident import ResidentImages, decode_all, fits, resident_size
 from vantage.data.scan import BadImage, OnBadImage, Scan, readable, scan
 from vantage.data.sources import (
     Arrays,
@@ -27,7 +27,6 @@ from vantage.data.threads import CORES, prefetch
 from vantage.storage.cache import cache_folder
 
 __all__ = [
-    "BUDGET",
     "CORES",
     "MAX_PIXELS",
     "Arrays",
