@@ -100,9 +100,7 @@ def train(images: Tensor, epochs: int, batch_size: int, device: str) -> nn.Modul
     """Train on uint8 images (n, 3, h, w); gives the query network."""
     size, steps = images.shape[-1], len(images) // batch_size
     if steps == 0:
-        raise SystemExit(
-            f"{len(images)} images do not fill a batch of {batch_size}: lower --batch-size"
-        )
+        raise SystemExit(f"{len(images)} images do not fill a batch of {batch_size}: lower --batch-size")
     keys = max(batch_size, len(images) // 10)
     moco = MoCo(encoder(), keys, width=128, momentum=0.99, temperature=0.1).to(device)
     optimizer = torch.optim.SGD(moco.query.parameters(), lr=0.0, momentum=0.9, weight_decay=5e-4)
