@@ -177,13 +177,6 @@ def test_docstrings_in_markdown_become_what_sphinx_reads() -> None:
     assert ":py:obj:`Ring`\\ s" in "\n".join(lines) and "``a * b``" in "\n".join(lines)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=short)
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for line, code in python_blocks(page):
-        exec(compile("\n" * (line - 1) + code, str(page), "exec"), {"__name__": "example"})
-
-
 def test_the_readme_has_a_recipe_that_runs() -> None:
     assert python_blocks(REPOSITORY / "README.md")
 

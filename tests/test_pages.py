@@ -1,0 +1,160 @@
+"""Every code block of every page runs, one page after another as a reader would go through it.
+
+Python blocks of a page share their names; one that begins with `# name.py` is a file that the reader saves. Lines of
+`bash` blocks that call `vantage` run in this process, with a network, images and a duration that a test can afford; the
+folders that a page takes for granted are there. Other lines are known ones that cannot run here.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import vantage
+from vantage.cli import main
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+NOT_HERE = (
+    r"python3 -m venv \.venv && ",  # the two commands of the README, which .ci/run runs
+    r"bash \.ci/run$",
+    r"pip install ",
+    r"tensorboard ",
+)
+"""Lines that no test can run: they install something, run everything, or wait for a person."""
+
+SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
+"""What makes a `vantage pretrain` of a page short; its network is small too."""
+
+
+def blocks(page: Path) -> Iterator[tuple[str, int, str]]:
+    """Language, first line and text of the code blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```(\w*)[^\n]*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        yield match.group(1), text[: match.start()].count("\n") + 2, match.group(2)
+
+
+def commands(code: str) -> list[str]:
+    """The commands of a `bash` block: lines put together where they go on, without comments."""
+    lines = code.replace("\\\n", " ").splitlines()
+    stripped = (re.sub(r"(^|\s)#\s.*", "", line).strip() for line in lines)
+    return [line for line in stripped if line]
+
+
+def shortened(words: list[str], backbone: str) -> list[str]:
+    """The words of a `vantage` command, with what makes a training short in place of what a page says."""
+    if words[0] != "pretrain":
+        return words
+    small = (*SMALL, f"--backbone={backbone}")
+    names = [option.partition("=")[0] for option in small]
+    shorter, waiting = [], iter(words)
+    for word in waiting:
+        name, equals, _ = word.partition("=")
+        if name in (*names, "--devices"):
+            next(waiting if not equals else iter(()), None)
+        elif word == "hardware.nodes=2":  # no other machine answers
+            shorter.append("hardware.nodes=1")
+        else:
+            shorter.append(word)
+    return [*shorter, *small]
+
+
+def run_command(line: str, backbone: str = "convolutions") -> None:
+    """Run one line of a `bash` block."""
+    if any(re.match(pattern, line) for pattern in NOT_HERE):
+        return
+    words = shlex.split(line)
+    if "vantage.cli" in words:  # torchrun … -m vantage.cli VERB
+        words = ["vantage", *words[words.index("vantage.cli") + 1 :]]
+    assert words[0] == "vantage", f"no test runs {line!r}"
+    heard = io.StringIO()
+    with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
+        status = main(shortened(words[1:], backbone))
+    assert status == 0, f"{line}\n{heard.getvalue()}"
+
+
+def write_images(folder: Path, count: int, seed: int) -> None:
+    """Small colored noise."""
+    folder.mkdir(parents=True)
+    chance = np.random.default_rng(seed)
+    for number in range(count):
+        color = chance.normal(60 + 60 * (seed % 3), 40, (20, 20, 3))
+        Image.fromarray(color.clip(0, 255).astype(np.uint8)).save(folder / f"{number}.png")
+
+
+@pytest.fixture(scope="module")
+def granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pages take for granted: `photos/`, `labeled/`, and two runs."""
+    folder = tmp_path_factory.mktemp("granted")
+    write_images(folder / "photos", 32, 7)
+    for seed, name in enumerate(("cat", "dog", "hen")):
+        write_images(folder / "labeled" / name, 30, seed)
+    recipe = vantage.moco_v2(size=16).fit(32).resized(16, 1)
+    backbone = vantage.Convolutions(widths=(4, 8))
+    encoder = vantage.Encoder(backbone, vantage.MLP(8, 8), vantage.SplitBatchNorm(2))
+    run = replace(
+        recipe,
+        encoders=vantage.Momentum(encoder),
+        data=vantage.Data(str(folder / "photos")),
+        hardware=vantage.Hardware("cpu", precision="32-true"),
+    )
+    for seed, name in enumerate(("first", "second")):
+        vantage.train(replace(run, seed=seed), folder / "runs" / name)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(granted, tmp_path, dirs_exist_ok=True)
+    text = page.read_text(encoding="utf-8")
+    backbone = "resnet18" if "--to torchvision" in text else "convolutions"
+    made = re.findall(r"--out (runs/\S+)", text)
+    for run in made:
+        shutil.rmtree(tmp_path / run, ignore_errors=True)
+    before, names = set(sys.modules), {"__name__": "example"}
+    try:
+        for language, line, code in blocks(page):
+            file = re.match(r"# (\w+\.py)\n", code)
+            if language == "bash":
+                for command in commands(code):
+                    run_command(command, backbone)
+            elif language == "python" and file:
+                (tmp_path / file.group(1)).write_text(code, encoding="utf-8")
+            elif language == "python":
+                exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+            else:
+                assert language == "text", f"line {line} of {page.name}: no test runs {language or 'unnamed'} blocks"
+    finally:
+        for name in set(sys.modules) - before:
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == tmp_path:
+                del sys.modules[name]
+
+
+def test_commands_are_read_as_a_shell_would() -> None:
+    assert commands("vantage a b \\\n    --c d  # why\n# alone\n\nvantage e 'x # y'\n") == [
+        "vantage a b      --c d",
+        "vantage e 'x",
+    ]
+    words = ["pretrain", "moco_v2", "--epochs", "200", "--seed=1", "--set", "hardware.nodes=2"]
+    kept = ["pretrain", "moco_v2", "--seed=1", "--set", "hardware.nodes=1"]
+    assert shortened(words, "convolutions") == [*kept, *SMALL, "--backbone=convolutions"]
+    assert shortened(["embed", "--epochs", "200"], "convolutions") == ["embed", "--epochs", "200"]
+
+
+def test_an_unknown_command_is_no_command_that_passes() -> None:
+    with pytest.raises(AssertionError, match="no test runs"):
+        run_command("rm -rf photos")
