@@ -32,8 +32,11 @@ class Word:
 
 
 RunFolder = Annotated[str, Word("RUN", positional=True)]
+"""The folder of a run, as a word of its own."""
 RunFolders = Annotated[tuple[str, ...], Word("RUN", positional=True)]
+"""The folders of several runs."""
 Repeated = Annotated[tuple[str, ...], Word("PATH=VALUE", repeated=True)]
+"""An option that may be written several times."""
 
 
 @dataclass(frozen=True)
