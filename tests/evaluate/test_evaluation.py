@@ -99,7 +99,7 @@ def test_an_encoder_without_a_folder_is_evaluated_alike_and_nothing_is_written(
 
 
 def test_a_result_recorded_under_earlier_names_of_settings_is_read(run_folder: Path, tmp_path: Path) -> None:
-    """Settings that were called rates and batch, and a view called Evaluation; with another learning rate it is another evaluation."""
+    """Settings that were called rates and batch, a view called Evaluation. With another learning rate it is judged."""
     train, test, here = images(60, 0), images(30, 1), work(tmp_path)
     protocol = LinearMoCo(learning_rates=(0.5,), epochs=1, batch_size=16)
     result = evaluate(run_folder, protocol, train, test, work=here)

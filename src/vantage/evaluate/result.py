@@ -144,7 +144,7 @@ def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in record.items() if key != "outcomes"}
-    view = re.sub(r"\bEvaluation\(", "EvaluationView(", record["view"])  # as earlier versions called it
+    view = re.sub(r"\bEvaluation\(", "EvaluationView(", record["view"]).replace("(seen=", "(base=")  # earlier names
     return json.loads(json.dumps(plain | {"settings": current_settings(record), "view": view}))
 
 
