@@ -2,6 +2,7 @@
 
 import json
 from contextvars import Context
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from tiny import images, kept_run, tiny_run, work
 from vantage.data import open_source
 from vantage.data.sources.source import SourceSubset
 from vantage.errors import UserError
-from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbor, evaluate
+from vantage.evaluate import KNN, LinearCached, LinearMoCo, NearestNeighbor, evaluate, task_of
+from vantage.evaluate.judge import judge_once
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.training import settings
 
@@ -83,3 +85,33 @@ def test_settings_are_read_not_guessed(run_folder: Path) -> None:
     assert load(run_folder).run == settings.read(run_folder)
     with pytest.raises(UserError):
         Context().run(load, run_folder)  # parts of the user's own must be allowed by name
+
+
+def test_an_encoder_without_a_folder_is_evaluated_alike_and_nothing_is_written(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    train, test, here = images(60, 0), images(30, 1), work(tmp_path)
+    alone = evaluate(load(run_folder), KNN(k=3), train, test, baselines=True, work=here)
+    assert not (run_folder / "evaluations").exists()
+    assert alone == evaluate(run_folder, KNN(k=3), train, test, baselines=True, work=here)
+    out = tmp_path / "out.json"
+    assert evaluate(load(run_folder), KNN(k=3), train, test, work=here, out=out).protocol == "knn" and out.exists()
+
+
+def test_a_result_recorded_under_earlier_names_of_settings_is_read(run_folder: Path, tmp_path: Path) -> None:
+    """Settings that were called rates and batch, a view called Evaluation. With another learning rate it is judged."""
+    train, test, here = images(60, 0), images(30, 1), work(tmp_path)
+    protocol = LinearMoCo(learning_rates=(0.5,), epochs=1, batch_size=16)
+    result = evaluate(run_folder, protocol, train, test, work=here)
+    (file,) = (run_folder / "evaluations").iterdir()
+    record = json.loads(file.read_text())
+    settings = record["settings"]
+    settings["rates"], settings["batch"] = settings.pop("learning_rates"), settings.pop("batch_size")
+    record["view"] = record["view"].replace("EvaluationView(", "Evaluation(")
+    file.write_text(json.dumps(record))
+    known: list[bool] = []
+    for rate in (0.5, 1.0):
+        task = task_of(replace(protocol, learning_rates=(rate,)), train, test)
+        outcome = judge_once(task, load(run_folder), here, run_folder, report=known.append)
+        assert (outcome == result.outcomes["moco_v2"]) == (rate == 0.5)
+    assert known == [True, False]

@@ -1,6 +1,7 @@
 """What came out of an evaluation, and the file that keeps it."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -143,7 +144,8 @@ def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in record.items() if key != "outcomes"}
-    return json.loads(json.dumps(plain | {"settings": current_settings(record)}))
+    view = re.sub(r"\bEvaluation\(", "EvaluationView(", record["view"]).replace("(seen=", "(base=")  # earlier names
+    return json.loads(json.dumps(plain | {"settings": current_settings(record), "view": view}))
 
 
 def _words(outcome: Outcome) -> str:
