@@ -2,13 +2,12 @@
 
 import inspect
 import re
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, cast
 
 from vantage.cli.arguments import Command, Word, read
-from vantage.cli.console import Console, columns
+from vantage.cli.console import Console
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
@@ -39,9 +38,8 @@ def recipes(words: list[str], console: Console) -> int:
 
     for paper, group in _by_paper(RECIPES).items():
         for number, recipe in enumerate(group):
-            heading = textwrap.shorten(paper, 23, placeholder="") if number == 0 else ""
-            lead = f"{heading:<24}{recipe.__name__:<29}"
-            console.result(lead + _in_short(recipe, columns() - len(lead)))
+            heading = "" if number else paper
+            console.result(f"{heading:<11}{recipe.__name__:<29}{first_line(recipe).rstrip('.')}")
     console.note("\nvantage recipes NAME shows what one is made of; vantage pretrain NAME --data PATH trains it")
     return 0
 
@@ -91,12 +89,3 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
 def first_line(documented: object) -> str:
     """The first paragraph of a docstring, as one line."""
     return " ".join((inspect.getdoc(documented) or "").partition("\n\n")[0].split())
-
-
-def _in_short(recipe: object, width: int) -> str:
-    """As many clauses of the first sentence as fit, without its sources."""
-    line = re.sub(r" ?\([^()]*arXiv[^()]*\)|`|^[^(]* et al\., arXiv [\d.]+, (?:with |Eq. 2: )?", "", first_line(recipe))
-    line = (line.partition(": ")[2] or line).rstrip(".")
-    short = textwrap.shorten(line, width, placeholder=" …")
-    clauses = [match.start() for match in re.finditer(r"[,;:] ", short)]
-    return short[: clauses[-1]] if short != line and clauses else short

@@ -18,7 +18,9 @@ __all__ = ["cmc", "cmc_softmax"]
 
 
 def cmc(size: int = 224) -> Run:
-    """CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release; the row of that
+    """Lightness against color, by NCE.
+
+    CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release; the row of that
     name in Table 1 of Ring (arXiv 2010.02037).
 
     The sum, not the mean, of two contrasts: lightness against the bank of colors and color against the bank of
@@ -33,7 +35,9 @@ def cmc(size: int = 224) -> Run:
 
 
 def cmc_softmax(size: int = 224) -> Run:
-    """CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, its release's
+    """The same by cross-entropy.
+
+    CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, its release's
     `--softmax`; else `cmc`."""
     return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
 

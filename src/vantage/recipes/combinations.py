@@ -1,4 +1,4 @@
-"""What no paper has: their parts in one run."""
+"""Combined: parts of several papers in one run."""
 
 from dataclasses import replace
 
@@ -17,7 +17,9 @@ __all__ = ["everything", "interclr_ring", "jcl_interclr"]
 
 
 def interclr_ring(size: int = 224) -> Run:
-    """InterCLR on MoCo v2 (arXiv 2008.11702) with Ring's annealed negatives (arXiv 2010.02037): within an image the
+    """InterCLR with Ring's negatives.
+
+    InterCLR on MoCo v2 (arXiv 2008.11702) with Ring's annealed negatives (arXiv 2010.02037): within an image the
     ring of the queue, between images the ring of the other clusters' rows, of a random subset where a set has more than
     163,840 images. A combination of no paper."""
     base = interclr_moco(size)
@@ -27,13 +29,17 @@ def interclr_ring(size: int = 224) -> Run:
 
 
 def jcl_interclr(size: int = 224) -> Run:
-    """JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images; the clusters' bank keeps the
+    """JCL within, InterCLR between images.
+
+    JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images; the clusters' bank keeps the
     first of the five keys. A combination of no paper."""
     return _between(jcl(size), "jcl_interclr", size, ())
 
 
 def everything(size: int = 224) -> Run:
-    """All four papers in one run: JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv
+    """All four papers in one run.
+
+    All four papers in one run: JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv
     2010.02037), asked for by an image and by its jigsaw on InfoMin's views (arXiv 2005.10243), and InterCLR's mates
     (arXiv 2008.11702) against the band of the other clusters.
 

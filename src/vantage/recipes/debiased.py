@@ -1,4 +1,4 @@
-"""Debiased contrastive learning: SimCLR whose negatives are corrected for those of the query's class."""
+"""Debiased: SimCLR whose negatives are corrected for those of the query's class."""
 
 from dataclasses import replace
 
@@ -12,7 +12,9 @@ __all__ = ["debiased", "with_estimator"]
 
 
 def debiased(size: int = 224) -> Run:
-    """Debiased contrastive learning (Chuang et al., arXiv 2007.00224, section 5.1): SimCLR with `Debiased` negatives,
+    """SimCLR, false negatives corrected for.
+
+    Debiased contrastive learning (Chuang et al., arXiv 2007.00224, section 5.1): SimCLR with `Debiased` negatives,
     τ .5, τ⁺ .1, for 500 epochs of batch 256.
 
     Adam at a constant .001, weight decay 1e-6; here it is AdamW, so the decay is apart from the gradient, which at 1e-6

@@ -1,4 +1,4 @@
-"""Hard-negative weighting: SimCLR whose negatives count more the harder they are."""
+"""HCL: SimCLR whose negatives count more the harder they are."""
 
 from vantage.estimators import HCL
 from vantage.recipes.debiased import with_estimator
@@ -8,7 +8,9 @@ __all__ = ["hcl"]
 
 
 def hcl(size: int = 224) -> Run:
-    """Contrastive learning with hard negative samples (Robinson et al., arXiv 2010.04592, section 5.1): SimCLR with
+    """SimCLR, hard negatives weighted up.
+
+    Contrastive learning with hard negative samples (Robinson et al., arXiv 2010.04592, section 5.1): SimCLR with
     `HCL`, τ .5, β 1 and τ⁺ .1 as on STL-10, for 400 epochs of batch 256.
 
     Optimizer, networks and views as in `debiased`.

@@ -15,7 +15,9 @@ __all__ = ["infomin", "infomin_linear", "with_jigsaw_head"]
 
 
 def infomin(size: int = 224) -> Run:
-    """InfoMin Aug (Tian et al., arXiv 2005.10243, section 5, Tables 2 and 3): MoCo with an MLP head on RandAugment and
+    """MoCo on stronger views, and a jigsaw.
+
+    InfoMin Aug (Tian et al., arXiv 2005.10243, section 5, Tables 2 and 3): MoCo with an MLP head on RandAugment and
     strong jitter, half the loss for a jigsaw of the image, τ .15.
 
     An image and its jigsaw ask for the same key, of another view by the slow network, among the same 65,536 keys; only
@@ -27,7 +29,9 @@ def infomin(size: int = 224) -> Run:
 
 
 def infomin_linear(size: int = 224) -> Run:
-    """`infomin` with linear heads, for an image and for each of its patches, and their τ, .07 (Tian et al., arXiv
+    """The same with linear heads.
+
+    `infomin` with linear heads, for an image and for each of its patches, and their τ, .07 (Tian et al., arXiv
     2005.10243, appendix C.2)."""
     return _run("infomin_linear", size, with_jigsaw_head(size, LinearHead(128)), 0.07)
 

@@ -1,4 +1,4 @@
-"""Instance discrimination (IR, NPID): each image against what a bank remembers of all."""
+"""IR: instance discrimination (NPID), each image against what a bank remembers of all."""
 
 from dataclasses import replace
 
@@ -18,7 +18,9 @@ __all__ = ["instance_discrimination", "instance_discrimination_full", "instance_
 
 
 def instance_discrimination(size: int = 224) -> Run:
-    """Wu et al., arXiv 1805.01978, with cross-entropy over the own row and 65,536 random rows (4,096 for small images).
+    """Each image against a bank's rows.
+
+    Wu et al., arXiv 1805.01978, with cross-entropy over the own row and 65,536 random rows (4,096 for small images).
 
     One view; the positive is the image's own row of a bank of momentum .5. Negatives are drawn with replacement and
     the own row is not excluded, as in the release. Cross-entropy is what the later release and PyContrast use;
@@ -30,12 +32,18 @@ def instance_discrimination(size: int = 224) -> Run:
 
 
 def instance_discrimination_nce(size: int = 224) -> Run:
-    """Wu et al., arXiv 1805.01978, with noise-contrastive estimation over 4,096 random rows, as the paper trains."""
+    """The same by NCE, as the paper trains.
+
+    Wu et al., arXiv 1805.01978, with noise-contrastive estimation over 4,096 random rows, as the paper trains.
+    """
     return _run("instance_discrimination_nce", size, (Sample(4_096),), NCE(_temperature(size)))
 
 
 def instance_discrimination_full(size: int = 224) -> Run:
-    """Wu et al., arXiv 1805.01978, Eq. 2: the full softmax over all other rows of the bank."""
+    """The same by the full softmax.
+
+    Wu et al., arXiv 1805.01978, Eq. 2: the full softmax over all other rows of the bank.
+    """
     return _run("instance_discrimination_full", size, (OtherImages(),), InfoNCE(_temperature(size)))
 
 

@@ -20,7 +20,9 @@ sharing the subset; see `Subset`, which names the rules that draw for each query
 
 
 def interclr(size: int = 224) -> Run:
-    """InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; objective λ L_intra +
+    """Mates of online clusters as positives.
+
+    InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; objective λ L_intra +
     (1 − λ) L_inter with λ = .75.
 
     Intra-image: the own row against 16,384 random rows; a drawn own row is dropped, not drawn again. Inter-image:
@@ -59,7 +61,9 @@ def interclr(size: int = 224) -> Run:
 
 
 def interclr_moco(size: int = 224) -> Run:
-    """InterCLR on MoCo v2, as released (arXiv 2008.11702, which has no table of it; λ = .75, m = −.5, τ .2): MoCo's
+    """The same on MoCo v2, as released.
+
+    InterCLR on MoCo v2, as released (arXiv 2008.11702, which has no table of it; λ = .75, m = −.5, τ .2): MoCo's
     queue within an image, and a bank of the slow network's keys, replaced at every visit, between images.
 
     Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other

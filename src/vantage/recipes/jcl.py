@@ -18,7 +18,9 @@ _KEYS, _TEMPERATURE = (1, 2, 3, 4, 5), 0.2
 
 
 def jcl(size: int = 224) -> Run:
-    """JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys an image, τ .2, λ 4.
+    """MoCo v2 with infinitely many positives.
+
+    JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys an image, τ .2, λ 4.
 
     The queue holds means of keys as they are, not normalized. The paper's batch of 512 has rate .06, which is this rate
     by the linear rule. The release has four keys (`k_crops 5` counts the query), replace(branch, keys=(1, 2, 3, 4),
@@ -31,13 +33,18 @@ def jcl(size: int = 224) -> Run:
 
 
 def jcl_vanilla(size: int = 224) -> Run:
-    """What JCL is compared with (arXiv 2009.14776, Eq. 3 and Figure 1b): InfoNCE's mean over five keys; all else as
+    """What JCL is compared with: five keys.
+
+    What JCL is compared with (arXiv 2009.14776, Eq. 3 and Figure 1b): InfoNCE's mean over five keys; all else as
     `jcl`, the queue of means too."""
     return _run("jcl_vanilla", size, (), InfoNCE(_TEMPERATURE))
 
 
 def jcl_ring(size: int = 224) -> Run:
-    """JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037): a combination of no paper."""
+    """JCL against Ring's negatives.
+
+    JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037): a combination of no paper.
+    """
     return _run("jcl_ring", size, (Ring(annealed()),), JCL(_TEMPERATURE))
 
 

@@ -1,4 +1,4 @@
-"""Local aggregation: near images of one cluster are drawn together."""
+"""LA: local aggregation, near images of one cluster are drawn together."""
 
 from vantage.branch import Branch
 from vantage.encoders import Encoder, LinearHead, Shared
@@ -16,7 +16,9 @@ __all__ = ["local_aggregation"]
 
 
 def local_aggregation(size: int = 224) -> Run:
-    """Local aggregation (Zhuang et al., arXiv 1903.12355, Table 1), in the form of its release.
+    """Near mates of a cluster as positives.
+
+    Local aggregation (Zhuang et al., arXiv 1903.12355, Table 1), in the form of its release.
 
     Of the 4,096 rows of the bank nearest to an image, those that any of 10 clusterings joins with it against the rest.
     A bank of momentum .5, clustered anew every epoch from the tenth on. Deviations: before that every image is a

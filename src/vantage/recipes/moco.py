@@ -15,7 +15,9 @@ __all__ = ["moco_v1", "moco_v2"]
 
 
 def moco_v1(size: int = 224) -> Run:
-    """MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120
+    """A slow network and a queue of keys.
+
+    MoCo (He et al., arXiv 1911.05722): linear head, τ .07, crops of instance discrimination, steps at epochs 120
     and 160.
 
     Up to 96 pixels: `moco_v2`'s network, queue, momentum and weight decay for small images, with this head, τ, views
@@ -34,7 +36,9 @@ def moco_v1(size: int = 224) -> Run:
 
 
 def moco_v2(size: int = 224) -> Run:
-    """MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalization, τ .2, blur, a cosine that moves by
+    """MoCo with an MLP head, blur and a cosine.
+
+    MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalization, τ .2, blur, a cosine that moves by
     epoch.
 
     Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as the MoCo authors' own

@@ -15,7 +15,9 @@ __all__ = ["moco_v2_multi_crop", "with_small_crops"]
 
 
 def moco_v2_multi_crop(size: int = 224) -> Run:
-    """`moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image ask as well, for
+    """MoCo v2, and six small views that ask.
+
+    `moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image ask as well, for
     the same keys among the same queue, so that an image is asked about seven times while one whole view answers.
 
     Small views have 96 pixels of 224 and show .05 to .14 of the image; up to 96 pixels 3/7 of the side, and .1 to .3 of

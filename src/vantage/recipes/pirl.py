@@ -18,7 +18,9 @@ __all__ = ["pirl"]
 
 
 def pirl(size: int = 224) -> Run:
-    """PIRL (Misra and van der Maaten, arXiv 1912.01991), in the form of the PyContrast code: instance discrimination
+    """An image and its jigsaw against a bank.
+
+    PIRL (Misra and van der Maaten, arXiv 1912.01991), in the form of the PyContrast code: instance discrimination
     for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07; the row of that name in Table 1 of
     InterCLR (arXiv 2008.11702).
 

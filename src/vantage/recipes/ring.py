@@ -33,7 +33,9 @@ def annealed() -> Schedule:
 
 
 def ring_ir(size: int = 224) -> Run:
-    """IRing (Wu et al., arXiv 2010.02037), for its Table 1: instance discrimination whose 4,095 negatives are drawn
+    """IR, negatives from an annealed ring.
+
+    IRing (Wu et al., arXiv 2010.02037), for its Table 1: instance discrimination whose 4,095 negatives are drawn
     from the ring of the whole bank, τ .07, 300 epochs, steps at 200 and 250.
 
     The inner cut is a tenth of what is kept from the first step on, as in the code; the paper's text lets w_ℓ alone
@@ -44,12 +46,17 @@ def ring_ir(size: int = 224) -> Run:
 
 
 def ball_ir(size: int = 224) -> Run:
-    """IRing without the inner cut (arXiv 2010.02037, Table 2, "w_u = 100"): `ring_ir` with the closest keys left in."""
+    """ring_ir, the closest keys left in.
+
+    IRing without the inner cut (arXiv 2010.02037, Table 2, "w_u = 100"): `ring_ir` with the closest keys left in.
+    """
     return _bank("ball_ir", size, Ball(annealed()))
 
 
 def ring_moco(size: int = 224) -> Run:
-    """MoCoRing (Wu et al., arXiv 2010.02037, Algorithm 1), for its Table 1: MoCo on all of the ring of its queue,
+    """MoCo, negatives from an annealed ring.
+
+    MoCoRing (Wu et al., arXiv 2010.02037, Algorithm 1), for its Table 1: MoCo on all of the ring of its queue,
     τ .07, 300 epochs, steps at 200 and 250.
 
     Algorithm 1 leaves the positive out of the denominator, the equations and the code do not, nor is it here: the
@@ -59,13 +66,17 @@ def ring_moco(size: int = 224) -> Run:
 
 
 def ball_moco(size: int = 224) -> Run:
-    """MoCoRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_moco` with the closest keys
+    """ring_moco, the closest keys left in.
+
+    MoCoRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_moco` with the closest keys
     left in."""
     return _queue("ball_moco", size, Ball(annealed()))
 
 
 def ring_cmc(size: int = 224) -> Run:
-    """CMCRing (Wu et al., arXiv 2010.02037), for its Table 1: CMC by cross-entropy whose 4,095 negatives of either
+    """CMC, negatives from an annealed ring.
+
+    CMCRing (Wu et al., arXiv 2010.02037), for its Table 1: CMC by cross-entropy whose 4,095 negatives of either
     direction are drawn from the ring of its own cross-modal similarities, τ .07, 300 epochs, batch 128.
 
     The paper gives no formula for it and released no code; this is Ring on each of CMC's two contrasts, the annealing
@@ -75,13 +86,17 @@ def ring_cmc(size: int = 224) -> Run:
 
 
 def ball_cmc(size: int = 224) -> Run:
-    """CMCRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_cmc` with the closest keys
+    """ring_cmc, the closest keys left in.
+
+    CMCRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_cmc` with the closest keys
     left in."""
     return _rung(cmc_softmax(size), "ball_cmc", (Ball(annealed()), Sample(4_095)))
 
 
 def cave_ir(size: int = 224) -> Run:
-    """IRCave (Wu et al., arXiv 2010.02037, Table 6): negatives from the image's own cluster.
+    """IR, negatives from the own cluster.
+
+    IRCave (Wu et al., arXiv 2010.02037, Table 6): negatives from the image's own cluster.
 
     4,095 draws from the rows that a k-means of the bank, made anew every epoch, puts beside the image; the own row may
     be drawn. No code was released: one clustering of at most 10,000 clusters, 128 images in each on average, is our
@@ -92,12 +107,17 @@ def cave_ir(size: int = 224) -> Run:
 
 
 def cave_cmc(size: int = 224) -> Run:
-    """CMCCave (arXiv 2010.02037, Table 6): `cave_ir` on CMC, each direction in the clusters of the bank it asks."""
+    """CMC, negatives from the own cluster.
+
+    CMCCave (arXiv 2010.02037, Table 6): `cave_ir` on CMC, each direction in the clusters of the bank it asks.
+    """
     return _rung(cmc_softmax(size), "cave_cmc", (OwnCluster(), Sample(4_095)), _CAVES)
 
 
 def ring_ir_clusters(size: int = 224) -> Run:
-    """IRing (+C_i) (Wu et al., arXiv 2010.02037, Table 6): all of the image's cluster are positives, negatives as in
+    """ring_ir, the own cluster as positives.
+
+    IRing (+C_i) (Wu et al., arXiv 2010.02037, Table 6): all of the image's cluster are positives, negatives as in
     `ring_ir`.
 
     The positive becomes the mean of exp(s/τ) over the cluster, as in Eq. 5, and stands in the denominator. Clusters
@@ -109,7 +129,9 @@ def ring_ir_clusters(size: int = 224) -> Run:
 
 
 def ring_cmc_clusters(size: int = 224) -> Run:
-    """CMCRing (+C_i) (arXiv 2010.02037, Table 6): `ring_ir_clusters` on CMC, each direction in the clusters of the bank
+    """ring_cmc, the own cluster as positives.
+
+    CMCRing (+C_i) (arXiv 2010.02037, Table 6): `ring_ir_clusters` on CMC, each direction in the clusters of the bank
     it asks."""
     return _with_mates(ring_cmc(size), "ring_cmc_clusters")
 

@@ -16,7 +16,9 @@ __all__ = ["simclr"]
 
 
 def simclr(size: int = 224) -> Run:
-    """SimCLR (Chen et al., arXiv 2002.05709): NT-Xent as two branches, one per direction, over a pool of both views.
+    """NT-Xent against the whole batch.
+
+    SimCLR (Chen et al., arXiv 2002.05709): NT-Xent as two branches, one per direction, over a pool of both views.
 
     LARS at .3 · batch / 256 with 10 epochs of warm-up, τ .1. The paper's batch is 4,096; here it is 256 by default,
     since more does not fit one device, and the rate follows it.
