@@ -149,7 +149,12 @@ def test_earlier_settings_of_every_recipe_are_what_the_recipe_is_now(recipe: str
     (tmp_path / "settings.json").write_text(json.dumps(content))
     now = {known.__name__: known for known in RECIPES}[recipe](size)
     assert isinstance(now, Run)
-    assert settings.read(tmp_path) == now
+    assert _with_pools(settings.read(tmp_path)) == _with_pools(now)
+
+
+def _with_pools(run: Run) -> Run:
+    """The run with every pool written out: an omitted one means the views of the keys, which earlier versions wrote."""
+    return replace(run, branches=tuple(replace(branch, pool=branch.pooled) for branch in run.branches))
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN["parts"]))

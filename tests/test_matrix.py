@@ -232,7 +232,7 @@ def assert_told_well(problem: UserError) -> None:
 @pytest.mark.parametrize(
     ("module", "parts"),
     [
-        (memory, (*MEMORIES, StoreOf())),
+        (memory, (*MEMORIES, StoreOf(), *REMEMBER)),
         (positives, POSITIVES),
         (negatives, ALONE),
         (estimators, ESTIMATORS),

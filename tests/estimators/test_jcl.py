@@ -161,7 +161,7 @@ def test_5_a_boundless_strength_leaves_the_variance_alone():
     query, near, far = problem(4, 6, 3)
     rest = torch.logsumexp(query.detach() @ far.T / 0.2, 1).requires_grad_()
     strength = 1e6
-    found = JCL(0.2, Constant(strength))(positives(query, near), rest, 0)
+    found = JCL(0.2, Constant(strength))(positives(query, near), synthetic.negatives(rest), 0)
     variance = torch.stack([(query * key).sum(1) for key in near], 1).var(1, correction=0)
     assert_close(found, strength / (2 * 0.2**2) * variance, rtol=1e-9, atol=0)
     (to_negatives,) = torch.autograd.grad(found.sum(), rest, retain_graph=True)
@@ -193,7 +193,7 @@ def test_14_without_the_positive_the_pull_never_rests():
     """L = log Σ_ring e^s − pos, so ∂L/∂pos = −1, in units of logits, however close the positive."""
     a = torch.tensor([[-0.9], [0.0], [1.0]], dtype=torch.float64, requires_grad=True)
     rest = torch.tensor([3.0, 0.0, -20.0], dtype=torch.float64)
-    found = Decoupled(0.1)(synthetic.table(a), rest, 0)
+    found = Decoupled(0.1)(synthetic.table(a), synthetic.negatives(rest), 0)
     assert torch.equal(found.detach(), rest - a.detach()[:, 0] / 0.1)
     (gradient,) = torch.autograd.grad(found.sum(), a)
     assert_close(gradient * 0.1, -torch.ones_like(a), rtol=0, atol=1e-15)
@@ -209,7 +209,7 @@ def test_decoupled_equals_its_loop():
     far = [[b[i, j] for j in range(6) if keep_b[i, j]] for i in range(4)]
     logits = torch.where(keep_b, b / 0.3, -1e300)
     rest = torch.where(keep_b.any(1), torch.logsumexp(logits, 1), -torch.inf)
-    found = Decoupled(0.3)(synthetic.table(a, keep_a), rest, 0)
+    found = Decoupled(0.3)(synthetic.table(a, keep_a), synthetic.negatives(rest), 0)
     expected = torch.stack(reference.decoupled(near, far, 0.3))
     assert_close(found, expected, rtol=0, atol=1e-12)
     ours, theirs = (torch.autograd.grad(value.sum(), (a, b)) for value in (found, expected))
@@ -224,7 +224,7 @@ def test_4_fixed_views_give_their_keys_no_gradient():
     found = []
     for part in (OtherViews(), FixedViews()):
         scores = part(Keys(query, image), tuple(Keys(key, image) for key in keys), Keys(query, image), 0)
-        made = JCL()(scores, rest, 0).sum()
+        made = JCL()(scores, synthetic.negatives(rest), 0).sum()
         found.append((made.detach(), *torch.autograd.grad(made, (query, *keys), allow_unused=True)))
     (loss_of, to_query, *to_keys), (fixed, to_the_same, *to_fixed) = found
     assert torch.equal(loss_of, fixed) and torch.equal(to_query, to_the_same)

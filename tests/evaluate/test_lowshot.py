@@ -198,7 +198,7 @@ def test_the_table_tells_mean_and_spread() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("shots", "needs folders of runs"),
+        ("shots", "needs RUN: Folders of runs"),
         ("shots RUN --out shots.bmp", "end the name with .png, .svg or .pdf"),
         ("shots RUN --out NOWHERE/shots.png", "there is no folder"),
         ("shots RUN/missing.json", "cannot read"),
