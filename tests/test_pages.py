@@ -26,6 +26,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
+TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md")
+"""Pages whose commands train several networks."""
+
 NOT_HERE = (
     r"python3 -m venv \.venv && ",  # the two commands of the README, which .ci/run runs
     r"bash \.ci/run$",
@@ -114,7 +117,13 @@ def granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def _page(page: Path) -> object:
+    """A page by its name; those that train take more than ten seconds."""
+    name = str(page.relative_to(REPOSITORY))
+    return pytest.param(page, id=name, marks=pytest.mark.slow if name in TRAINING else ())
+
+
+@pytest.mark.parametrize("page", map(_page, PAGES))
 def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
