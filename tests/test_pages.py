@@ -123,7 +123,7 @@ def _page(page: Path) -> object:
     return pytest.param(page, id=name, marks=pytest.mark.slow if name in TRAINING else ())
 
 
-@pytest.mark.parametrize("page", map(_page, PAGES))
+@pytest.mark.parametrize("page", [_page(page) for page in PAGES])
 def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
