@@ -164,8 +164,8 @@ def test_patches_without_a_head_for_them_are_refused() -> None:
 COMPILED = """
 import torch
 from tiny import TinyBackbone
-from vantage.encoders import BatchNorm, Encoder, JigsawHead, Linear
-network = Encoder(TinyBackbone(), Linear(16), BatchNorm(), JigsawHead(Linear(8), 16)).build().eval()
+from vantage.encoders import BatchNorm, Encoder, JigsawHead, LinearHead
+network = Encoder(TinyBackbone(), LinearHead(16), BatchNorm(), JigsawHead(LinearHead(8), 16)).build().eval()
 seen = torch.randn(2, 3, 32, 32), torch.randn(2, 9, 3, 9, 9)
 expected = [network(images) for images in seen]
 network.compile(backend="aot_eager")

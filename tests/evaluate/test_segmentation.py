@@ -205,7 +205,7 @@ def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.Capt
         "learning_rate": 0.001, "weight_decay": 0.0001, "flip": 0.5, "seed": 0,
     }  # fmt: skip
     assert set(record["outcomes"]["moco_v2"]["details"]["IoU"]) == {"ground", "red", "green"}
-    assert main([*words, "--depth", "9"]) == 2 and "depth 9" in capsys.readouterr().err
+    assert main([*words, "--depth", "9"]) == 2 and "depth is 9" in capsys.readouterr().err
     assert main([*words[:4], str(tmp_path), *words[5:]]) == 2 and "two folders with #" in capsys.readouterr().err
 
 
