@@ -178,7 +178,7 @@ def test_one_class_an_image_is_marked_by_its_label() -> None:
 
 def test_what_needs_one_class_an_image_says_so(tmp_path: Path) -> None:
     source = open_source(table(tmp_path, "a.jpg,dog\nin/b.jpg,cat?\nc.jpg,dog,cat\n"))
-    with pytest.raises(ValueError, match="needs one class an image, but these images are marked with several"):
+    with pytest.raises(ValueError, match="needs one class per image, but these images may show several"):
         with_labels(source)
 
 

@@ -39,7 +39,7 @@ def test_settings_are_finite_numbers(make: Callable[[float], object], named: str
 def test_a_classifier_that_diverged_is_no_result(tmp_path: Path) -> None:
     """A weight decay of 1 at so high a rate takes weights beyond all numbers within some steps."""
     trained, train, test = random_encoder(mapped_run()), images(40, 0), images(8, 1)
-    with pytest.raises(UserError, match=r"diverged at the rate 1e\+10: give lower ones"):
+    with pytest.raises(UserError, match=r"diverged at learning rate 1e\+10: give lower ones"):
         LinearMulti((1e10,), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
     found = LinearMulti((1e10, 0.1), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))
     assert found.chosen["rate"] == 0.1

@@ -121,7 +121,7 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="named twice"):
         judged([*folders, *folders], tmp_path, NearestNeighbor())
     kept_run(tmp_path / "again", replace(tiny_run(), recipe="good", epochs=204), 9)
-    with pytest.raises(UserError, match="second run of the same settings and the same seed"):
+    with pytest.raises(UserError, match="second run with the same settings and the same seed"):
         judged([*folders, tmp_path / "again"], tmp_path, NearestNeighbor())
     with pytest.raises(UserError, match="0 runs by 1 protocols"):
         judged([], tmp_path, NearestNeighbor())
@@ -241,7 +241,7 @@ def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
     cell = table.rows[0].cell(0)
     assert cell.values == (14.0, 24.0) and cell.trials == ((13.0, 14.0, 15.0), (23.0, 24.0, 25.0))
     assert (cell.deviation, cell.over) == (pytest.approx(50**0.5), "seeds")
-    assert "drawn: the mean of 3 trials of each run, each with a seed of its own." in " ".join(notes(table))
+    assert "drawn: the mean of 3 trials of each run, each with its own seed." in " ".join(notes(table))
     row = next(iter(csv.DictReader(io.StringIO(as_csv(table)))))
     assert (row["values"], row["sd over"], row["trials"]) == ("14.0 24.0", "seeds", "13.0 14.0 15.0; 23.0 24.0 25.0")
     made = len(Drawn.calls)
@@ -254,10 +254,10 @@ def test_of_one_run_the_deviation_is_over_its_trials_and_nothing_is_tested(tmp_p
     cell = table.rows[0].cell(0)
     assert (cell.values, cell.deviation, cell.over) == ((11.0,), 1.0, "trials")
     assert "11.00 ± 1.00" in as_markdown(table) and not table.columns[0].differences and table.columns[0].best is None
-    assert "Of one run, ± is over its trials: it tells nothing of other runs." in as_markdown(table)
-    with pytest.raises(UserError, match="drawn: 0 trials were asked for; give 1 or more"):
+    assert "For a single run, ± is over its trials and says nothing about other runs." in as_markdown(table)
+    with pytest.raises(UserError, match="drawn: trials is 0; it must be 1 or more"):
         asked(Drawn(), trials=0)
-    with pytest.raises(UserError, match="knn: 2 trials were asked for, but it draws nothing"):
+    with pytest.raises(UserError, match="knn: trials is 2, but this protocol draws nothing at random"):
         asked(KNN(), trials=2)
 
 
@@ -290,7 +290,7 @@ def test_several_measures_of_a_protocol_are_columns(tmp_path: Path) -> None:
     table = judged_by(folders, tmp_path, asked(Drawn(), measures=("AP50", "AP", "AP50")))
     assert [column.measure for column in table.columns] == ["AP50", "AP"]
     assert [cell.values for cell in table.rows[0].cells if cell] == [(50.0, 60.0), (0.0, 10.0)]
-    with pytest.raises(UserError, match="drawn measures AP, AP50 on these images, but 'AP75' was asked for"):
+    with pytest.raises(UserError, match="drawn measures AP, AP50 on these images, not 'AP75'"):
         judged_by(folders, tmp_path, asked(Drawn(), measures=("AP75",)))
 
 

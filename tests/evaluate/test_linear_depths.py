@@ -168,9 +168,9 @@ def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Clas
 
 def test_cmc_wants_all_encoders_of_a_run_with_several(tmp_path: Path) -> None:
     one, part = random_encoder(tiny_run()), random_encoder(two_run(), network=0)
-    with pytest.raises(UserError, match=r"the run \(moco_v2\) has one encoder for all: take linear-moco"):
+    with pytest.raises(UserError, match=r"this run \(moco_v2\) has one encoder for all views: use linear-moco"):
         LinearCMC(epochs=1)(one, images(12, 0), images(6, 1), work(tmp_path))
-    with pytest.raises(UserError, match="one was asked for: leave out --network"):
+    with pytest.raises(UserError, match="--network picks one: omit it"):
         LinearCMC(epochs=1)(part, images(12, 0), images(6, 1), work(tmp_path))
     found = LinearCMC(learning_rates=(0.1,), epochs=1)(
         raw_pixels(two_run()), images(12, 0), images(6, 1), work(tmp_path)
@@ -227,7 +227,7 @@ def test_settings_that_make_no_sense_are_refused(protocol) -> None:
 
 def test_courses_that_make_no_sense_are_refused() -> None:
     for falls in ((0.5, 0.2), (1.0,)):
-        with pytest.raises(UserError, match="give rising shares between 0 and 1"):
+        with pytest.raises(UserError, match="give increasing shares between 0 and 1"):
             LinearMulti(milestones=falls)
     with pytest.raises(UserError, match="weight_decay is -1.0"):
         LinearMulti(weight_decay=-1.0)
@@ -254,7 +254,7 @@ def test_statistics_are_those_of_the_space_that_the_networks_see(tmp_path: Path)
 
 def test_images_of_one_color_cannot_be_normalized(tmp_path: Path) -> None:
     gray = Arrays(np.full((12, 32, 32, 3), 7, np.uint8), np.arange(12) % 3, "gray")
-    with pytest.raises(UserError, match="a channel of the training images never changes"):
+    with pytest.raises(UserError, match="a channel of the training images is constant"):
         statistics_of(random_encoder(mapped_run()), gray, work(tmp_path))
 
 

@@ -75,7 +75,7 @@ def test_labeled_images_are_parted_as_in_every_evaluation() -> None:
 
 def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
-    with pytest.raises(UserError, match="10 neighbors were asked for \\(--k\\) among 6 images"):
+    with pytest.raises(UserError, match="k is 10, but there are only 6 images to search; choose a smaller k \\(--k\\)"):
         neighbors(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
     with pytest.raises(UserError, match="no image to look up"):
         neighbors(trained, images(6, 0), SourceSubset(images(6, 1), []), 2, work(tmp_path))
@@ -83,12 +83,12 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
         Retrieval(0)
     with pytest.raises(UserError, match="give --rows 1 or more"):
         rows_of(images(6, 0), 0)
-    with pytest.raises(UserError, match="cannot be looked up among others"):
+    with pytest.raises(UserError, match="too few to look one up among others"):
         queries(unlabeled(1, 0))
     with pytest.raises(UserError, match="of one class"):
         Retrieval(2)(trained, images(6, 0, classes=1), images(6, 1), work(tmp_path))
     shown = NearestRows(torch.zeros(6, 2, dtype=torch.int64), torch.ones(6, 2), None)
-    with pytest.raises(UserError, match="take 16 to 1024"):
+    with pytest.raises(UserError, match="must be between 16 and 1024"):
         retrieval_picture(shown, images(6, 0), images(6, 1), [0], side=8)
 
 

@@ -1,4 +1,4 @@
-"""The labels of a source: which images have one, and which are held out or set apart for testing.
+"""Labels of a source: which images have one, and which images are held out to choose or to test.
 
 n: images   m: test images   h, w: size of an image in pixels   c: classes
 """
@@ -31,46 +31,46 @@ def with_labels(source: Source) -> tuple[Source, Int[Tensor, "n"]]:
     """The labeled images of a source, and their labels. Raises `UserError` where there are none."""
     if marks_in(source) is not None:
         raise UserError(
-            "this protocol needs one class an image, but these images are marked with several: judge them by svm or"
-            " lowshot, or name a set of one class an image (a folder for each class, or a list file .txt with a path"
+            "this protocol needs one class per image, but these images may show several: judge them by svm or"
+            " lowshot, or give a set with one class per image (a folder for each class, or a list file .txt with a path"
             " and a class on each line)"
         )
     label = labels_of(source)
-    known = (label >= 0).nonzero().squeeze(1)
-    if not len(known):
+    rows = (label >= 0).nonzero().squeeze(1)
+    if not len(rows):
         raise UserError(
             f"an evaluation needs labels, but none of the {len(source)} images has one: put each of two or more"
             " classes in a folder of its own, or name the classes in a list file"
         )
-    return (source, label) if len(known) == len(label) else (SourceSubset(source, known), label[known])
+    return (source, label) if len(rows) == len(label) else (SourceSubset(source, rows), label[rows])
 
 
 def check_classes(
     label: Int[Tensor, "n"], test_label: Int[Tensor, "m"], names: tuple[str, ...], progress: Progress | None = None
 ) -> None:
-    """Refuse, with a `UserError`, training images of one class only, and test images of no class that was trained.
+    """Refuse, with a `UserError`, training images of only one class, and test images that are all of other classes.
 
-    A class of the test images that no training image has is no mistake: its images count as wrong, and its name, of
-    the `names` that labels count, is told where there is somebody to tell.
+    If only some test images are of classes that no training image has, they count as wrong, and `progress` warns of
+    those classes by their `names`.
     """
-    known = label.unique()
-    if len(known) < 2:
+    classes = label.unique()
+    if len(classes) < 2:
         raise UserError(
-            f"all {len(label)} labeled training images are of one class, so there is nothing to tell apart: give"
+            f"all {len(label)} labeled training images are of one class, so there is nothing to distinguish: give"
             " images of two classes or more"
         )
-    alien = ~torch.isin(test_label, known)
+    alien = ~torch.isin(test_label, classes)
     if alien.all():
         raise UserError(
-            f"none of the {len(test_label)} test images is of a class that the training images have: name sets with the"
-            " same classes (a folder of each name)"
+            f"none of the {len(test_label)} test images is of a class that the training images have: give sets with the"
+            " same classes (folders of the same names)"
         )
     if alien.any() and progress is not None:
-        lacking = [names[number] if number < len(names) else str(number) for number in test_label[alien].unique()]
-        shown = ", ".join(lacking[:5]) + (" …" if len(lacking) > 5 else "")
+        missing = [names[number] if number < len(names) else str(number) for number in test_label[alien].unique()]
+        listing = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
         progress.warn(
-            f"no training image is of {shown}: the {int(alien.sum())} test images of {len(lacking)} such class"
-            f"{'es' if len(lacking) > 1 else ''} (of {len(test_label)}) count as wrong"
+            f"no training image is of {listing}: the {int(alien.sum())} test images (of {len(test_label)}) of"
+            f" {'these classes' if len(missing) > 1 else 'this class'} count as wrong"
         )
 
 
@@ -80,14 +80,13 @@ class _Fingerprinted(Protocol):
 
 
 def check_apart(train: _Fingerprinted, test: _Fingerprinted) -> None:
-    """Raises `UserError` where the test images are the training images."""
+    """Raises `UserError` if the test images are the training images."""
     if train.fingerprint() == test.fingerprint():
-        raise UserError("the test images are the training images: name another test set, or none to hold out a fifth")
+        raise UserError("the test images are the training images: give another test set, or none to hold out a fifth")
 
 
 def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
-    """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never the last of a
-    class."""
+    """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never all of a class."""
     generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
     out = torch.zeros(len(label), dtype=torch.bool)
     for number in label.unique().tolist():
@@ -96,24 +95,24 @@ def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "
         out[members[torch.randperm(len(members), generator=generator)[:count]]] = True
     if not out.any():
         raise UserError(
-            "no class has two images, so none can be held out: give more labeled images, or a test set of its own"
+            "no class has two images, so none can be held out: give more labeled images, or a separate test set"
         )
     return out
 
 
 def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[Source, Source]:
-    """Training and test images of one labeled source: `share` of each class is for testing, drawn with `seed`; of a
-    source with several classes an image, `share` of all."""
+    """Training and test images from one labeled source: `share` of each class, drawn with `seed`, is for testing; of a
+    source whose images may show several classes, `share` of all."""
     if marks_in(source) is None:
         source, label = with_labels(source)
     else:
         label = torch.zeros(len(source), dtype=torch.int64)
-    held = held_out(label, share, seed)
-    return SourceSubset(source, (~held).nonzero().squeeze(1)), SourceSubset(source, held.nonzero().squeeze(1))
+    mask = held_out(label, share, seed)
+    return SourceSubset(source, (~mask).nonzero().squeeze(1)), SourceSubset(source, mask.nonzero().squeeze(1))
 
 
 def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, str]:
-    """Training and test images, whose labels count the classes of the training images, and where the test images come
+    """Training images; test images, with labels numbered as the training images' are; and where the test images come
     from. Raises `UserError` for a test set that is the training set."""
     if test is not None:
         check_apart(train, test)
@@ -124,17 +123,17 @@ def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, 
 
 
 class Renumbered:
-    """A test source whose labels count the classes of the training source, by name: a folder may lack a class that
-    the other has.
+    """A test source with the training source's numbers for its classes, matched by name: either source may lack a class
+    that the other has.
 
-    Classes that the training source does not know come after its own; their images count as wrong.
+    Classes that the training source does not have come after its own; their images count as wrong.
     """
 
     def __init__(self, source: Source, classes: tuple[str, ...]) -> None:
         self.source = source
         self.classes = (*classes, *(name for name in source.classes if name not in set(classes)))
-        place = {name: number for number, name in enumerate(self.classes)}
-        self._number = [place[name] for name in source.classes]
+        numbers = {name: number for number, name in enumerate(self.classes)}
+        self._number = [numbers[name] for name in source.classes]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -144,7 +143,7 @@ class Renumbered:
         return self.source.image(number)
 
     def label(self, number: int) -> int | None:
-        """The number of the image's class among the training source's, or None."""
+        """The number of the image's class among the training source's classes, or None."""
         label = self.source.label(number)
         return None if label is None else self._number[label]
 
@@ -153,18 +152,18 @@ class Renumbered:
         return self.source.name(number)
 
     def fingerprint(self) -> str:
-        """The source's own: the images are the same."""
+        """The source's own fingerprint: the images are the same."""
         return self.source.fingerprint()
 
     def stamp(self) -> str:
-        """The source's own."""
+        """The source's own stamp."""
         return stamp_of(self.source)
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
-        """The source's own in the order of the training source's classes; −1 for those it does not know."""
+        """The source's own marks, in the order of the training source's classes; −1 for classes it does not have."""
         own = marks_in(self.source)
         if own is None:
             return None
-        found = torch.full((len(own), len(self.classes)), -1, dtype=torch.int8)
-        found[:, self._number] = own
-        return found
+        marks = torch.full((len(own), len(self.classes)), -1, dtype=torch.int8)
+        marks[:, self._number] = own
+        return marks

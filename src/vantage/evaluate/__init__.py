@@ -1,4 +1,4 @@
-"""How good a frozen encoder is: nearest neighbors and linear classifiers, by protocols that carry name and version."""
+"""How good a frozen encoder is, by evaluation protocols that carry a name and a version."""
 
 from vantage.evaluate.judge import evaluate
 from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen
@@ -38,7 +38,7 @@ PROTOCOLS = (
     FineTune,
     FineTuneChosen,
 )
-"""Every protocol for one labeled set. `Segmentation` takes images with masks; `DETECTORS` of
+"""Every protocol that takes one labeled set. `Segmentation` takes images with masks; `DETECTORS` of
 `vantage.evaluate.protocols.detection` take images with boxes."""
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Judge an encoder by a protocol, and keep the result."""
+"""Judge an encoder by a protocol, and record the result."""
 
 import importlib.metadata
 import platform
@@ -29,15 +29,16 @@ def evaluate(
     work: Work | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Judge the newest checkpoint in a run's folder, or an encoder, by any protocol on any images that serve it.
+    """Judge an encoder, or the newest checkpoint in a run's folder, by any protocol on images that suit it.
 
-    The result is written as JSON to `out`, or, of a folder, under its evaluations; the same evaluation replaces its
-    file. Without `test`, a fifth of each class of `train` (where images have no class, a fifth of all), drawn with seed
-    0, is the test set and the rest the training set. With `baselines`, raw pixels (where the protocol can judge them)
-    and a random encoder of the same architecture, from the run's seed, are judged the same way. Test labels are
-    counted, never used to choose. `network` counts which of the trained networks of a folder's run is judged.
+    The result is written as JSON to `out` or, if omitted, to the evaluations in the run's folder; repeating an
+    evaluation overwrites its file. If `test` is omitted, a fifth of each class of `train` (of all images, where they
+    do not have one class each), drawn with seed 0, is the test set and the rest is the training set. With `baselines`,
+    raw pixels (where the protocol can judge them) and a random encoder of the same architecture, initialized with the
+    run's seed, are judged in the same way. Test labels only score; they never choose. `network` is the number of the
+    network to judge, for the folder of a run that trained several.
 
-    Raises `UserError` where the images do not serve the protocol (labels are missing, say) or the run has no usable
+    Raises `UserError` where the images do not suit the protocol (labels are missing, say) or the run has no usable
     checkpoint, `UnreadableImage` for an image that cannot be decoded.
     """
     encoder = load(run, network) if isinstance(run, Path) else run
@@ -49,14 +50,14 @@ def evaluate(
 
 
 def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> list[FrozenEncoder]:
-    """An encoder; raw pixels as it sees them, where the task can judge them; and a random encoder of the same
-    architecture from the run's seed."""
+    """An encoder; raw pixels through its view, where the task can judge them; and a random encoder of the same
+    architecture, initialized with the run's seed."""
     pixels = [] if task.pixels else [raw_pixels(encoder.run, network)]
     return [encoder, *pixels, random_encoder(encoder.run, encoder.run.seed, network)]
 
 
 def judge(task: Task, encoders: Sequence[FrozenEncoder], work: Work) -> Result:
-    """What a protocol finds out about each encoder, of which the run's comes first."""
+    """Judge each encoder by the task's protocol; the first one is the run's own."""
     outcomes = {encoder.name: task.protocol(encoder, task.train, task.test, work) for encoder in encoders}
     return result_of(task, encoders[0], outcomes, work)
 
@@ -68,12 +69,12 @@ def judge_once(
     folder: Path,
     path: Path | None = None,
     beside: FrozenEncoder | None = None,
-    report: Callable[[bool], None] = lambda known: None,
+    report: Callable[[bool], None] = lambda from_record: None,
 ) -> Outcome:
-    """The outcome that a run's folder has a record of (`path`, or any file of its evaluations), or one judged and
-    recorded now; `report` hears which it is, before anything is judged.
+    """The outcome that is recorded in a run's folder (in `path`, or in any file of its evaluations); without a record,
+    the encoder is judged and its outcome recorded. `report` is called first, with whether there is a record.
 
-    A baseline's outcome may also stand in the record of the encoder `beside` which it was judged.
+    A baseline's outcome may also be in the record of the encoder that it was judged `beside`.
     """
     empty = result_of(task, encoder, {}, work)
     records = sorted((folder / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json"))
@@ -90,7 +91,7 @@ def judge_once(
 
 
 def result_of(task: Task, encoder: FrozenEncoder, outcomes: dict[str, Outcome], work: Work) -> Result:
-    """What came out, with all that is needed to obtain it again."""
+    """The outcomes, with everything needed to repeat the evaluation."""
     protocol: Any = task.protocol
     versions = {name: _version(name) for name in (*_LIBRARIES, *task.tools)}
     return Result(

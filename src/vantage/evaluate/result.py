@@ -1,4 +1,4 @@
-"""What came out of an evaluation, and the file that keeps it."""
+"""The result of an evaluation, and the file that holds it."""
 
 import json
 import re
@@ -23,18 +23,18 @@ _RENAMED = {
     "head_rate": "head_learning_rate",
     "head_rates": "head_learning_rates",
 }
-"""Settings of protocols by the names that earlier versions recorded them under."""
+"""Names of protocols' settings in the records of earlier versions, with their present names."""
 _UNCHANGED = ("detection", "detection-c4", "instances", "instances-c4", "keypoints")
-"""Protocols that kept the names of all their settings."""
+"""Protocols whose settings all have the names that they always had."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a protocol found out about one encoder."""
+    """What a protocol measured of one encoder."""
 
     measures: Mapping[str, float]
-    """What was measured on the test images, the one to be quoted first; in percent, unless a name tells another unit
-    in brackets."""
+    """Measures on the test images, the most important one first; in percent, unless a name gives another unit in
+    parentheses."""
 
     train_images: int
     """Labeled training images used."""
@@ -43,26 +43,26 @@ class Outcome:
     """Labeled test images used."""
 
     chosen: Mapping[str, float | int | str | list[float]]
-    """What was chosen on images held out of the training set, and what it was chosen by."""
+    """Values that were chosen on images held out of the training set, and the criterion."""
 
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Numbers behind the measures, such as the precision of every class: plain data, kept in the record."""
+    """Numbers behind the measures, such as the precision of every class: plain data, stored in the record."""
 
     how: Mapping[str, Any] = field(default_factory=dict)
-    """Whatever else shaped the measures and is none of the protocol's settings: numbers that it fixes, those that it
-    derived from its settings, and how crops were drawn. Plain data, kept in the record."""
+    """Whatever else affects the measures but is not a setting: numbers that the protocol fixes or derives from its
+    settings, and how crops were drawn. Plain data, stored in the record."""
 
     @property
     def accuracy(self) -> Accuracy:
-        """The measures of a protocol that names one class for each image; raises `UserError` for others."""
+        """Accuracy by a protocol that predicts one class for each image; raises `UserError` for other protocols."""
         if TOP1 not in self.measures:
-            raise UserError(f"this protocol measures {', '.join(self.measures)}, not how often a class is right")
+            raise UserError(f"this protocol measures {', '.join(self.measures)}, not accuracy")
         return Accuracy(self.measures[TOP1], self.measures.get(TOP5))
 
 
 @dataclass(frozen=True)
 class Result:
-    """All that is needed to understand an accuracy, and to obtain it again."""
+    """Everything needed to understand an evaluation, and to repeat it."""
 
     protocol: str
     """Name of the protocol."""
@@ -71,12 +71,12 @@ class Result:
     settings: dict[str, Any]
     """Every setting of the protocol."""
     outcomes: dict[str, Outcome]
-    """What came out, by encoder: the recipe's name first, then "raw pixels" and "random encoder" where they were
-    asked for."""
+    """Outcomes by encoder: under the recipe's name first, then under "raw pixels" and "random encoder" if baselines
+    were judged."""
     test_split: str
     """Where the test images come from."""
     view: str
-    """How images are seen."""
+    """The view through which the encoder sees images."""
     checkpoint: str
     """Name of the checkpoint."""
     encoder: str
@@ -88,42 +88,42 @@ class Result:
     device: str
     """Kind of device."""
     resident_bytes: int
-    """Bytes up to which training images may lie in memory, where their crops are drawn otherwise than when they are
-    streamed; which of both it was is told with each outcome (`Outcome.how`)."""
+    """Largest size in bytes of training images that are held in memory rather than streamed. The two draw different
+    crops from the same seed; `Outcome.how` records which it was."""
     libraries: dict[str, str]
-    """Versions."""
+    """Versions of Python and of libraries."""
 
     def lines(self) -> list[str]:
-        """The measures in words, a line for each encoder."""
+        """The measures in words, one line for each encoder."""
         return [f"{name}: {_words(outcome)}" for name, outcome in self.outcomes.items()]
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All that decides an outcome, as plain data."""
+        """Everything that determines an outcome, as plain data."""
         return _facts(asdict(self))
 
     @property
     def file_name(self) -> str:
-        """A name that depends on all that the result depends on, but not on what came out."""
-        same = {key: value for key, value in asdict(self).items() if key not in ("outcomes", "libraries")}
-        key = hash_of([json.dumps([same, sorted(self.outcomes)], sort_keys=True).encode()])
+        """A name that depends on everything that determines the result except the versions of libraries."""
+        plain = {key: value for key, value in asdict(self).items() if key not in ("outcomes", "libraries")}
+        key = hash_of([json.dumps([plain, sorted(self.outcomes)], sort_keys=True).encode()])
         return f"{self.protocol}-v{self.version}-{self.checkpoint}-{key[:8]}.json"
 
 
 def path_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
-    """The file that a result is kept in."""
+    """The file that a result is written to."""
     return out or run_folder / "evaluations" / result.file_name
 
 
 def keep(result: Result, path: Path) -> Result:
-    """Write a result as JSON; the same evaluation replaces its file."""
+    """Write a result as JSON; repeating an evaluation overwrites its file."""
     write_result(path, json.dumps(asdict(result), indent=1), "the result")
     return result
 
 
 def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | None:
-    """The outcome of an encoder, by its name, in the first of the files that holds the same evaluation as `like`, whose
-    own outcomes do not count."""
+    """The outcome under the name `encoder` in the first file that records the same evaluation as `like`, whatever the
+    outcomes of `like`."""
     facts = like.facts
     for path in paths:
         try:
@@ -131,12 +131,12 @@ def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | Non
             if _facts(record) == facts and encoder in record["outcomes"]:
                 return Outcome(**record["outcomes"][encoder])
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            continue  # no record of ours
+            continue  # not a record of an evaluation
     return None
 
 
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a recorded result, by the names that they have now."""
+    """The settings of a recorded result, under their present names."""
     settings: dict[str, Any] = dict(record["settings"])
     renamed = {} if record["protocol"] in _UNCHANGED else _RENAMED
     return {renamed.get(name, name): value for name, value in settings.items()}
@@ -149,11 +149,11 @@ def _facts(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words(outcome: Outcome) -> str:
-    told = ", ".join(_measure(name, value) for name, value in outcome.measures.items())
-    return f"{told} of {outcome.test_images} test images"
+    measures = ", ".join(_measure(name, value) for name, value in outcome.measures.items())
+    return f"{measures} of {outcome.test_images} test images"
 
 
 def _measure(name: str, value: float) -> str:
-    """A number beside a number is parted from it, as in: precision at 10: 28.40 %."""
+    """A measure with its value; a colon keeps two numbers apart, as in precision at 10: 28.40 %."""
     between = ": " if name[-1].isdigit() and (" " in name or "=" in name) else " "
     return f"{name}{between}{value:.2f}{'' if '(' in name else ' %'}"

@@ -1,4 +1,4 @@
-"""A protocol with the images by which it judges: what one result is about, or some columns of a comparison."""
+"""A protocol together with its images: the subject of one result, or of some columns of a comparison."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -17,91 +17,91 @@ __all__ = ["EvaluationProtocol", "OwnTask", "Task", "has_seed", "task_of"]
 
 @runtime_checkable
 class EvaluationProtocol(Protocol):
-    """A frozen way to judge an encoder. Its fields are all of its settings; what else shapes its numbers is told in
-    `Outcome.how`. A changed meaning gets a new version."""
+    """A frozen value that judges an encoder. Its fields are all of its settings; anything else that affects its numbers
+    is recorded in `Outcome.how`. A change of meaning gets a new version."""
 
     name: ClassVar[str]
     version: ClassVar[int]
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Judge an encoder, fitting on `train` and looking at the labels of `test` only to count what is right."""
+        """Judge an encoder: fit on `train`, and use the labels of `test` only to score."""
         ...
 
 
 class OwnTask(ABC):
-    """A protocol that judges by another kind of images than one labeled set: it makes its task itself."""
+    """A protocol that needs something other than one labeled set, and so builds its own task."""
 
     @abstractmethod
     def task(self, train: Source, test: Source | None) -> "Task":
-        """This protocol with the images of both sides; without `test`, some of `train` are for testing. Raises
-        `UserError` for images that do not serve."""
+        """This protocol with its training and test images; if `test` is omitted, some of `train` are set aside for
+        testing. Raises `UserError` for images that do not suit it."""
 
 
 def _accept(encoder: FrozenEncoder) -> None:
-    """Every encoder will do."""
+    """Accept every encoder."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A protocol, and the images by which it judges.
+    """A protocol and its images.
 
-    Raises `UserError` for fewer trials than one, and for several of a protocol that draws nothing.
+    Raises `UserError` for fewer than one trial, and for several trials of a protocol that draws nothing at random.
     """
 
     protocol: EvaluationProtocol
-    """What judges."""
+    """The protocol."""
     train: Source
-    """Images that it fits on."""
+    """Images to fit on."""
     test: Source
-    """Images that it counts on."""
+    """Images to score on."""
     test_split: str
     """Where the test images come from."""
     trials: int = 1
-    """How many times a comparison has each encoder judged: with the protocol's seed, the next, and so on."""
+    """How many times a comparison judges each encoder: with the protocol's seed, with seed + 1, and so on."""
     measures: tuple[str, ...] = ()
-    """Measures that a comparison shows; none: the one to be quoted first."""
+    """Measures that a comparison shows; if empty, the first one."""
     tools: tuple[str, ...] = ()
-    """Libraries on which numbers depend, beside those of every protocol."""
+    """Libraries that the numbers depend on, besides those that every protocol uses."""
     pixels: str = ""
-    """Why raw pixels cannot be judged; nothing where they can."""
+    """Why raw pixels cannot be judged; empty if they can."""
     check: Callable[[FrozenEncoder], object] = _accept
-    """Raises `UserError` where the protocol is known to refuse an encoder, before hours are spent on others."""
+    """Raises `UserError` for an encoder that the protocol is known to refuse, before hours are spent on others."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise UserError(f"{self.protocol.name}: {self.trials} trials were asked for; give 1 or more")
+            raise UserError(f"{self.protocol.name}: trials is {self.trials}; it must be 1 or more")
         if self.trials > 1 and not has_seed(self.protocol):
             raise UserError(
-                f"{self.protocol.name}: {self.trials} trials were asked for, but it draws nothing, so all would be the"
-                " same: give 1"
+                f"{self.protocol.name}: trials is {self.trials}, but this protocol draws nothing at random, so all"
+                " trials would be equal: give 1"
             )
 
     def each_trial(self) -> tuple[EvaluationProtocol, ...]:
-        """The protocol with the seed of each trial."""
+        """The protocol once for each trial, with the seed of that trial."""
         protocol: Any = self.protocol
         if self.trials == 1:
             return (protocol,)
         return tuple(replace(protocol, seed=protocol.seed + number) for number in range(self.trials))
 
-    def shown(self, measured: Mapping[str, float]) -> tuple[str, ...]:
-        """The measures to show of those that there are; raises `UserError` for others."""
+    def shown(self, available: Mapping[str, float]) -> tuple[str, ...]:
+        """The measures to show, out of those available; raises `UserError` for one that is not available."""
         for name in self.measures:
-            if name not in measured:
+            if name not in available:
                 raise UserError(
-                    f"{self.protocol.name} measures {', '.join(measured)} on these images, but {name!r} was asked for:"
-                    " choose among them (what was judged is kept)"
+                    f"{self.protocol.name} measures {', '.join(available)} on these images, not {name!r}: choose one of"
+                    " those (results so far are kept)"
                 )
-        return tuple(dict.fromkeys(self.measures)) or (next(iter(measured)),)
+        return tuple(dict.fromkeys(self.measures)) or (next(iter(available)),)
 
 
 def task_of(protocol: EvaluationProtocol, train: Source, test: Source | None = None) -> Task:
-    """A protocol with its images: as it takes them itself (`OwnTask`), or those of one labeled set, as `train_and_test`
-    divides them."""
+    """A protocol with its images: the task that it builds itself (`OwnTask`), or one labeled set, divided by
+    `train_and_test`."""
     if isinstance(protocol, OwnTask):
         return protocol.task(train, test)
     return Task(protocol, *train_and_test(train, test))
 
 
 def has_seed(protocol: Any) -> bool:
-    """Whether a protocol, or a kind of protocol, draws anything."""
+    """Whether a protocol, or a protocol's class, draws anything at random."""
     return any(f.name == "seed" for f in fields(protocol))

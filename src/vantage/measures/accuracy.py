@@ -23,23 +23,23 @@ class Accuracy:
     """Images whose class is the first guess."""
 
     top5: float | None
-    """Images whose class is among the first five guesses; none for five classes or fewer, or fewer guesses."""
+    """Images whose class is among the first five guesses; None with five classes or fewer, or with fewer guesses."""
 
     def measures(self) -> dict[str, float]:
-        """By name, as an `Outcome` holds them."""
+        """By name, as in an `Outcome`."""
         return {TOP1: self.top1} if self.top5 is None else {TOP1: self.top1, TOP5: self.top5}
 
 
 def accuracy(guess: Int[Tensor, "n t"], label: Int[Tensor, "n"], classes: int) -> Accuracy:
-    """Accuracy of classes guessed in order, best first. A label nobody guesses, known in training or not, counts as
-    wrong."""
+    """Accuracy of guesses in order, best first. An image whose class is not among the guesses counts as wrong, even if
+    no training image had that class."""
     hit = guess == label[:, None]
     top5 = _share(hit[:, :_FIVE].any(1)) if min(classes - 1, guess.shape[1]) >= _FIVE else None
     return Accuracy(_share(hit[:, 0]), top5)
 
 
 def best_classes(score: Float[Tensor, "n c"]) -> Int[Tensor, "n t"]:
-    """The five classes (fewer where there are fewer) of the highest scores, best first. What is not a number comes
+    """The five classes (fewer if there are fewer) with the highest scores, best first; scores that are not numbers come
     last."""
     ranked = torch.where(score.isnan(), -torch.inf, score)
     return ranked.topk(min(_FIVE, score.shape[1]), dim=1).indices

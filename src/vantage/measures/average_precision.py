@@ -1,4 +1,4 @@
-"""How well scores put the images of a class before the others.
+"""How well scores rank the images of a class before the others.
 
 n: images   t: distinct scores
 """
@@ -17,15 +17,15 @@ def average_precision(score: Float[Tensor, "n"], positive: Bool[Tensor, "n"]) ->
     code of linear SVMs on VOC07): the precision at a recall is the best at this recall or a higher one.
 
     In [0, 1]. Never below scikit-learn's `average_precision_score`, which does not interpolate; equal to it where
-    precision falls with recall. Images of one score are ranked together, so the order of images does not matter.
-    Raises `UserError` where no image is positive, since recall is then undefined.
+    precision falls with recall. Images with equal scores are ranked together, so the order of images does not matter.
+    Raises `UserError` if no image is positive, since recall is then undefined.
     """
     if not bool(positive.any()):
         raise UserError(f"average precision needs a positive image, but none of the {len(positive)} is")
     score, order = score.double().sort(descending=True)
     right = positive[order].double().cumsum(0)
     last = torch.cat([score[1:] != score[:-1], torch.ones(1, dtype=torch.bool, device=score.device)])
-    seen = torch.arange(1, len(score) + 1, dtype=torch.float64, device=score.device)[last]
+    ranked = torch.arange(1, len(score) + 1, dtype=torch.float64, device=score.device)[last]
     right = right[last]
-    best = (right / seen).flip(0).cummax(0).values.flip(0)
+    best = (right / ranked).flip(0).cummax(0).values.flip(0)
     return float((best * right.diff(prepend=right.new_zeros(1))).sum() / right[-1])

@@ -1,4 +1,4 @@
-"""How well the pixels of images are told apart, from the table of true classes by guessed ones.
+"""How well the pixels of images are classified, from the table of true classes by guessed ones.
 
 k: classes   p: pixels
 """
@@ -14,10 +14,10 @@ __all__ = ["Confusion"]
 
 @dataclass(frozen=True)
 class Confusion:
-    """Pixels by their class (rows) and by the class they were given (columns)."""
+    """Pixels by their true class (rows) and their guessed class (columns)."""
 
     count: Int[Tensor, "k k"]
-    """How many."""
+    """Number of pixels."""
 
     @classmethod
     def empty(cls, classes: int) -> "Confusion":
@@ -25,30 +25,30 @@ class Confusion:
         return cls(torch.zeros(classes, classes, dtype=torch.int64))
 
     def plus(self, truth: Int[Tensor, "p"], guess: Int[Tensor, "p"]) -> "Confusion":
-        """With more pixels. Those whose class is no row are passed over: they count nowhere."""
+        """With more pixels added. Pixels whose true class is not a row are ignored."""
         classes = len(self.count)
-        known = (truth >= 0) & (truth < classes)
-        cells = truth[known].long() * classes + guess[known].long()
+        valid = (truth >= 0) & (truth < classes)
+        cells = truth[valid].long() * classes + guess[valid].long()
         fresh = torch.bincount(cells.cpu(), minlength=classes * classes).view(classes, classes)
         return Confusion(self.count + fresh)
 
     def intersection_over_union(self) -> Float[Tensor, "k"]:
-        """Of each class, pixels that have it and were given it over pixels that have it or were given it; not a number
-        for a class that neither has a pixel nor was given one."""
+        """For each class, the pixels that are of it and guessed as it, over the pixels that are one or the other; NaN
+        for a class without any."""
         right = self.count.diag().double()
         return right / (self.count.sum(0) + self.count.sum(1) - right)
 
     def recall(self) -> Float[Tensor, "k"]:
-        """Of each class, the share of its pixels that were given it; not a number for a class without pixels."""
+        """For each class, the share of its pixels that are guessed right; NaN for a class without pixels."""
         return self.count.diag().double() / self.count.sum(1)
 
     def present(self) -> Bool[Tensor, "k"]:
-        """Classes that have pixels."""
+        """Whether each class has pixels."""
         return self.count.sum(1) > 0
 
     def measures(self) -> dict[str, float]:
-        """In percent: the mean intersection over union of the classes that have pixels or were given some, the share
-        of pixels that are right, and the mean recall of the classes that have pixels."""
+        """In percent: mean intersection over union of the classes with true or guessed pixels, the share of pixels
+        guessed right, and mean recall of the classes with pixels."""
         return {
             "mIoU": 100.0 * float(self.intersection_over_union().nanmean()),
             "pixel accuracy": 100.0 * float(self.count.diag().sum() / self.count.sum()),

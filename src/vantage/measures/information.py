@@ -6,7 +6,7 @@ negatives v_j the estimate of one pair is
     f(u, v₁) − log( 1/(k+1) · Σ_{j = 1 … k+1} e^f(u, v_j) ),    the positive counted in the sum,
 
 and its mean over pairs bounds I(U; V) from below if the negatives follow p(v) (NCE). CNCE draws them from the part of
-p(v) whose critic lies above a percentile of it, by the rules that train rings: never more than NCE on average. (The
+p(v) whose critic lies above a percentile of it, by the same rules as Ring's training: on average at most NCE. (The
 theorem counts the positive among its k; here k counts negatives alone, as in Eq. 1.)
 
 b: pairs   k: negatives of each   m: keys in the pool   d: width
@@ -31,18 +31,20 @@ Loss = TypeVar("Loss", float, Tensor)
 
 
 def i_nce(loss: Loss, negatives: int) -> Loss:
-    """I_NCE = log(K + 1) − L in nats, for an InfoNCE loss L whose denominator holds the positive and K negatives.
+    """I_NCE = log(K + 1) − L in nats, for an InfoNCE loss L with the positive and K negatives in its denominator.
 
-    InfoMin (arXiv 2005.10243) writes log K with K counting the positive. A loss without the positive in its denominator
-    (`Decoupled`) bounds nothing. Raises `UserError` for a negative number of negatives.
+    InfoMin (arXiv 2005.10243) writes log K, where K includes the positive. A loss without the positive in its
+    denominator (`Decoupled`) bounds nothing. Raises `UserError` for a negative number of negatives.
     """
     if negatives < 0:
-        raise UserError(f"I_NCE of a loss over {negatives} negatives: give how many each query was compared with")
+        raise UserError(
+            f"I_NCE: negatives is {negatives}; give the number of negatives that each query was compared with"
+        )
     return math.log(negatives + 1) - loss
 
 
 def nce(positive: Float[Tensor, "b"], negative: Float[Tensor, "b k"]) -> Float[Tensor, "b"]:
-    """Estimate of each pair from the critic's values at it and at its negatives (CNCE Eq. 1); at most log(k + 1)."""
+    """Estimate for each pair from the critic's values for it and for its negatives (CNCE Eq. 1); at most log(k + 1)."""
     count = negative.new_full((len(negative),), negative.shape[1])
     return _estimate(positive, negative.logsumexp(1), count)
 
@@ -55,14 +57,14 @@ def cnce(
     temperature: float = 1.0,
     step: int = 0,
 ) -> Float[Tensor, "b"]:
-    """Estimate of each pair where rules choose its negatives from a pool, as they do in training.
+    """Estimate for each pair whose negatives are chosen from a pool by rules, as in training.
 
-    The critic is q·k/τ, and `positive` its value at the pairs. `(*percentiles(w_l), Sample(k))` is CNCE with k draws,
-    `(Sample(k),)` is NCE with the pool for p(v), and rules without a draw use all that they leave. k is counted for
-    each query, and a query that is left without negatives gives 0. Differentiable wherever the critic is; rows go
-    through in tiles, so that without a gradient memory is bounded.
+    The critic is q·k/τ, and `positive` is its value for the pairs. `(*percentiles(w_l), Sample(k))` is CNCE with k
+    draws, `(Sample(k),)` is NCE with the pool as p(v), and rules without a draw use every key that passes them. k is
+    counted for each query; the estimate for a query without negatives is 0. Differentiable wherever the critic is;
+    queries are processed in tiles, so that memory is bounded if no gradient is needed.
     """
-    pair = 4 * query.vector.element_size() + 4 * 8  # as a tile of `log_partition`
+    pair = 4 * query.vector.element_size() + 4 * 8  # bytes, as in the tiles of `log_partition`
     rows = max(1, BUDGET // (max(1, len(pool)) * pair))
     estimates = []
     for start in range(0, len(query), rows):
@@ -76,13 +78,13 @@ def cnce(
 def percentiles(lower: float, upper: float = 100.0) -> tuple[Rule, ...]:
     """Rules that keep the negatives between two percentiles of similarity, w_ℓ and w_u of CNCE section 4.
 
-    (0, 100) is all of the pool, by no rule. CNCE above any w_ℓ with w_u = 100 is at most NCE on average, since its
-    negatives' critic is stochastically larger. With w_u < 100 the hardest are missing, and where w_ℓ is small the
-    estimate can exceed both NCE and the information: Theorem 3.1 asks that e^f of every negative exceed its mean.
-    Raises `UserError` unless 0 ≤ w_ℓ < w_u ≤ 100.
+    (0, 100) is the whole pool, and needs no rule. CNCE with any w_ℓ and w_u = 100 is at most NCE on average, since the
+    critic is stochastically larger on its negatives. With w_u < 100 the hardest negatives are missing, and if w_ℓ is
+    small the estimate can exceed both NCE and the information: Theorem 3.1 requires that e^f of every negative exceed
+    its mean. Raises `UserError` unless 0 ≤ w_ℓ < w_u ≤ 100.
     """
     if not 0 <= lower < upper <= 100:
-        raise UserError(f"percentiles from {lower:g} to {upper:g}: give 0 ≤ lower < upper ≤ 100")
+        raise UserError(f"percentiles are {lower:g} and {upper:g}; they must satisfy 0 ≤ lower < upper ≤ 100")
     if (lower, upper) == (0, 100):
         return ()
     return (AbsoluteRing(Constant(1 - lower / 100), Constant(1 - upper / 100)),)
@@ -91,6 +93,6 @@ def percentiles(lower: float, upper: float = 100.0) -> tuple[Rule, ...]:
 def _estimate(
     positive: Float[Tensor, "b"], partition: Float[Tensor, "b"], negatives: Float[Tensor, "b"] | Int[Tensor, "b"]
 ) -> Float[Tensor, "b"]:
-    """From the negatives' log-sum-exp, through the loss."""
+    """From the log-sum-exp of the negatives, by way of the loss."""
     loss = torch.logaddexp(positive, partition) - positive
     return torch.log1p(negatives.to(loss.dtype)) - loss

@@ -3,7 +3,7 @@
 n: rows of the bank   q: queries   b: queries at once   d: width of the features   c: classes   t: guesses a query
 k: neighbors
 
-Similarities are computed for a bounded table of queries by rows at a time, whatever the sizes.
+Similarities are computed in tables of bounded size, whatever the numbers of queries and rows.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from vantage.measures.accuracy import best_classes
 __all__ = ["nearest", "vote"]
 
 _QUERIES, _BANK = 192, 50_000
-"""Rows and columns of the table of similarities that is held at a time: 37 MiB."""
+"""Rows and columns of the one table of similarities in memory: 37 MiB."""
 
 
 def vote(
@@ -28,12 +28,12 @@ def vote(
     k: int,
     temperature: float,
 ) -> Int[Tensor, "q t"]:
-    """The five classes with most votes (fewer where there are fewer), best first, where each of the k nearest rows of
-    the bank votes for its label with weight exp(cosine / temperature); −1 for a class without a vote. Features may have
-    any length."""
+    """The five classes with the most votes (fewer if there are fewer), best first. Each of the k nearest rows of the
+    bank votes for its label with weight exp(cosine / temperature); −1 stands for a class without votes. Features may
+    have any length."""
     guesses = []
     for cosine, near in nearest(bank, query, k):
-        # Less the largest, so that a low temperature cannot overflow; never 0, so that a class with votes shows.
+        # Relative to the largest, so that a low temperature cannot overflow; never 0, which would mean no vote.
         weight = ((cosine - cosine[:, :1]) / temperature).exp_().clamp_min_(1e-30)
         votes = weight.new_zeros(len(near), classes).scatter_add_(1, label[near], weight)
         guess = best_classes(votes)
@@ -44,9 +44,9 @@ def vote(
 def nearest(
     bank: Float[Tensor, "n d"], query: Float[Tensor, "q d"], k: int
 ) -> Iterator[tuple[Float[Tensor, "b k"], Int[Tensor, "b k"]]]:
-    """Cosines and numbers of the k nearest rows of the bank, nearest first, for some queries after the others.
+    """Cosines and numbers of the k nearest rows of the bank, nearest first, for one batch of queries after another.
 
-    Neither argument is copied: the table of similarities is scaled instead.
+    The bank is not copied to be normalized: the table of similarities is scaled instead.
     """
     columns = max(_BANK, k)
     table = bank.new_empty(min(_QUERIES, len(query)) * min(columns, len(bank)))
@@ -69,7 +69,7 @@ def nearest(
 def _joined(
     best: tuple[Tensor, Tensor] | None, value: Float[Tensor, "b j"], number: Int[Tensor, "b j"], k: int
 ) -> tuple[Tensor, Tensor]:
-    """The k best of what was found before and now."""
+    """The k best of the earlier and the new candidates."""
     if best is None:
         return value, number
     value, number = torch.cat([best[0], value], 1), torch.cat([best[1], number], 1)
@@ -78,7 +78,7 @@ def _joined(
 
 
 def _inverse_length(bank: Float[Tensor, "n d"]) -> Float[Tensor, "n"] | None:
-    """One over each row's length, or none where all rows have unit length and scaling would only cost time."""
+    """One over the length of each row; None if all rows have unit length, so that scaling would only cost time."""
     length = torch.cat([torch.linalg.vector_norm(part, dim=1) for part in bank.split(4096)])
     if bool(((length - 1).abs() < 1e-6).all()):
         return None

@@ -1,4 +1,4 @@
-"""Several runs by several protocols in one table; runs that differ in their seed only are one row."""
+"""Several runs by several protocols in one table; runs that differ only in their seed share a row."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,31 +18,31 @@ from vantage.measures.significance import FEWEST, Difference, difference, holm
 __all__ = ["LEVEL", "Cell", "Column", "Comparison", "Row", "compare", "compare_by"]
 
 LEVEL = 0.05
-"""Probability below which a difference is called one, after Holm's correction."""
+"""Significance level: a difference counts if its p, after Holm's correction, is below this."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What one protocol measured of one row."""
+    """One measure of one row."""
 
     values: tuple[float, ...]
-    """A number for each run; of several trials their mean."""
+    """One number for each run: the mean of its trials, if there are several."""
     trials: tuple[tuple[float, ...], ...] = ()
-    """The numbers of each run's trials, where there are several."""
+    """The numbers of each run's trials, if there are several."""
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """Mean over the runs."""
         return mean(self.values)
 
     @property
     def deviation(self) -> float | None:
-        """Their standard deviation (of a sample); of one run that of its trials, none for one number."""
+        """Sample standard deviation over the runs, or over the trials of a single run; None for a single number."""
         return stdev(self._spread) if self._spread else None
 
     @property
     def over(self) -> str:
-        """What the deviation is over: seeds, trials of one run, or nothing."""
+        """What the deviation is over: "seeds", "trials", or nothing ("")."""
         return "" if not self._spread else "seeds" if len(self.values) > 1 else "trials"
 
     @property
@@ -53,22 +53,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """Runs that differ in their seed only, or a baseline of them."""
+    """Runs that differ only in their seed, or a baseline of them."""
 
     name: str
     """What is judged."""
     seeds: tuple[int, ...]
     """Seeds of the runs."""
     trained: bool
-    """Whether it was trained; baselines are not compared."""
+    """Whether it was trained; differences of baselines are not tested."""
     cells: tuple[Cell | None, ...]
-    """One for each column; none where the protocol cannot judge it, such as detectors raw pixels."""
+    """One for each column; None where the protocol cannot judge the row (a detector cannot judge raw pixels)."""
 
     def cell(self, number: int) -> Cell:
-        """One that is there."""
-        found = self.cells[number]
-        assert found is not None, f"{self.name} was not judged"
-        return found
+        """The cell of a column in which the row was judged."""
+        cell = self.cells[number]
+        assert cell is not None, f"{self.name} was not judged"
+        return cell
 
 
 @dataclass(frozen=True)
@@ -80,33 +80,33 @@ class Column:
     version: int
     """Its version."""
     measure: str
-    """What is measured, in percent unless the name tells another unit."""
+    """What is measured, in percent unless the name gives another unit."""
     differences: tuple[tuple[str, str, Difference, float], ...]
-    """The best trained row, another one, how they differ, and p after Holm's correction; for those of three seeds or
-    more."""
+    """For each pair that was tested: the best trained row, another one, their difference, and p after Holm's
+    correction. A test needs three seeds or more."""
     best: str | None
-    """The row that is better than every other trained one beyond the spread; none where any comparison is open."""
+    """The row that is better than every other trained one beyond the spread; None if any difference is undecided."""
     changes: tuple[Change, ...] = ()
-    """Settings of the protocol that are not as they are by default."""
+    """Settings of the protocol that differ from the default."""
     trials: int = 1
     """How many times each run was judged."""
     pixels: str = ""
-    """Why raw pixels are not judged; nothing where they are."""
+    """Why raw pixels are not judged; empty if they are."""
 
     @property
     def name(self) -> str:
-        """The protocol, with what tells it from the same protocol by default."""
+        """The protocol, with its settings that differ from the default."""
         return title(self.protocol, self.changes)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table, and what may be said of it."""
+    """A table of measures, and which differences are significant."""
 
     columns: tuple[Column, ...]
-    """Protocols, and of each the measures that are shown."""
+    """One for each measure shown of each protocol."""
     rows: tuple[Row, ...]
-    """Runs grouped by all but their seed, then the baselines."""
+    """Runs grouped by everything but their seed, then the baselines."""
     test: str
     """Where the test images come from."""
 
@@ -133,48 +133,62 @@ def compare_by(
     report: Callable[[str], None] = lambda line: None,
     network: int | None = None,
 ) -> Comparison:
-    """Judge the newest checkpoints of all runs by all tasks, each once: what RUN/evaluations already holds of this very
-    checkpoint, these images, settings and library versions is read, so a comparison that broke off goes on.
+    """Judge the newest checkpoints of all runs by all tasks, each once: results that RUN/evaluations already holds for
+    the same checkpoint, images, settings and library versions are read, so an interrupted comparison can be resumed.
 
-    Raw pixels and a random encoder of each architecture, from the seeds of its runs, are rows too; where a protocol
-    cannot judge raw pixels, their cell is empty. `report` hears what is done; `network` counts which of the trained
-    networks is judged, of runs that have one per view. Raises `UserError` for runs named twice, for runs that a task
-    is known to refuse, and what protocols raise.
+    Raw pixels and random encoders of each architecture, with the seeds of its runs, are rows too; where a protocol
+    cannot judge raw pixels, their cell is empty. `report` is called with a line before each evaluation; `network` is
+    the number of the network to judge, for runs that trained several. Raises `UserError` for runs named twice and for
+    runs that a task is known to refuse, and whatever protocols raise.
     """
     work = work or Work()
     _check(folders, tasks)
     compared = contenders(folders, network)
     for task in tasks:
-        _check_served(task, compared)
-    by_task = [(task, [one for one in compared if one.network or not task.pixels]) for task in tasks]
-    count = sum(task.trials * sum(len(one.members) for one in some) for task, some in by_task)
+        _check_accepted(task, compared)
+    count = sum(task.trials * len(one.members) for task in tasks for one in _judgeable(task, compared))
     trials = Trials(work, report, count)
     cells: dict[str, list[Cell | None]] = {one.name: [] for one in compared}
-    shown: list[tuple[Task, str]] = []
-    for task, some in by_task:
-        found, measures = {}, ()
-        for one in some:
-            for member in one.members:
-                found.setdefault(one.name, []).append(trials(task, one, member))
-                measures = measures or task.shown(found[one.name][0][0].measures)
+    heads: list[tuple[Task, str]] = []
+    for task in tasks:
+        outcomes, measures = _outcomes(task, compared, trials)
         for measure in measures:
-            shown.append((task, measure))
-            for name, own in cells.items():
-                own.append(_cell(found[name], measure) if name in found else None)
+            heads.append((task, measure))
+            for name, row in cells.items():
+                row.append(_cell(outcomes[name], measure) if name in outcomes else None)
     rows = tuple(
         Row(one.name, tuple(member.own.run.seed for member in one.members), one.trained, tuple(cells[one.name]))
         for one in compared
     )
-    columns = tuple(_column(number, task, measure, rows) for number, (task, measure) in enumerate(shown))
+    columns = tuple(_column(number, task, measure, rows) for number, (task, measure) in enumerate(heads))
     return Comparison(columns, rows, _test_splits(tasks))
 
 
+def _judgeable(task: Task, compared: Sequence[Contender]) -> list[Contender]:
+    """Those that a task can judge: all, or all but raw pixels."""
+    return [one for one in compared if one.network or not task.pixels]
+
+
+def _outcomes(
+    task: Task, compared: Sequence[Contender], trials: Trials
+) -> tuple[dict[str, list[tuple[Outcome, ...]]], tuple[str, ...]]:
+    """The outcomes of each run's trials, by name of the row, and the measures to show. A measure that does not exist is
+    refused after the first run."""
+    outcomes: dict[str, list[tuple[Outcome, ...]]] = {}
+    measures: tuple[str, ...] = ()
+    for one in _judgeable(task, compared):
+        for member in one.members:
+            outcomes.setdefault(one.name, []).append(trials(task, one, member))
+            measures = measures or task.shown(outcomes[one.name][0][0].measures)
+    return outcomes, measures
+
+
 def _check(folders: Sequence[Path], tasks: Sequence[Task]) -> None:
-    """Raises `UserError` for nothing to compare, or something named twice."""
-    places = [folder.resolve() for folder in folders]
+    """Raises `UserError` if there is nothing to compare, or something is named twice."""
+    paths = [folder.resolve() for folder in folders]
     if not folders or not tasks:
         raise UserError(f"{len(folders)} runs by {len(tasks)} protocols: give at least one of each")
-    if len(set(places)) < len(places):
+    if len(set(paths)) < len(paths):
         raise UserError("a run is named twice: name each folder once")
     for number, one in enumerate(tasks):
         for other in tasks[:number]:
@@ -184,8 +198,8 @@ def _check(folders: Sequence[Path], tasks: Sequence[Task]) -> None:
                 raise UserError(f"{name} is named twice with the same settings: leave one of them out")
 
 
-def _check_served(task: Task, compared: Sequence[Contender]) -> None:
-    """Raises `UserError`, with the run, where a task is known to refuse one."""
+def _check_accepted(task: Task, compared: Sequence[Contender]) -> None:
+    """Raises `UserError`, with the run's folder, if a task is known to refuse a run."""
     for member in (member for one in compared if one.trained for member in one.members):
         try:
             task.check(member.own)
@@ -199,27 +213,27 @@ def _cell(runs: Sequence[tuple[Outcome, ...]], measure: str) -> Cell:
 
 
 def _test_splits(tasks: Sequence[Task]) -> str:
-    """Where test images come from: once where it is the same for all."""
+    """Where the test images come from: said once if it is the same for all tasks."""
     if len({task.test_split for task in tasks}) == 1:
         return tasks[0].test_split
     return "; ".join(dict.fromkeys(f"{task.protocol.name}: {task.test_split}" for task in tasks))
 
 
 def _column(number: int, task: Task, measure: str, rows: Sequence[Row]) -> Column:
-    """What can be said of the trained rows: the best against each other one."""
+    """A column, with the best trained row tested against every other one."""
     trained = sorted((row for row in rows if row.trained), key=lambda row: -row.cell(number).mean)
-    top, found = trained[0], []
+    top, gaps = trained[0], []
     for other in trained[1:]:
         paired = sorted(top.seeds) == sorted(other.seeds)
         values = [
             [value for _, value in sorted(zip(row.seeds, row.cell(number).values, strict=True))] for row in (top, other)
         ]
         if len(top.seeds) >= FEWEST and (gap := difference(values[0], values[1], paired)) is not None:
-            found.append((top.name, other.name, gap))
-    corrected = holm([gap.p for _, _, gap in found])
-    told = tuple((*each, p) for each, p in zip(found, corrected, strict=True))
-    sure = len(found) == len(trained) - 1 > 0 and all(p < LEVEL for p in corrected)
-    best = top.name if sure else None
+            gaps.append((top.name, other.name, gap))
+    corrected = holm([gap.p for _, _, gap in gaps])
+    differences = tuple((*gap, p) for gap, p in zip(gaps, corrected, strict=True))
+    significant = len(gaps) == len(trained) - 1 > 0 and all(p < LEVEL for p in corrected)
+    best = top.name if significant else None
     protocol = task.protocol
     settings = changes(protocol)
-    return Column(protocol.name, protocol.version, measure, told, best, settings, task.trials, task.pixels)
+    return Column(protocol.name, protocol.version, measure, differences, best, settings, task.trials, task.pixels)

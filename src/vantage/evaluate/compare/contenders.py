@@ -1,4 +1,4 @@
-"""Who is compared: runs that differ in their seed only as one row, and the baselines of all."""
+"""The rows of a comparison: runs that differ only in their seed as one row, and the baselines of all."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ __all__ = ["Contender", "Member", "contenders"]
 
 @dataclass(frozen=True)
 class Member:
-    """One encoder that is judged."""
+    """One encoder to judge."""
 
     folder: Path
-    """The run's folder, where results are kept."""
+    """The run's folder, where results are recorded."""
     encoder: FrozenEncoder
-    """What is judged: the run's own, or a baseline of it."""
+    """The encoder to judge: the run's own, or a baseline of it."""
     own: FrozenEncoder
-    """The run's own."""
+    """The run's own encoder."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class Contender:
     """A row of the table."""
 
     name: str
-    """What is judged."""
+    """Name of the row."""
     members: tuple[Member, ...]
     """One for each seed."""
     trained: bool
     """Whether it was trained."""
     network: bool = True
-    """Whether there is a network: raw pixels have none."""
+    """Whether it has a network; raw pixels have none."""
 
 
 def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Contender, ...]:
-    """Runs that differ in seed, hardware and monitoring at most, at the same checkpoint, as one; then, once each, raw
-    pixels of every view and random encoders of every architecture, from the seeds of its runs.
+    """One row for all runs that differ at most in seed, hardware and monitoring, at the same checkpoint; then, once
+    each, raw pixels through every view, and random encoders of every architecture, with the seeds of its runs.
 
-    `network` counts which of the trained networks is taken, as in `vantage.load`. Raises `UserError` for runs
-    of the same settings and the same seed.
+    `network` is the number of the network to judge, as in `vantage.load`. Raises `UserError` for two runs with the
+    same settings and the same seed.
     """
     rows = _grouped([(folder, load(folder, network)) for folder in folders])
     return (*rows, *_baselines(rows, network))
@@ -54,12 +54,12 @@ def _grouped(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Contender]:
     for folder, encoder in runs:
         alike = replace(encoder.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
         key = (alike, encoder.checkpoint.name if encoder.checkpoint else "")
-        members = next((members for known, members in groups if known == key), None)
+        members = next((members for other, members in groups if other == key), None)
         if members is None:
             members = []
             groups.append((key, members))
         elif any(encoder.run.seed == other.encoder.run.seed for other in members):
-            raise UserError(f"{folder} is a second run of the same settings and the same seed: name one of them")
+            raise UserError(f"{folder} is a second run with the same settings and the same seed: name one of them")
         members.append(Member(folder, encoder, encoder))
     recipes = [members[0].encoder.name for _, members in groups]
     rows: list[Contender] = []
@@ -71,17 +71,18 @@ def _grouped(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Contender]:
 
 
 def _baselines(rows: Sequence[Contender], network: int | None) -> Iterator[Contender]:
-    known: list[Any] = []
+    views: set[str] = set()
+    networks: set[tuple[str, ...]] = set()
     for row in rows:
         first = row.members[0]
         pixels = raw_pixels(first.own.run, network)
-        if (seen := repr(pixels.view)) not in known:
-            known.append(seen)
+        if (view := repr(pixels.view)) not in views:
+            views.add(view)
             member = Member(first.folder, pixels, first.own)
             yield Contender(f"raw pixels as {row.name} sees them", (member,), False, network=False)
         random = [random_encoder(member.own.run, member.own.run.seed, network) for member in row.members]
-        if (digests := tuple(encoder.digest() for encoder in random)) not in known:
-            known.append(digests)
+        if (digests := tuple(encoder.digest() for encoder in random)) not in networks:
+            networks.add(digests)
             pairs = zip(row.members, random, strict=True)
             members = tuple(Member(member.folder, encoder, member.own) for member, encoder in pairs)
             yield Contender(f"random encoder of {row.name}", members, False)

@@ -6,24 +6,25 @@ from vantage.storage.tables import Table, csv_text
 __all__ = ["as_csv", "as_latex", "as_markdown", "notes"]
 
 _IN_A_HEAD = 3
-"""Settings that a column's head has room for."""
+"""How many settings the head of a column has room for."""
 
 
 def as_markdown(table: Comparison) -> str:
-    """A row for each group of runs, mean ± standard deviation over seeds; bold where a row is better than every other
-    beyond the spread. What was tested stands below."""
+    """A row for each group of runs, with mean ± standard deviation over seeds; bold where a row is better than every
+    other beyond the spread. The tests stand below."""
     return "\n".join([_table(table).markdown(), "", *(f"- {note}" for note in notes(table)), ""])
 
 
 def as_latex(table: Comparison) -> str:
-    """A `tabular` for the package booktabs, with what was tested in comments below."""
+    """A `tabular` for the package booktabs, with the tests in comments below."""
     return "\n".join([_table(table).latex(), *(f"% {note}" for note in notes(table)), ""])
 
 
 def as_csv(table: Comparison) -> str:
-    """A line for each row and column, with the protocol's settings that are not the default: the numbers of all runs,
-    their mean and deviation, and whether the row is better than every other beyond the spread; of several trials all
-    numbers, `;` between the runs, and what the deviation is over. A protocol that cannot judge a row has no numbers."""
+    """A line for each row and column, with the protocol's settings that differ from the default: the numbers of all
+    runs, their mean and deviation, whether the row is better than every other beyond the spread, what the deviation is
+    over, and the numbers of all trials, with `;` between runs. Where a protocol cannot judge a row there are no
+    numbers."""
     heads = ["row", "trained", "protocol", "version", "settings", "measure", "seeds", "values", "mean", "sd", "n"]
     lines: list[list[object]] = []
     for row in table.rows:
@@ -36,31 +37,31 @@ def as_csv(table: Comparison) -> str:
 
 
 def notes(table: Comparison) -> list[str]:
-    """What the numbers are, and what was tested."""
-    told = [f"Test images: {table.test}. Mean ± standard deviation over seeds; nothing is tested below three seeds."]
+    """What the numbers mean, and which differences were tested."""
+    lines = [f"Test images: {table.test}. Mean ± standard deviation over seeds; fewer than three seeds are not tested."]
     for number, column in enumerate(table.columns):
         if column.changes:
-            told.append(f"{column.protocol}: {', '.join(each.sentence for each in column.changes)}.")
+            lines.append(f"{column.protocol}: {', '.join(each.sentence for each in column.changes)}.")
         if column.pixels:
-            told.append(f"{column.protocol}: {column.pixels}, so that cell is empty.")
+            lines.append(f"{column.protocol}: {column.pixels}, so that cell is empty.")
         if column.trials > 1:
-            told.append(_of_trials(table, number, column))
+            lines.append(_of_trials(table, number, column))
         for best, other, gap, p in column.differences:
-            said = "beyond the spread" if p < LEVEL else "within the spread"
+            verdict = "beyond the spread" if p < LEVEL else "within the spread"
             count = f"n = {gap.n[0]}" if gap.n[0] == gap.n[1] else f"n = {gap.n[0]} and {gap.n[1]}"
-            told.append(
-                f"{_name(table, column)}: {best} less {other} is {gap.mean:+.2f}, {said}"
+            lines.append(
+                f"{_name(table, column)}: {best} minus {other} is {gap.mean:+.2f}, {verdict}"
                 f" ({gap.test}, {count}, p = {p:.3g} after Holm's correction)."
             )
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(lines))
 
 
 def _table(table: Comparison) -> Table:
     head = ("", "seeds", *(_head(table, column) for column in table.columns))
     rows = tuple((row.name, _seeds(row), *map(_words, row.cells)) for row in table.rows)
     best = {
-        (place, number + 2)
-        for place, row in enumerate(table.rows)
+        (line, number + 2)
+        for line, row in enumerate(table.rows)
         for number, column in enumerate(table.columns)
         if column.best == row.name
     }
@@ -68,10 +69,10 @@ def _table(table: Comparison) -> Table:
 
 
 def _of_trials(table: Comparison, number: int, column: Column) -> str:
-    """What several trials of each run are, and what ± is of a row that has one run."""
+    """What the trials of a run are, and what ± means in a row of one run."""
     alone = any(cell is not None and cell.over == "trials" for cell in (row.cells[number] for row in table.rows))
-    told = f"{column.protocol}: the mean of {column.trials} trials of each run, each with a seed of its own."
-    return told + " Of one run, ± is over its trials: it tells nothing of other runs." * alone
+    note = f"{column.protocol}: the mean of {column.trials} trials of each run, each with its own seed."
+    return note + " For a single run, ± is over its trials and says nothing about other runs." * alone
 
 
 def _head(table: Comparison, column: Column) -> str:
@@ -80,7 +81,7 @@ def _head(table: Comparison, column: Column) -> str:
 
 
 def _settings(table: Comparison, column: Column) -> str:
-    """What is not the default: its number, where it is much and nothing else tells by it."""
+    """Settings that differ from the default; only their number, if there are many and they distinguish no columns."""
     alike = {other.changes for other in table.columns if other.protocol == column.protocol}
     if len(column.changes) > _IN_A_HEAD and len(alike) == 1:
         return f" ({len(column.changes)} settings below)"
@@ -88,13 +89,13 @@ def _settings(table: Comparison, column: Column) -> str:
 
 
 def _name(table: Comparison, column: Column) -> str:
-    """A column in a sentence."""
+    """A column, as named in a sentence."""
     several = sum((other.protocol, other.changes) == (column.protocol, column.changes) for other in table.columns) > 1
     return f"{column.protocol}{_settings(table, column)}{f', {column.measure}' * several}"
 
 
 def _numbers(cell: Cell | None) -> tuple[list[object], list[str]]:
-    """Values, mean, deviation and how many; what the deviation is over, and the numbers of all trials."""
+    """Values, mean, deviation and count; what the deviation is over, and the numbers of all trials."""
     if cell is None:
         return ["", "", "", 0], ["", ""]
     deviation = "" if cell.deviation is None else repr(cell.deviation)

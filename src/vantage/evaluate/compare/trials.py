@@ -15,7 +15,7 @@ __all__ = ["Refusal", "Trials", "title"]
 
 
 class Refusal(UserError):
-    """What a protocol refused within a comparison."""
+    """A protocol's refusal within a comparison."""
 
     def __init__(self, message: str, protocol: EvaluationProtocol) -> None:
         super().__init__(message)
@@ -23,27 +23,26 @@ class Refusal(UserError):
 
 
 class Trials:
-    """Judges one encoder after the other; `report` hears which, with how many of `count` are done."""
+    """Judges one encoder after another; `report` is called with a line that names it, and its number out of `count`."""
 
     def __init__(self, work: Work, report: Callable[[str], None], count: int) -> None:
         self.work, self.report, self.count, self.done = work, report, count, 0
 
     def __call__(self, task: Task, row: Contender, member: Member) -> tuple[Outcome, ...]:
-        """An outcome for each trial. Raises `Refusal` for what the protocol refuses; errors of images and others of a
-        kind of their own stay as they are."""
+        """An outcome for each trial. Raises `Refusal` for what the protocol refuses; subclasses of `UserError`, such
+        as those of unreadable images, pass unchanged."""
         protocols, outcomes = task.each_trial(), []
         for number, protocol in enumerate(protocols, 1):
-            words = _briefly(task.protocol)
-            words += f", trial {number} of {len(protocols)}" if len(protocols) > 1 else ""
-            words = f"{row.name}, seed {member.own.run.seed}, by {words}"
-            outcomes.append(self._outcome(replace(task, protocol=protocol), words, member))
+            trial = f", trial {number} of {len(protocols)}" if len(protocols) > 1 else ""
+            line = f"{row.name}, seed {member.own.run.seed}, by {_briefly(task.protocol)}{trial}"
+            outcomes.append(self._outcome(replace(task, protocol=protocol), line, member))
         return tuple(outcomes)
 
-    def _outcome(self, task: Task, words: str, member: Member) -> Outcome:
+    def _outcome(self, task: Task, line: str, member: Member) -> Outcome:
         self.done += 1
 
-        def report(known: bool) -> None:
-            self.report(f"{self.done} of {self.count}: {words}{', read from its record' if known else ''}")
+        def report(from_record: bool) -> None:
+            self.report(f"{self.done} of {self.count}: {line}{', read from its record' if from_record else ''}")
 
         try:
             return judge_once(task, member.encoder, self.work, member.folder, beside=member.own, report=report)
@@ -54,11 +53,11 @@ class Trials:
 
 
 def title(protocol: str, settings: Sequence[Change]) -> str:
-    """A protocol, with what tells it from the same protocol by default."""
+    """A protocol, with its settings that differ from the default."""
     return " ".join((protocol, *map(str, settings)))
 
 
 def _briefly(protocol: EvaluationProtocol) -> str:
-    """A protocol in a line of progress."""
+    """A protocol, as named in a line of progress."""
     settings = changes(protocol)
     return title(protocol.name, settings) if len(settings) < 4 else f"{protocol.name} with {len(settings)} settings"

@@ -1,4 +1,4 @@
-"""Random views of labeled images, epoch after epoch, that linear classifiers are trained on.
+"""Random views of labeled images, epoch by epoch, to train classifiers on.
 
 b: images of a batch   s: side of a view in pixels   c: channels of a view
 """
@@ -21,10 +21,10 @@ from vantage.progress import Progress, counting
 
 __all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
 
-_ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is for
+_ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is used for
 
 Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]]
-"""Numbers of the images and their views, batch by batch."""
+"""Numbers of the images with their views, batch by batch."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Epochs:
     """The views of an epoch, by its number."""
 
     views: Callable[[int], Epoch]
-    """What makes them."""
+    """Makes the views of an epoch."""
     drawn: str
-    """How crops are drawn, in words: the same seed gives others for images in memory than for streamed ones."""
+    """How crops are drawn, in words: from one seed, images in memory get other crops than streamed ones."""
 
     def __call__(self, epoch: int) -> Epoch:
         """The views of one epoch."""
@@ -42,7 +42,7 @@ class Epochs:
 
 
 def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: Work) -> Epochs:
-    """Random views of all images. The last batch may be small, as in the protocols' code."""
+    """Random views of all images. The last batch may be smaller, as in the protocols' own code."""
     device = work.resolved_device()
 
     def order(epoch: int) -> tuple[Int[Tensor, "b"], ...]:
@@ -78,7 +78,7 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
 
 
 def counted(images: Epoch, progress: Progress, done: int, note: str) -> Epoch:
-    """The same batches, each told when it was worked on, after `done` images before."""
+    """The same batches; progress is reported after each was used, from `done` images on."""
     for rows, views in images:
         yield rows, views
         done += len(rows)

@@ -1,4 +1,4 @@
-"""Linear classification on the deepest map of a frozen backbone, before its pooling.
+"""Linear classification on the deepest feature map of a frozen backbone, before pooling.
 
 b: images   c: channels   s: side of a view in pixels
 """
@@ -26,81 +26,83 @@ from vantage.views.evaluation import EvaluationView, Straight
 __all__ = ["LinearRing", "example_of", "statistics_of"]
 
 _MOST = 10_000
-"""Images that tell mean and deviation of a set."""
+"""Most images from which mean and deviation are computed."""
 
 
 @dataclass(frozen=True)
 class LinearRing(LinearTraining):
-    """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest map
-    before the pooling, flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
+    """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest feature map before pooling,
+    flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
 
-    SGD with momentum .9, no weight decay, rate .01 that never falls; pixels are normalized by mean and standard
-    deviation of the training images themselves (of 10,000 spread evenly over them, where there are more). Of a run with
-    several encoders the maps of all are taken. The paper does not tell how images are cropped in this training: here
-    by random resized crops of at least .2 of the image, as in its pre-training, and flips. The released code puts
-    BatchNorm back into training mode meanwhile; here the backbone stays as it is, which is checked.
+    SGD with momentum .9, no weight decay and a constant learning rate of .01; pixels are normalized by mean and
+    standard deviation of the training images themselves (of 10,000 spread evenly over them, where there are more). For
+    a run with several encoders, the maps of all are used. The paper does not say how images are cropped in this
+    training: here by random resized crops of at least .2 of the image, as in its pre-training, and flips. The released
+    code trains with BatchNorm in training mode; here the backbone stays as it is, which is checked.
 
-    Raises `UserError` for a backbone that shows no maps.
+    Raises `UserError` for a backbone that gives no feature maps.
     """
 
     name: ClassVar[str] = "linear-ring"
     version: ClassVar[int] = 1
 
     learning_rates: tuple[float, ...] = (0.01,)
-    """Learning rates trained side by side, for a batch of 256; the paper's is .01. With one rate nothing is held out,
-    of several a tenth of the training images chooses."""
+    """Learning rates trained side by side, for a batch of 256; the paper's is .01. With one rate nothing is held out;
+    among several, a tenth of the training images decides."""
     smallest_area: float = 0.2
     """Least share of the image that a crop takes."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train on `train`, count on `test`."""
+        """Train on `train`, score on `test`."""
         statistics = statistics_of(encoder, train, work)
-        seen = replace(encoder, view=_normalized(encoder.view, statistics))
+        at_depth = replace(encoder, view=_normalized(encoder.view, statistics))
         if not isinstance(encoder.backbone, Pixels):  # which have no depth
-            seen = replace(seen, backbone=AtDepth(encoder.backbone, -1, nn.Identity(), example_of(encoder)).eval())
-        crops = training_view(seen, self.smallest_area)
-        found = on_features(self.plan(crops, (), 1.0, torch_start), seen, train, test, work)
-        told = {"mean": list(statistics.mean), "std": list(statistics.std), "features": seen.width}
-        return replace(found, details=told, how={**found.how, "most_images_measured": _MOST})
+            at_depth = replace(
+                at_depth, backbone=AtDepth(encoder.backbone, -1, nn.Identity(), example_of(encoder)).eval()
+            )
+        crops = training_view(at_depth, self.smallest_area)
+        outcome = on_features(self.plan(crops, (), 1.0, torch_start), at_depth, train, test, work)
+        details = {"mean": list(statistics.mean), "std": list(statistics.std), "features": at_depth.width}
+        return replace(outcome, details=details, how={**outcome.how, "most_images_measured": _MOST})
 
 
 def example_of(encoder: FrozenEncoder) -> Float[Tensor, "1 c s s"]:
-    """An image of the shape that the encoder sees, where its parameters are."""
-    place = next((value.device for value in encoder.backbone.state_dict().values()), torch.device("cpu"))
+    """A blank image of the shape that the encoder sees, on the device of its parameters."""
+    device = next((value.device for value in encoder.backbone.state_dict().values()), torch.device("cpu"))
     side = encoder.view.size
-    return torch.zeros(1, len(encoder.view.channels), side, side, device=place)
+    return torch.zeros(1, len(encoder.view.channels), side, side, device=device)
 
 
 def _normalized(
     view: EvaluationView | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
 ) -> EvaluationView | Straight:
-    """The same view with other statistics, and all channels where they are given."""
+    """The same view with other statistics, and with other channels unless None."""
     if isinstance(view, Straight):
         return replace(view, base=_normalized(view.base, statistics, channels))
     return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
 
 
 def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statistics:
-    """Mean and standard deviation of each channel of the labeled images, cropped and converted as in testing; of
-    10,000 of them, spread evenly, where there are more."""
+    """Mean and standard deviation of each channel over the labeled images, cropped and converted as in testing; over
+    10,000 of them, evenly spread, if there are more."""
     source, _ = with_labels(source)
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
     parts = (numbers[start : start + work.batch_size] for start in range(0, count, work.batch_size))
     plain = _normalized(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
-    total, squares, pixels = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64), 0
-    seen = 0
+    total, squares = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    pixels, done = 0, 0
     with counting(work.progress, "mean and deviation") as progress:
         for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers):
             values = plain.finish(crops).double()
             total += values.sum((0, 2, 3))
             squares += values.square().sum((0, 2, 3))
             pixels += values[:, 0].numel()
-            progress(seen := seen + len(crops), count)
+            progress(done := done + len(crops), count)
     mean = total / pixels
     deviation = (squares / pixels - mean.square()).clamp(min=1e-12).sqrt()
     if bool((deviation < 1e-5).any()):
-        raise UserError("a channel of the training images never changes, so images cannot be normalized by it")
+        raise UserError("a channel of the training images is constant, so images cannot be normalized by it")
     red, green, blue = mean.tolist()
     first, second, third = deviation.tolist()
     return Statistics((red, green, blue), (first, second, third))

@@ -2,9 +2,9 @@
 
 r: learning rates   b: images of a batch   n: images   d: width of the features   c: classes   t: guesses an image
 
-Each is what its rate alone would have given: its own weights, its own momentum, its own steps of plain SGD. They
-share nothing but the features, which are what costs. The gradient is written out (softmax less the label), so no
-graph is built.
+Each ends as if it had been trained alone: it has its own weights, its own momentum and its own steps of plain SGD.
+They share only the features, which are the expensive part. The gradient is written out (softmax minus the one-hot
+label), so no graph is built.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Descent:
     w ← w − lr · (g + weight_decay · w + momentum · v)."""
 
     momentum: float = 0.9
-    """Weight of the past in the velocity, in [0, 1)."""
+    """Share of the velocity that each step keeps, in [0, 1)."""
     weight_decay: float = 0.0
     """L2 penalty of weights and biases, added to the gradient."""
     nesterov: bool = False
@@ -33,8 +33,8 @@ class Descent:
 
 
 class Heads:
-    """A softmax classifier for each rate, counted by its place in `rates` (never by its value, which may repeat or
-    round)."""
+    """A softmax classifier for each learning rate, known by its position in `rates` (never by its value, which may
+    occur twice or be rounded)."""
 
     weight: Float[Tensor, "r c d"]
     bias: Float[Tensor, "r c"]
@@ -46,7 +46,7 @@ class Heads:
         rates: Sequence[float],
         descent: Descent = Descent(),
     ) -> None:
-        """All start equal, at `weight` and `bias`."""
+        """All start at the same `weight` and `bias`."""
         count = len(rates)
         self._descent = descent
         self.weight = weight.expand(count, -1, -1).clone()
@@ -57,9 +57,9 @@ class Heads:
 
     @torch.no_grad()
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
-        """One step of SGD at `factor` times each head's rate, on the mean cross-entropy.
+        """One step of SGD on the mean cross-entropy, at `factor` times each head's learning rate.
 
-        Nothing happens for a batch without images.
+        An empty batch changes nothing.
         """
         if not len(features):
             return
@@ -69,41 +69,41 @@ class Heads:
         flat = error.transpose(0, 1).flatten(1)
         weight_gradient = (flat.T @ features).view_as(self.weight)
         rate = factor * self._rate
-        self.weight -= rate[:, None, None] * self._moved(self.weight, weight_gradient, self._weight_velocity)
-        self.bias -= rate[:, None] * self._moved(self.bias, error.sum(1), self._bias_velocity)
+        self.weight -= rate[:, None, None] * self._direction(self.weight, weight_gradient, self._weight_velocity)
+        self.bias -= rate[:, None] * self._direction(self.bias, error.sum(1), self._bias_velocity)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that steps change, to be read or written in place."""
+        """Everything that steps change, to be read or written in place."""
         velocities = {"weight velocity": self._weight_velocity, "bias velocity": self._bias_velocity}
         return {"weight": self.weight, "bias": self.bias} | velocities
 
     @torch.no_grad()
     def accuracies(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> list[float]:
-        """Share of right first guesses of each head, in percent; a head that diverged has none right."""
+        """Share of correct first guesses of each head, in percent; 0 for a head that diverged."""
         return (100.0 * self.right(features, label).double() / len(label)).tolist()
 
     @torch.no_grad()
     def right(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> Int[Tensor, "r"]:
-        """How many first guesses of each head are right; of a head that diverged none."""
+        """How many first guesses of each head are correct; none for a head that diverged."""
         right = torch.zeros(len(self.bias), dtype=torch.int64, device=features.device)
-        for part, wanted in zip(features.split(1024), label.split(1024), strict=True):
+        for part, target in zip(features.split(1024), label.split(1024), strict=True):
             logits = self._logits(part)
-            right += ((logits.argmax(2) == wanted) & self.finite[:, None]).sum(1)
+            right += ((logits.argmax(2) == target) & self.finite[:, None]).sum(1)
         return right
 
     @torch.no_grad()
     def predict(self, head: int, features: Float[Tensor, "n d"]) -> Int[Tensor, "n t"]:
-        """The first five classes (fewer where there are fewer) by one head, best first."""
+        """The five likeliest classes (fewer if there are fewer) by one head, best first."""
         scores = (part @ self.weight[head].T + self.bias[head] for part in features.split(4096))
         return torch.cat([best_classes(score) for score in scores])
 
-    def _moved(self, value: Tensor, gradient: Tensor, velocity: Tensor) -> Tensor:
-        """The step at rate 1; the velocity is updated."""
-        how = self._descent
-        if how.weight_decay:
-            gradient = gradient + how.weight_decay * value
-        velocity.mul_(how.momentum).add_(gradient)
-        return gradient + how.momentum * velocity if how.nesterov else velocity
+    def _direction(self, value: Tensor, gradient: Tensor, velocity: Tensor) -> Tensor:
+        """What a step subtracts at learning rate 1; the velocity is updated."""
+        descent = self._descent
+        if descent.weight_decay:
+            gradient = gradient + descent.weight_decay * value
+        velocity.mul_(descent.momentum).add_(gradient)
+        return gradient + descent.momentum * velocity if descent.nesterov else velocity
 
     def _logits(self, features: Float[Tensor, "b d"]) -> Float[Tensor, "r b c"]:
         flat = features @ self.weight.flatten(0, 1).T
@@ -111,5 +111,5 @@ class Heads:
 
     @property
     def finite(self) -> Bool[Tensor, "r"]:
-        """Whether a head consists of numbers still: one that diverged does not."""
+        """Whether all numbers of a head are finite; those of one that diverged are not."""
         return self.weight.isfinite().all(2).all(1) & self.bias.isfinite().all(1)

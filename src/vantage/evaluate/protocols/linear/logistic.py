@@ -1,4 +1,4 @@
-"""Logistic regression on cached features: fast, but without the crops of the published protocols.
+"""Logistic regression on cached features: fast, but without the random crops of the published protocols.
 
 n: images   d: width of the features   c: classes   p: parameters
 """
@@ -23,15 +23,15 @@ from vantage.measures.accuracy import accuracy, best_classes
 __all__ = ["LinearCached", "Logistic", "fit_logistic"]
 
 _HELD_OUT = 0.1
-"""Share of each class of the training images that chooses."""
+"""Share of each class of the training images that is held out to choose the penalty."""
 
 _SOLVER: dict[str, Any] = {
     "history_size": 10, "tolerance_grad": 1e-7, "tolerance_change": 1e-9, "line_search_fn": "strong_wolfe"
 }  # fmt: skip
-"""How torch's L-BFGS works."""
+"""Options of torch's L-BFGS."""
 
 _FLAT = 1e-6
-"""A feature whose standard deviation is not above this never changes."""
+"""A feature whose standard deviation is at most this counts as constant."""
 
 _ROWS = 8192
 """Images whose logits are in memory at once."""
@@ -39,63 +39,64 @@ _ROWS = 8192
 
 @dataclass(frozen=True)
 class LinearCached:
-    """Multinomial logistic regression on features of the evaluation view, each standardized by the training images.
+    """Multinomial logistic regression on features of the evaluation view, each standardized over the training images.
 
-    Minimizes mean cross-entropy + l2/2 · ‖weights‖² (biases are free) by L-BFGS with a strong Wolfe line search. A
-    tenth of each class of the training images is held out and chooses `l2`; then all of the training images are
-    fitted with it. No crops and flips, so its numbers are not those of the published protocols: name it with them.
+    Minimizes mean cross-entropy + l2/2 · ‖weights‖² (biases are not penalized) by L-BFGS with a strong Wolfe line
+    search. `l2` is chosen on a tenth of each class of the training images, which is held out; then the classifier is
+    fitted to all training images. There are no random crops or flips, so the numbers do not compare with those of the
+    published protocols: report them under this protocol's name.
     """
 
     name: ClassVar[str] = "linear-cached"
     version: ClassVar[int] = 1
 
     l2: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    """Penalties to choose from; with one, nothing is held out."""
+    """Penalties to choose from; with only one, nothing is held out."""
     iterations: int = 200
-    """Most iterations of L-BFGS for each fit."""
+    """Most iterations of L-BFGS in each fit."""
     seed: int = 0
-    """Of the images held out."""
+    """Seed of the choice of images that are held out."""
 
     def __post_init__(self) -> None:
         if not self.l2 or not all(0 <= l2 < math.inf for l2 in self.l2) or self.iterations < 1:
             raise UserError(
-                f"linear evaluation on cached features: l2 is {self.l2} and iterations {self.iterations};"
-                " give at least one finite penalty, none below 0, and 1 iteration or more"
+                f"linear evaluation on cached features: l2 is {self.l2} and iterations is {self.iterations};"
+                " give one or more finite penalties, none below 0, and at least 1 iteration"
             )
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Fit on `train`, count on `test`."""
+        """Fit on `train`, score on `test`."""
         check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.progress)
-        known, asked = labeled(encoder, train, work), labeled(encoder, test, work)
-        classes = max(known.classes, asked.classes)
-        mean, deviation = known.vector.mean(0), known.vector.std(0, correction=0)
-        scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a feature that never changes stays 0
-        vector, query = (known.vector - mean) / scale, (asked.vector - mean) / scale
-        best, chosen = self._choose(vector, known.label, classes, work)
-        model = fit_logistic(vector, known.label, classes, best, self.iterations)
+        bank, queries = labeled(encoder, train, work), labeled(encoder, test, work)
+        classes = max(bank.classes, queries.classes)
+        mean, deviation = bank.vector.mean(0), bank.vector.std(0, correction=0)
+        scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a constant feature becomes 0
+        vector, query = (bank.vector - mean) / scale, (queries.vector - mean) / scale
+        best, chosen = self._choose(vector, bank.label, classes, work)
+        model = fit_logistic(vector, bank.label, classes, best, self.iterations)
         guess = model.predict(query)
         solver = _SOLVER | {"max_eval": _evaluations(self.iterations)}
         how = {"solver": solver, "held_out_to_choose": _HELD_OUT, "features_of_less_deviation_are_left_out": _FLAT}
-        return Outcome(accuracy(guess, asked.label, classes).measures(), known.count, asked.count, chosen, how=how)
+        return Outcome(accuracy(guess, queries.label, classes).measures(), bank.count, queries.count, chosen, how=how)
 
     def _choose(
         self, vector: Float[Tensor, "n d"], label: Int[Tensor, "n"], classes: int, work: Work
     ) -> tuple[float, dict[str, float | int | str | list[float]]]:
         if len(self.l2) == 1:
             return self.l2[0], {"l2": self.l2[0], "by": "the protocol"}
-        held = held_out(label.cpu(), _HELD_OUT, self.seed).to(label.device)
-        found: dict[int, float] = {}
+        mask = held_out(label.cpu(), _HELD_OUT, self.seed).to(label.device)
+        accuracy_of: dict[int, float] = {}
         start: Logistic | None = None
         work.progress.start("logistic regressions", len(self.l2))
-        # From strong to weak, each from the one before: neighbors are near, and the strong ones are quick.
-        for number, place in enumerate(sorted(range(len(self.l2)), key=lambda place: -self.l2[place])):
-            start = fit_logistic(vector[~held], label[~held], classes, self.l2[place], self.iterations, start)
-            found[place] = accuracy(start.predict(vector[held]), label[held], classes).top1
+        # From strong to weak, each starting at the last solution: strong penalties are quick, and solutions lie close.
+        for number, index in enumerate(sorted(range(len(self.l2)), key=lambda index: -self.l2[index])):
+            start = fit_logistic(vector[~mask], label[~mask], classes, self.l2[index], self.iterations, start)
+            accuracy_of[index] = accuracy(start.predict(vector[mask]), label[mask], classes).top1
             work.progress.advance(number + 1)
         work.progress.stop()
-        accuracies = [found[place] for place in range(len(self.l2))]
-        best = max(range(len(self.l2)), key=lambda place: (accuracies[place], self.l2[place]))
-        by = f"accuracy on {int(held.sum())} training images held out"
+        accuracies = [accuracy_of[index] for index in range(len(self.l2))]
+        best = max(range(len(self.l2)), key=lambda index: (accuracies[index], self.l2[index]))
+        by = f"accuracy on {int(mask.sum())} training images held out"
         return self.l2[best], {
             "l2": self.l2[best],
             "by": by,
@@ -115,7 +116,7 @@ class Logistic:
     """Bias of each class."""
 
     def predict(self, vector: Float[Tensor, "n d"]) -> Int[Tensor, "n t"]:
-        """The first five classes (fewer where there are fewer), best first."""
+        """The five likeliest classes (fewer if there are fewer), best first."""
         return torch.cat([best_classes(part @ self.weight.T + self.bias) for part in vector.split(_ROWS)])
 
 
@@ -127,9 +128,9 @@ def fit_logistic(
     iterations: int = 200,
     start: Logistic | None = None,
 ) -> Logistic:
-    """Minimize mean cross-entropy + l2/2 · ‖weights‖² by L-BFGS, from zero or from an earlier fit.
+    """Minimize mean cross-entropy + l2/2 · ‖weights‖² by L-BFGS, starting at zero or at an earlier fit.
 
-    Loss and gradient are summed over some thousand images at a time, so logits never exist for all of them.
+    Loss and gradient are summed over a few thousand images at a time, so the logits of all images are never in memory.
     """
     if start is None:
         start = Logistic(vector.new_zeros(classes, vector.shape[1]), vector.new_zeros(classes))
@@ -141,11 +142,11 @@ def fit_logistic(
     def loss_with_gradient() -> Tensor:
         weight.grad, bias.grad = l2 * weight, torch.zeros_like(bias)
         loss = l2 / 2 * weight.square().sum()
-        for part, wanted in zip(vector.split(_ROWS), label.split(_ROWS), strict=True):
+        for part, target in zip(vector.split(_ROWS), label.split(_ROWS), strict=True):
             logarithm = torch.addmm(bias, part, weight.T).log_softmax(1)
-            loss = loss - logarithm.gather(1, wanted[:, None]).sum() / len(vector)
+            loss = loss - logarithm.gather(1, target[:, None]).sum() / len(vector)
             error = logarithm.exp_()
-            error[torch.arange(len(wanted), device=wanted.device), wanted] -= 1
+            error[torch.arange(len(target), device=target.device), target] -= 1
             error /= len(vector)
             weight.grad.addmm_(error.T, part)
             bias.grad.add_(error.sum(0))
@@ -156,5 +157,5 @@ def fit_logistic(
 
 
 def _evaluations(iterations: int) -> int:
-    """Most times that a fit looks at all images: what torch takes where nobody says."""
+    """Most passes of one fit over all images: torch's own default."""
     return iterations * 5 // 4

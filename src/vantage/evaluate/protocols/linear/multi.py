@@ -1,4 +1,4 @@
-"""Linear classification at five depths of a frozen backbone, as InterCLR reports it: of ImageNet, and of Places205."""
+"""Linear classification at five depths of a frozen backbone, as InterCLR reports it for ImageNet and for Places205."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,25 +29,27 @@ __all__ = ["LinearMulti", "LinearPlaces"]
 
 @dataclass(frozen=True)
 class _LinearAtDepths(LinearTraining):
-    """The settings of classifiers at five depths, and how they are trained and reported."""
+    """Settings of classifiers at five depths, and how they are trained and reported."""
 
     learning_rates: tuple[float, ...] = (0.01,)
-    """Learning rates trained side by side, for a batch of 256; the code's is .01. Of several, the images held out
-    choose one for each depth."""
+    """Learning rates trained side by side, for a batch of 256; the code's is .01. Among several, one is chosen for each
+    depth on held-out images."""
     milestones: tuple[float, ...] = (0.3, 0.6, 0.9)
-    """Shares of the epochs after which the rate is multiplied with .1."""
+    """Shares of the epochs after which the learning rate is multiplied by .1."""
     weight_decay: float = 1e-4
-    """L2 penalty of weights and biases."""
+    """L2 penalty on weights and biases."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if list(self.milestones) != sorted(self.milestones) or any(not 0 < share < 1 for share in self.milestones):
-            raise UserError(f"linear evaluation: milestones are {self.milestones}; give rising shares between 0 and 1")
+            raise UserError(
+                f"linear evaluation: milestones are {self.milestones}; give increasing shares between 0 and 1"
+            )
         if not self.weight_decay >= 0:
             raise UserError(f"linear evaluation: weight_decay is {self.weight_decay}; it must be 0 or more")
 
     def _outcome(self, view: TrainingView, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Classifiers of all depths, on training images seen by `view`."""
+        """Classifiers of all depths, on training images seen through `view`."""
         depths = (Depth("pixels", encoder.width, len(encoder.view.channels)),)
         if not isinstance(encoder.backbone, Pixels):  # which have no depth
             backbone = AtDepths(encoder.backbone, example_of(encoder)).eval()
@@ -55,7 +57,7 @@ class _LinearAtDepths(LinearTraining):
         descent = Descent(0.9, self.weight_decay, nesterov=True)
         milestones = tuple(round(share * self.epochs) for share in self.milestones)
         plan = self.plan(view, milestones, 0.1, normal_start, descent, partial(nn.BatchNorm1d, affine=False))
-        return _told(judge(plan, depths, encoder, train, test, work), depths, self.learning_rates)
+        return _outcome_of(judge(plan, depths, encoder, train, test, work), depths, self.learning_rates)
 
 
 @dataclass(frozen=True)
@@ -63,18 +65,17 @@ class LinearMulti(_LinearAtDepths):
     """Linear classification at five depths, as InterCLR reports it (arXiv 2008.11702, appendix A) and OpenSelfSup's
     code does it.
 
-    The first convolution and the four stages, each averaged to a grid (12, 6, 4, 3 and 2 rows and columns: 9216, 9216,
-    8192, 9216 and 8192 numbers for ResNet-50 at 224 pixels), through a BatchNorm without scale and shift, to a
-    classifier of its own, weights from N(0, .01²), biases 0. SGD with Nesterov's momentum .9, weight decay 1e-4, rate
-    .01, times .1 after epochs 30, 60 and 90 of 100. Training images are cropped, flipped, jittered (brightness,
-    contrast and saturation by .4) and lit (`Lighting`).
+    The outputs of the first convolution and of the four stages are averaged to a grid (12, 6, 4, 3 and 2 rows and
+    columns: 9216, 9216, 8192, 9216 and 8192 numbers for ResNet-50 at 224 pixels) and pass through a BatchNorm without
+    scale and shift to a classifier each, with weights from N(0, .01²) and biases 0. SGD with Nesterov's momentum .9,
+    weight decay 1e-4 and learning rate .01, times .1 after epochs 30, 60 and 90 of 100. Training images are cropped,
+    flipped, jittered (brightness, contrast and saturation by .4) and lit (`Lighting`).
 
     All depths are reported; raw pixels have one. The first number is that of the depth with the best accuracy on
-    training images held out of other classifiers; papers report the depth that is best on the test images, which is
-    reported too and called so.
-    The paper's Places205 is `LinearPlaces`.
+    held-out training images; papers report the depth that is best on the test images, which is also reported, under
+    that name. The paper's protocol for Places205 is `LinearPlaces`.
 
-    Raises `UserError` for a backbone that shows no maps.
+    Raises `UserError` for a backbone that gives no feature maps.
     """
 
     name: ClassVar[str] = "linear-multi"
@@ -86,21 +87,21 @@ class LinearMulti(_LinearAtDepths):
     """Least share of the image that a crop takes."""
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train on `train`, count on `test`."""
+        """Train on `train`, score on `test`."""
         view = training_view(encoder, self.smallest_area, ColorJitter(0.4, 0.4, 0.4, 0.0), Lighting(0.1))
         return self._outcome(view, encoder, train, test, work)
 
 
 @dataclass(frozen=True)
 class LinearPlaces(_LinearAtDepths):
-    """Linear classification at five depths with the crops and the schedule that InterCLR has for Places205 (arXiv
-    2008.11702, appendix A) and OpenSelfSup's code.
+    """Linear classification at five depths with InterCLR's crops and schedule for Places205 (arXiv 2008.11702, appendix
+    A), as in OpenSelfSup's code.
 
-    As `LinearMulti`, but for 28 epochs, the rate times .1 after 7, 14 and 21 of them, and other training images: the
-    shorter side resized, the center square cut, a smaller square cut out of it anywhere (224 of 256 pixels), flipped;
-    colors stay as they are. At views of another size the squares keep that proportion.
+    As `LinearMulti`, but for 28 epochs, with the learning rate times .1 after 7, 14 and 21 of them, and with other
+    training images: the shorter side is resized, the center square cut out, a smaller square cut out of that at random
+    (224 of 256 pixels), and flipped; colors stay as they are. For views of another size the squares keep that ratio.
 
-    Raises `UserError` for a backbone that shows no maps.
+    Raises `UserError` for a backbone that gives no feature maps.
     """
 
     name: ClassVar[str] = "linear-places"
@@ -109,9 +110,9 @@ class LinearPlaces(_LinearAtDepths):
     epochs: int = 28
     """Passes over the training images."""
     milestones: tuple[float, ...] = (0.25, 0.5, 0.75)
-    """Shares of the epochs after which the rate is multiplied with .1."""
+    """Shares of the epochs after which the learning rate is multiplied by .1."""
     crop: float = 0.875
-    """Side of a crop, in sides of the center square that it is cut out of: 224 of 256 pixels."""
+    """Side of a crop, as a share of the center square that it is cut out of: 224 of 256 pixels."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,29 +120,29 @@ class LinearPlaces(_LinearAtDepths):
             raise UserError(f"linear evaluation: crop is {self.crop}; give a share above 0 and up to 1")
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train on `train`, count on `test`."""
+        """Train on `train`, score on `test`."""
         size = encoder.view.size
         crop = SquareCrop(size, max(size, round(size / self.crop)))
         view = Augmentation(crop, (HorizontalFlip(0.5), *encoder.view.operations))
         return self._outcome(view, encoder, train, test, work)
 
 
-def _told(found: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
-    """All depths, and first the one that the images held out choose (of equal ones the deepest)."""
-    each = [accuracy(guess, found.label, found.classes) for guess in found.guess]
+def _outcome_of(verdict: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
+    """All depths, with the best on held-out images first (the deepest of equals)."""
+    each = [accuracy(guess, verdict.label, verdict.classes) for guess in verdict.guess]
     names = [depth.name for depth in depths]
-    known = [max(accuracies) for accuracies in found.held_out] or [0.0]
-    best = max(range(len(known)), key=lambda number: (known[number], number))
+    held_out = [max(accuracies) for accuracies in verdict.held_out] or [0.0]
+    best = max(range(len(held_out)), key=lambda number: (held_out[number], number))
     measures = each[best].measures() | {f"{name} top-1": one.top1 for name, one in zip(names, each, strict=True)}
     measures["best on the test images top-1"] = max(one.top1 for one in each)
     chosen: dict[str, float | int | str | list[float]] = {
-        "depth": names[best], "rate": found.rate[best], "by": found.by, "held_out_accuracy": known
+        "depth": names[best], "rate": verdict.learning_rate[best], "by": verdict.by, "held_out_accuracy": held_out
     }  # fmt: skip
     details = {
         "depths": [depth._asdict() for depth in depths],
         "rates": list(rates),
-        "rate of each depth": list(found.rate),
-        "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in found.held_out],
+        "rate of each depth": list(verdict.learning_rate),
+        "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in verdict.held_out],
         "top-5 of each depth": [one.top5 for one in each],
     }
-    return Outcome(measures, found.train_images, len(found.label), chosen, details, found.how)
+    return Outcome(measures, verdict.train_images, len(verdict.label), chosen, details, verdict.how)

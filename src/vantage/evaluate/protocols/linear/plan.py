@@ -1,4 +1,4 @@
-"""What linear protocols set differently.
+"""Settings in which linear protocols differ.
 
 c: classes (of a view: channels)   d: width of the features   b: images   h, w: size of an image   s: side of a view
 """
@@ -20,18 +20,18 @@ __all__ = ["LinearPlan", "LinearTraining", "Start", "TrainingView", "normal_star
 
 @runtime_checkable
 class TrainingView(Protocol):
-    """How a training image is seen, a different part of it each time."""
+    """How a training image is seen: through random crops."""
 
     def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
-        """The crop of one image of any size, where it is decoded."""
+        """The crop of one image of any size, in the thread that decoded it."""
         ...
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
-        """What crops become, on their device."""
+        """The views made of crops, on their device."""
         ...
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> Float[Tensor, "b c s s"]:
-        """Both, for images of one size on their device."""
+        """Both steps, for images of one size, on their device."""
         ...
 
 
@@ -39,45 +39,45 @@ _PLAIN = Descent()
 """SGD with momentum .9 and no weight decay."""
 
 Start = Callable[[int, int], tuple[Float[Tensor, "c d"], Float[Tensor, "c"]]]
-"""Classes and width to initial weights and biases, by torch's default generator."""
+"""Initial weights and biases for a number of classes and a width, from torch's default generator."""
 
 
 @dataclass(frozen=True)
 class LinearPlan:
-    """What linear protocols set differently."""
+    """Everything in which linear protocols differ."""
 
     learning_rates: tuple[float, ...]
     """Learning rates."""
     epochs: int
     """Passes over the training images."""
     batch_size: int
-    """Images of a step."""
+    """Images per step."""
     view: TrainingView
     """How a training image is seen."""
     seed: int
-    """Of the order, the views, the initial weights and the images held out."""
+    """Seed of the order, the views, the initial weights and the choice of held-out images."""
     milestones: tuple[int, ...]
-    """Epochs before which the rates fall."""
+    """Epochs before which the learning rates are reduced."""
     decay: float
-    """What they are then multiplied with."""
+    """What they are then multiplied by."""
     start: Start
     """Initial weights."""
     descent: Descent = Descent()
-    """How weights move."""
+    """The steps of SGD."""
     normalize: Callable[[int], nn.Module] = nn.Identity
-    """By the number of channels: what features (b, channels, places) go through before a classifier."""
+    """For a number of channels: what features (b, channels, positions) pass through before a classifier."""
     held_out: float = 0.1
-    """Share of each class of the training images that chooses, where there is something to choose."""
+    """Share of each class of the training images that is held out, if there is something to choose."""
 
     @property
     def facts(self) -> str:
-        """All of it in words."""
-        told = {one.name: getattr(self, one.name) for one in fields(self)}
-        return repr(told | {"start": self.start.__name__})
+        """All of it as text, for the key of the saved state."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return repr(values | {"start": self.start.__name__})
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What no setting of a protocol tells, as plain data."""
+        """Everything that is not a setting of the protocol, as plain data."""
         return {
             "training_view": repr(self.view),
             "rates_fall_before_epochs": list(self.milestones),
@@ -89,7 +89,7 @@ class LinearPlan:
         }
 
     def factor(self, epoch: int) -> float:
-        """What the rates are multiplied with in an epoch."""
+        """What the learning rates are multiplied by in an epoch."""
         return self.decay ** sum(epoch >= milestone for milestone in self.milestones)
 
 
@@ -106,27 +106,27 @@ def torch_start(classes: int, width: int) -> tuple[Float[Tensor, "c d"], Float[T
 
 @dataclass(frozen=True)
 class LinearTraining:
-    """The settings of every linear protocol whose classifiers are trained by SGD on views of the images."""
+    """Settings of every linear protocol that trains its classifiers by SGD on random views."""
 
     learning_rates: tuple[float, ...] = (0.01,)
-    """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out; of several, a tenth
-    of the training images chooses."""
+    """Learning rates trained side by side, for a batch of 256. With one rate nothing is held out; among several, a
+    tenth of the training images decides."""
     epochs: int = 100
     """Passes over the training images."""
     batch_size: int = 256
-    """Images of a step; rates are not scaled by it."""
+    """Images per step; learning rates are not scaled by it."""
     seed: int = 0
-    """Of the order, the crops, the initial weights and the images held out."""
+    """Seed of the order, the crops, the initial weights and the choice of held-out images."""
 
     def __post_init__(self) -> None:
         if not self.learning_rates or not all(0 < rate < math.inf for rate in self.learning_rates):
             raise UserError(
-                f"linear evaluation: learning_rates are {self.learning_rates}; give at least one, all above 0 and"
-                " finite"
+                f"linear evaluation: learning_rates is {self.learning_rates}; give one or more, all above 0 and finite"
             )
         if self.epochs < 1 or self.batch_size < 1:
             raise UserError(
-                f"linear evaluation: epochs is {self.epochs} and batch_size {self.batch_size}; both must be 1 or more"
+                f"linear evaluation: epochs is {self.epochs} and batch_size is {self.batch_size}; both must be 1 or"
+                " more"
             )
 
     def plan(
@@ -138,8 +138,8 @@ class LinearTraining:
         descent: Descent = _PLAIN,
         normalize: Callable[[int], nn.Module] = nn.Identity,
     ) -> LinearPlan:
-        """A plan with these settings: training images seen by `view`, learning rates times `decay` before each epoch of
-        `milestones`."""
+        """A plan with these settings: training images are seen through `view`, and learning rates are multiplied by
+        `decay` before each epoch of `milestones`."""
         return LinearPlan(
             self.learning_rates,
             self.epochs,

@@ -1,12 +1,13 @@
-"""Linear classifiers on a frozen backbone, for every learning rate and every depth at once: what all linear protocols
-share.
+"""Linear classifiers on a frozen backbone, for every learning rate and every depth at once: the core that all linear
+protocols share.
 
 n: images   b: images of a batch   d: width of the features   c: classes   r: learning rates   t: guesses an image
 
-Every rate is trained side by side on the same features, twice: once on all training images, and once without a tenth
-held out of each class. The second set of classifiers chooses the rate (and the depth), on the tenth it has not seen;
-what is reported is a classifier of the first set, after the last epoch. So one pass over the images chooses and trains,
-the classifier that is reported is trained exactly by the protocol, and no test label is looked at before.
+All rates are trained side by side on the same features, in two sets of classifiers: one on all training images, the
+other without a tenth of each class, which is held out. The second set chooses the rate (and the depth) by its accuracy
+on the held-out tenth; the reported classifier is one of the first set, after the last epoch. So the same passes over
+the images choose and train, the reported classifier is trained exactly by the protocol, and no test label is used
+before the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,141 +35,147 @@ __all__ = ["Classifiers", "Verdict", "judge"]
 
 
 class Classifiers:
-    """A classifier for each depth and each rate, trained on the same images; they share the features only."""
+    """A classifier for each depth and each learning rate, trained on the same images; they share only the features."""
 
     def __init__(
         self, plan: LinearPlan, depths: tuple[Depth, ...], classes: int, rates: tuple[float, ...], device: torch.device
     ) -> None:
-        """All at the start that the plan's seed gives."""
+        """All start at initial weights drawn with the plan's seed."""
         self.depths = depths
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(plan.seed)
             starts = [plan.start(classes, depth.width) for depth in depths]
         self.heads = [Heads(weight.to(device), bias.to(device), rates, plan.descent) for weight, bias in starts]
-        self.before = [plan.normalize(depth.channels).to(device) for depth in depths]
+        self.normalizers = [plan.normalize(depth.channels).to(device) for depth in depths]
 
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
-        """One step of all of them. One number per channel cannot be normalized by its batch: then nothing happens."""
-        for depth, heads, before, part in zip(self.depths, self.heads, self.before, self._parts(features), strict=True):
-            if len(part) * depth.width // depth.channels > 1 or isinstance(before, nn.Identity):
-                heads.step(_through(before.train(), part, depth), label, factor)
+        """One step of all of them; none where the batch has a single number per channel, which cannot be normalized."""
+        for depth, heads, normalize, part in self._each(features):
+            if len(part) * depth.width // depth.channels > 1 or isinstance(normalize, nn.Identity):
+                heads.step(_through(normalize.train(), part, depth), label, factor)
 
-    def seen(self, features: Float[Tensor, "n d"]) -> Iterator[tuple[Heads, Float[Tensor, "n _"]]]:
-        """The classifiers of each depth with what they see of images in testing."""
-        for depth, heads, before, part in zip(self.depths, self.heads, self.before, self._parts(features), strict=True):
-            yield heads, _through(before.eval(), part, depth)
+    def inputs(self, features: Float[Tensor, "n d"]) -> Iterator[tuple[Heads, Float[Tensor, "n _"]]]:
+        """The classifiers of each depth with their normalized features, as in testing."""
+        for depth, heads, normalize, part in self._each(features):
+            yield heads, _through(normalize.eval(), part, depth)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that steps change, to be read or written in place."""
-        parts = [heads.tensors() | before.state_dict() for heads, before in zip(self.heads, self.before, strict=True)]
+        """Everything that steps change, to be read or written in place."""
+        pairs = zip(self.heads, self.normalizers, strict=True)
+        parts = [heads.tensors() | normalize.state_dict() for heads, normalize in pairs]
         return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
 
-    def _parts(self, features: Float[Tensor, "b d"]) -> tuple[Float[Tensor, "b _"], ...]:
-        return features.split([depth.width for depth in self.depths], 1)
+    def _each(self, features: Float[Tensor, "b d"]) -> Iterator[tuple[Depth, Heads, nn.Module, Float[Tensor, "b _"]]]:
+        parts = features.split([depth.width for depth in self.depths], 1)
+        return zip(self.depths, self.heads, self.normalizers, parts, strict=True)
 
 
 @torch.no_grad()
-def _through(before: nn.Module, part: Float[Tensor, "b d"], depth: Depth) -> Float[Tensor, "b d"]:
-    return part if isinstance(before, nn.Identity) else before(part.unflatten(1, (depth.channels, -1))).flatten(1)
+def _through(normalize: nn.Module, part: Float[Tensor, "b d"], depth: Depth) -> Float[Tensor, "b d"]:
+    return part if isinstance(normalize, nn.Identity) else normalize(part.unflatten(1, (depth.channels, -1))).flatten(1)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of it."""
+    """What the classifiers guess, and how they were chosen."""
 
     guess: tuple[Int[Tensor, "n t"], ...]
-    """Of each depth, the classes guessed for each test image, best first, by the classifier of the rate chosen."""
+    """For each depth, the classes guessed for each test image, best first, by the chosen classifier."""
     label: Int[Tensor, "n"]
     """Labels of the test images."""
-    rate: tuple[float, ...]
-    """Of each depth, the rate chosen: of the best accuracy on the images held out, of equal ones the lowest."""
+    learning_rate: tuple[float, ...]
+    """For each depth, the chosen learning rate: the best on held-out images, the lowest of equals."""
     held_out: tuple[list[float], ...]
-    """Of each depth, the accuracy of each rate on the images held out, in percent; none where nothing was chosen."""
+    """For each depth, the accuracy of each learning rate on held-out images, in percent; empty without a choice."""
     classes: int
-    """How many classes the two sets have."""
+    """Number of classes of the two sets together."""
     train_images: int
-    """Labeled training images."""
-    held_images: int
-    """How many of them were held out of the classifiers that choose."""
+    """Number of labeled training images."""
+    held_out_images: int
+    """How many of them were held out of the second set of classifiers."""
     how: Mapping[str, Any]
-    """What the plan fixes, and how crops were drawn."""
+    """Everything that the plan fixes, and how crops were drawn."""
 
     @property
     def by(self) -> str:
-        """What chose."""
-        if not self.held_images:
+        """The criterion of the choice."""
+        if not self.held_out_images:
             return "the protocol"
-        return f"accuracy on {self.held_images} training images held out of other classifiers with the same rates"
+        return f"accuracy on {self.held_out_images} training images held out of other classifiers with the same rates"
 
 
 def judge(
     plan: LinearPlan, depths: tuple[Depth, ...], encoder: FrozenEncoder, train: Source, test: Source, work: Work
 ) -> Verdict:
-    """Train classifiers by a plan, and let them guess the test images.
+    """Train classifiers by a plan, and guess the classes of the test images.
 
-    `encoder` gives the features of all `depths`, one after the other. What is drawn follows from seed, epoch and step
-    alone, and the state after an epoch is kept in the cache now and then. Raises `UserError` where labels are missing
-    or of one class only, `RuntimeError` where the backbone did not stay as it was.
+    `encoder` gives the features of all `depths`, one after another. All draws follow from seed, epoch and step alone,
+    and the state after an epoch is saved in the cache from time to time. Raises `UserError` where labels are missing or
+    all of one class, `RuntimeError` if the backbone changed.
     """
-    device, before = work.resolved_device(), encoder.digest()
+    device, digest = work.resolved_device(), encoder.digest()
     encoder.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     train, label = with_labels(train)
     test, test_label = with_labels(test)
     check_classes(label, test_label, test.classes, work.progress)
     classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
-    choosing = plan.learning_rates if len(plan.learning_rates) * len(depths) > 1 else ()
-    held = held_out(label, plan.held_out, plan.seed) if choosing else torch.zeros(len(label), dtype=torch.bool)
+    candidates = plan.learning_rates if len(plan.learning_rates) * len(depths) > 1 else ()
+    mask = held_out(label, plan.held_out, plan.seed) if candidates else torch.zeros(len(label), dtype=torch.bool)
     whole = Classifiers(plan, depths, classes, plan.learning_rates, device)
-    partial = Classifiers(plan, depths, classes, choosing, device)
-    facts = (plan.facts, encoder.digest(), cache_key(train), repr(depths), str(work.resident_bytes), device.type)
+    partial = Classifiers(plan, depths, classes, candidates, device)
+    facts = (plan.facts, digest, cache_key(train), repr(depths), str(work.resident_bytes), device.type)
     key = hash_of([label.numpy().tobytes(), *map(str.encode, facts)])
-    kept = KeptState(work.cache / "linear" / f"{key}.safetensors")
+    state = KeptState(work.cache / "linear" / f"{key}.safetensors")
     images = epochs_of(train, plan.view, plan.batch_size, plan.seed, work)
-    _train(plan, (whole, partial), (~held if choosing else None), images, label, encoder, kept, work)
-    known = _accuracies(partial, encoder, SourceSubset(train, held.nonzero().squeeze(1)), label[held], work)
-    best = [_best(plan.learning_rates, accuracies) for accuracies in known] or [0] * len(depths)
-    for heads, place, depth in zip(whole.heads, best, depths, strict=True):
-        if not heads.finite[place]:
+    _train(plan, (whole, partial), (~mask if candidates else None), images, label, encoder, state, work)
+    accuracies = _accuracies(partial, encoder, SourceSubset(train, mask.nonzero().squeeze(1)), label[mask], work)
+    best = [_best(plan.learning_rates, of_depth) for of_depth in accuracies] or [0] * len(depths)
+    _check_converged(plan, whole, best)
+    guess = _guess(whole, best, encoder, test, work)
+    if encoder.backbone.training or encoder.digest() != digest:
+        raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
+    state.forget()
+    rates, how = tuple(plan.learning_rates[index] for index in best), plan.fixed | {"crops": images.drawn}
+    return Verdict(guess, test_label, rates, accuracies, classes, len(label), int(mask.sum()), how)
+
+
+def _check_converged(plan: LinearPlan, classifiers: Classifiers, best: list[int]) -> None:
+    for heads, index, depth in zip(classifiers.heads, best, classifiers.depths, strict=True):
+        if not heads.finite[index]:
             raise UserError(
-                f"the linear classifier of {depth.name} diverged at the rate {plan.learning_rates[place]:g}: give"
+                f"the linear classifier of {depth.name} diverged at learning rate {plan.learning_rates[index]:g}: give"
                 " lower ones (--learning-rates)"
             )
-    guess = _guess(whole, best, encoder, test, work)
-    if encoder.backbone.training or encoder.digest() != before:
-        raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
-    kept.forget()
-    rate, how = tuple(plan.learning_rates[place] for place in best), plan.fixed | {"crops": images.drawn}
-    return Verdict(guess, test_label, rate, known, classes, len(label), int(held.sum()), how)
 
 
 def _train(
     plan: LinearPlan,
     both: tuple[Classifiers, Classifiers],
-    kept: Bool[Tensor, "n"] | None,
+    subset: Bool[Tensor, "n"] | None,
     images: Epochs,
     label: Int[Tensor, "n"],
     encoder: FrozenEncoder,
     state: KeptState,
     work: Work,
 ) -> None:
-    """The first classifiers on all images, the second on those `kept` from being held out, if any are; from the epoch
-    that an earlier training was stopped in."""
+    """Train the first classifiers on all images, and the second, if any, on those that `subset` marks; an interrupted
+    training resumes at the epoch it was stopped in."""
     live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    before, device, done = state.read(), work.resolved_device(), 0
-    if before and before.tensors.keys() == live.keys():
-        done = before.facts["epochs"]
-        for name, value in before.tensors.items():
+    saved, device, done = state.read(), work.resolved_device(), 0
+    if saved and saved.tensors.keys() == live.keys():
+        done = saved.facts["epochs"]
+        for name, value in saved.tensors.items():
             live[name].copy_(value)
     count = len(label)
     work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, done * count)
     for epoch in range(done, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
         for rows, views in counted(images(epoch), work.progress, epoch * count, note):
-            features, wanted = encode(encoder.backbone, views), label[rows].to(device)
-            both[0].step(features, wanted, factor)
-            if kept is not None:
-                some = kept[rows].to(device)
-                both[1].step(features[some], wanted[some], factor)
+            features, target = encode(encoder.backbone, views), label[rows].to(device)
+            both[0].step(features, target, factor)
+            if subset is not None:
+                some = subset[rows].to(device)
+                both[1].step(features[some], target[some], factor)
         if state.due:
             state.write(live, {"epochs": epoch + 1})
     work.progress.stop()
@@ -177,28 +184,28 @@ def _train(
 def _accuracies(
     by: Classifiers, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
 ) -> tuple[list[float], ...]:
-    """Of each depth, the accuracy of each rate; nothing for no images."""
+    """For each depth, the accuracy of each learning rate; empty if there are no images."""
     if not len(label):
         return ()
     right = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in by.heads]
     start = 0
     for part in features_in_parts(encoder, source, work):
-        wanted = label[start : start + len(part)].to(part.device)
-        for count, (heads, features) in zip(right, by.seen(part), strict=True):
-            count += heads.right(features, wanted).cpu()
+        target = label[start : start + len(part)].to(part.device)
+        for count, (heads, features) in zip(right, by.inputs(part), strict=True):
+            count += heads.right(features, target).cpu()
         start += len(part)
     return tuple((100.0 * count.double() / len(label)).tolist() for count in right)
 
 
 def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:
-    return min(range(len(rates)), key=lambda place: (-accuracies[place], rates[place]))
+    return min(range(len(rates)), key=lambda index: (-accuracies[index], rates[index]))
 
 
 def _guess(
     by: Classifiers, best: list[int], encoder: FrozenEncoder, test: Source, work: Work
 ) -> tuple[Int[Tensor, "n t"], ...]:
-    made: list[list[Tensor]] = [[] for _ in best]
+    guesses: list[list[Tensor]] = [[] for _ in best]
     for part in features_in_parts(encoder, test, work):
-        for guesses, place, (heads, features) in zip(made, best, by.seen(part), strict=True):
-            guesses.append(heads.predict(place, features).cpu())
-    return tuple(torch.cat(guesses) for guesses in made)
+        for of_depth, index, (heads, features) in zip(guesses, best, by.inputs(part), strict=True):
+            of_depth.append(heads.predict(index, features).cpu())
+    return tuple(torch.cat(of_depth) for of_depth in guesses)

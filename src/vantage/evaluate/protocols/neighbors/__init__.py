@@ -1,1 +1,1 @@
-"""Nearest neighbors: classification by their vote, and retrieval."""
+"""Nearest neighbors: classification by vote, and retrieval."""

@@ -29,8 +29,8 @@ class KNN:
     """The k nearest training images vote with weight exp(cosine / temperature) (instance discrimination, arXiv
     1805.01978, §3.4).
 
-    The paper's values are k = 200 and temperature .07; its CIFAR-10 code has .1. Nothing is chosen by looking at
-    test labels. Raises `UserError` where the training set holds fewer than k labeled images.
+    The paper's values are k = 200 and temperature .07; its code for CIFAR-10 uses .1. Nothing is chosen by test labels.
+    Raises `UserError` for a training set with fewer than k labeled images.
     """
 
     name: ClassVar[str] = "knn"
@@ -40,25 +40,25 @@ class KNN:
     """How many neighbors vote."""
 
     temperature: float = 0.07
-    """Divides the cosine in a vote's weight: the lower, the more the nearest count."""
+    """Divides the cosine in the weight of a vote: the lower, the more the nearest neighbors count."""
 
     def __post_init__(self) -> None:
         if self.k < 1 or not 0 < self.temperature < math.inf:
             raise UserError(
-                f"kNN: k is {self.k} and temperature {self.temperature}; k must be 1 or more, temperature above 0"
+                f"kNN: k is {self.k} and temperature is {self.temperature}; k must be 1 or more, temperature above 0"
             )
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Accuracy on the test images of features looked up among the training images."""
-        self._check(len(_checked(train, test, work)))
-        known, asked = labeled(encoder, train, work), labeled(encoder, test, work)
-        guess = self.predict(known.vector, known.label, asked.vector, _classes(known, asked))
-        return Outcome(accuracy(guess, asked.label, _classes(known, asked)).measures(), known.count, asked.count, {})
+        """Classify each test image by its nearest training images."""
+        self._check(_check_labels(train, test, work))
+        bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
+        guess = self.predict(bank.vector, bank.label, query.vector, _classes(bank, query))
+        return Outcome(accuracy(guess, query.label, _classes(bank, query)).measures(), bank.count, query.count, {})
 
     def predict(
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"], classes: int
     ) -> Int[Tensor, "q t"]:
-        """The five classes with most votes (fewer where there are fewer), best first. Features may have any length."""
+        """The five classes with the most votes (fewer if there are fewer), best first. Features may have any length."""
         self._check(len(bank))
         return vote(bank, label, query, classes, self.k, self.temperature)
 
@@ -74,36 +74,36 @@ class KNN:
 class NearestNeighbor:
     """The nearest training image names the class, as Ring (arXiv 2010.02037) and local aggregation report it.
 
-    They look the image up in the memory bank, whose rows are averages of the network's features while it learned; here
-    the network that is judged sees the training images anew, so that any run can be judged, with a bank or without.
-    With one neighbor there is one guess, so there is no top-5.
+    The papers look images up in the memory bank, whose rows are running averages of features during training; here
+    the training images are encoded again by the network under evaluation, so that any run can be judged, with or
+    without a bank. One neighbor is one guess, so there is no top-5 accuracy.
     """
 
     name: ClassVar[str] = "nearest-neighbor"
     version: ClassVar[int] = 1
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Accuracy on the test images of features looked up among the training images."""
-        _checked(train, test, work)
-        known, asked = labeled(encoder, train, work), labeled(encoder, test, work)
-        guess = self.predict(known.vector, known.label, asked.vector)
-        share = accuracy(guess[:, None], asked.label, _classes(known, asked))
-        return Outcome(share.measures(), known.count, asked.count, {})
+        """Classify each test image by its nearest training image."""
+        _check_labels(train, test, work)
+        bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
+        guess = self.predict(bank.vector, bank.label, query.vector)
+        share = accuracy(guess[:, None], query.label, _classes(bank, query))
+        return Outcome(share.measures(), bank.count, query.count, {})
 
     def predict(
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"]
     ) -> Int[Tensor, "q"]:
-        """Label of the training image of highest cosine."""
+        """Label of the training image with the highest cosine."""
         hits = [label[near[:, 0]] for _, near in nearest(bank, query, 1)]
         return torch.cat(hits) if hits else label.new_empty(0)
 
 
-def _classes(known: LabeledFeatures, asked: LabeledFeatures) -> int:
-    return max(known.classes, asked.classes)
+def _classes(bank: LabeledFeatures, query: LabeledFeatures) -> int:
+    return max(bank.classes, query.classes)
 
 
-def _checked(train: Source, test: Source, work: Work) -> Int[Tensor, "n"]:
-    """Labels of the training images; sets that cannot be judged are refused before an image is looked at."""
+def _check_labels(train: Source, test: Source, work: Work) -> int:
+    """How many labeled training images there are; unsuitable sets are refused before any image is decoded."""
     label = with_labels(train)[1]
     check_classes(label, with_labels(test)[1], test.classes, work.progress)
-    return label
+    return len(label)

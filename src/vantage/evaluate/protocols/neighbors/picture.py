@@ -19,9 +19,9 @@ __all__ = ["rows_of", "retrieval_picture"]
 
 _RIGHT, _WRONG = (0, 128, 60), (200, 30, 45)
 _FRAME, _GAP, _BADGE = 5, 12, 18
-"""Pixels: width of a frame, space between images, side of the sign in a corner."""
+"""In pixels: width of a frame, space between images, side of the mark in a corner."""
 _LINE, _TEXT = 15, 12
-"""Pixels: height of a line, size of the letters."""
+"""In pixels: height of a line, size of the letters."""
 
 
 def rows_of(test: Source, count: int) -> list[int]:
@@ -33,19 +33,20 @@ def rows_of(test: Source, count: int) -> list[int]:
 
 
 def retrieval_picture(
-    found: NearestRows, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
+    nearest: NearestRows, train: Source, test: Source, rows: Sequence[int], title: str = "", side: int = 96
 ) -> Image.Image:
-    """The test images `rows` with the neighbors found for all of `test`, each `side` pixels wide.
+    """The test images `rows`, each beside its neighbors. `nearest` holds the neighbors of all of `test`; every image is
+    drawn `side` pixels wide.
 
-    A neighbor of the same class has a green, unbroken frame and a tick in the corner, one of another class a red,
-    broken frame and a cross, so that no color has to be told from another. Without labels there are neither frames nor
-    signs. Under an image stands its class, or its name where it has none; under neighbors their cosine too.
+    A neighbor of the same class has a solid green frame and a check mark in the corner, one of another class a dashed
+    red frame and a cross, so that no one needs to distinguish colors. Without labels there are neither frames nor
+    marks. Under each image stands its class, or its name if it has none; under a neighbor its cosine too.
     """
     if not 16 <= side <= 1024:
-        raise UserError(f"images {side} pixels wide were asked for (--side); take 16 to 1024")
+        raise UserError(f"side is {side} pixels (--side); it must be between 16 and 1024")
     steps = (side + 2 * _FRAME + _GAP, side + 2 * _FRAME + 2 * _LINE + _GAP)
     top = (2 if title else 1) * (_LINE + 4) + _GAP
-    columns = found.number.shape[1] + 1
+    columns = nearest.number.shape[1] + 1
     whole = Image.new("RGB", (columns * steps[0] + 2 * _GAP, top + len(rows) * steps[1]), "white")
     draw = ImageDraw.Draw(whole)
     draw.fontmode = "L"
@@ -56,19 +57,19 @@ def retrieval_picture(
         height = top + row * steps[1]
         _cell(draw, whole, (_left(0, steps[0]), height), test.image(number), side)
         _lines(draw, (_left(0, steps[0]), height), side, _class(test, number), _short(test.name(number)))
-        for column, near in enumerate(found.number[number].tolist()):
+        for column, near in enumerate(nearest.number[number].tolist()):
             corner = (_left(column + 1, steps[0]), height)
             _cell(draw, whole, corner, train.image(near), side)
-            if found.right is not None:
-                _judged(draw, corner, side, bool(found.right[number, column]))
-            cosine = f"{float(found.cosine[number, column]):.2f}"
+            if nearest.right is not None:
+                _frame(draw, corner, side, bool(nearest.right[number, column]))
+            cosine = f"{float(nearest.cosine[number, column]):.2f}"
             own = _class(train, near)
             _lines(draw, corner, side, own or _short(train.name(near)), cosine)
     return whole
 
 
 def _left(column: int, step: int) -> int:
-    """Where a column begins; the neighbors stand a little apart from what was looked up."""
+    """Where a column begins; the neighbors stand a little apart from the image that was looked up."""
     return _GAP + column * step + (_GAP if column else 0)
 
 
@@ -79,8 +80,8 @@ def _cell(
     whole.paste(Image.fromarray(pixels.contiguous().numpy()), (corner[0] + _FRAME, corner[1] + _FRAME))
 
 
-def _judged(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, right: bool) -> None:
-    """Frame and sign."""
+def _frame(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, right: bool) -> None:
+    """Frame and mark of a neighbor."""
     x, y, end = corner[0], corner[1], side + 2 * _FRAME
     color = _RIGHT if right else _WRONG
     draw.rectangle((x, y, x + end - 1, y + end - 1), outline=color, width=_FRAME)
@@ -111,7 +112,7 @@ def _lines(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, first:
 
 
 def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, color: str) -> None:
-    """Words, cut where they would not fit."""
+    """Text, shortened if it does not fit."""
     font = ImageFont.load_default(_TEXT)
     if draw.textlength(words, font) > room:
         while words and draw.textlength(words + "…", font) > room:
@@ -121,7 +122,7 @@ def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room:
 
 
 def _class(source: Source, number: int) -> str:
-    """The name of an image's class; nothing where it has none."""
+    """The name of an image's class; empty if it has none."""
     label = source.label(number)
     if label is None:
         return ""

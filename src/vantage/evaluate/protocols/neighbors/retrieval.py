@@ -1,4 +1,4 @@
-"""Retrieval: which training images lie nearest to a test image, and how many of them are of its class.
+"""Retrieval: which training images are nearest to a test image, and how many of them are of its class.
 
 n: training images   q: test images   d: width of the features   k: neighbors
 """
@@ -33,23 +33,23 @@ class NearestRows(NamedTuple):
     """Their cosines with the test image."""
 
     right: Bool[Tensor, "q k"] | None
-    """Whether they are of the test image's class; none where either set has no labels."""
+    """Whether they are of the test image's class; None if either set has no labels."""
 
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Precision at k: the share of a test image's k nearest training images, by the cosine of their features, that are
-    of its class; the mean over all test images.
+    """Precision at k: the share of a test image's k nearest training images, by cosine of features, that are of its
+    class, averaged over all test images.
 
-    No classifier is trained and no neighbor weighed. The precision of every class is among the details. Raises
-    `UserError` where the training set holds fewer than k labeled images.
+    No classifier is trained, and all neighbors weigh the same. The precision of every class is among the details.
+    Raises `UserError` for a training set with fewer than k labeled images.
     """
 
     name: ClassVar[str] = "retrieval"
     version: ClassVar[int] = 1
 
     k: int = 10
-    """How many neighbors are counted."""
+    """How many neighbors count."""
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -60,12 +60,12 @@ class Retrieval:
         train, label = with_labels(train)
         test, test_label = with_labels(test)
         check_classes(label, test_label, test.classes, work.progress)
-        found = neighbors(encoder, train, test, self.k, work)
-        assert found.right is not None
-        precision = 100.0 * found.right.double().mean(1)
+        right = neighbors(encoder, train, test, self.k, work).right
+        assert right is not None
+        precision = 100.0 * right.double().mean(1)
         measures = {f"precision at {self.k}": float(precision.mean())}
         if self.k > 1:
-            measures["precision at 1"] = 100.0 * float(found.right[:, 0].double().mean())
+            measures["precision at 1"] = 100.0 * float(right[:, 0].double().mean())
         details: dict[str, Any] = {f"precision at {self.k} by class": _by_class(precision, test_label, test.classes)}
         return Outcome(measures, len(label), len(test_label), {}, details)
 
@@ -76,13 +76,15 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
     Features are cached. Raises `UserError` for fewer than k training images or no test images.
     """
     if len(train) < k:
-        raise UserError(f"retrieval: {k} neighbors were asked for (--k) among {len(train)} images; take a smaller k")
+        raise UserError(
+            f"retrieval: k is {k}, but there are only {len(train)} images to search; choose a smaller k (--k)"
+        )
     if not len(test):
-        raise UserError("retrieval: there is no image to look up; name a test set with images")
-    place = work.resolved_device()
-    bank, query = (finite_features(encoder, source, work).to(place) for source in (train, test))
+        raise UserError("retrieval: there is no image to look up; give a test set with images")
+    device = work.resolved_device()
+    bank, query = (finite_features(encoder, source, work).to(device) for source in (train, test))
     parts = list(nearest(bank, query, k))
-    cosine, number = (torch.cat([part[place] for part in parts]).cpu() for place in (0, 1))
+    cosine, number = (torch.cat([part[index] for part in parts]).cpu() for index in (0, 1))
     label, test_label = labels_of(train), labels_of(test)
     right = None
     if bool((label >= 0).any()) and bool((test_label >= 0).any()):
@@ -91,15 +93,15 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
 
 
 def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
-    """Images to look among and images to look up of one source: of a labeled one as `vantage.evaluate.split` has it,
-    else `share` of all images, drawn with `seed`."""
+    """One source in two: images to search, and images to look up. A labeled source is divided as by
+    `vantage.data.splits.split`; otherwise `share` of all images, drawn with `seed`, are looked up."""
     if bool((labels_of(source) >= 0).any()):
         return split(source, share, seed)
     generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
     order = torch.randperm(len(source), generator=generator)
     count = max(1, round(share * len(source)))
     if len(source) < 2:
-        raise UserError(f"retrieval: {len(source)} images cannot be looked up among others; give more images")
+        raise UserError(f"retrieval: {len(source)} images are too few to look one up among others; give more images")
     return SourceSubset(source, order[count:].sort().values), SourceSubset(source, order[:count].sort().values)
 
 
