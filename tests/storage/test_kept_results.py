@@ -27,6 +27,10 @@ def test_results_stay_in_the_folder_of_their_settings(tmp_path: Path) -> None:
         kept(tmp_path / "new", entry="two")
     with pytest.raises(UserError, match="entry is 'one' there, None was asked for, and 1 more differ"):
         kept(tmp_path / "new", other=(1, 2))
+    kept(tmp_path / "begun").write()
+    kept(tmp_path / "begun", entry="two").add("a row", 1.5)
+    with pytest.raises(UserError, match="entry is 'two' there, 'one' was asked for"):
+        kept(tmp_path / "begun")
 
 
 @pytest.mark.parametrize(

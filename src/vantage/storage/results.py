@@ -92,7 +92,8 @@ class KeptResults(Generic[T]):
             results = {row["key"]: read(dict(row)) for row in rows}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
             raise UserError(f"{self.file} is damaged ({problem}): name another folder") from problem
-        self._check(content)
+        if results:  # without any, nothing is lost where the folder becomes that of other work
+            self._check(content)
         return results
 
     def _check(self, before: Any) -> None:

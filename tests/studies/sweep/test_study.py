@@ -38,6 +38,7 @@ from vantage.studies.sweep import (
 from vantage.studies.sweep.overall import Within
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
 from vantage.training import loop
+from vantage.training.run import Run
 
 STEPS = IMAGES // 8  # of an epoch
 
@@ -285,6 +286,28 @@ def test_a_training_that_fails_names_its_value(place: str, tmp_path: Path, monke
     monkeypatch.setattr(loop, "train", diverge)
     with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. What is done is kept"):
         made(asked(place), tmp_path / "sweep")
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_sweep_that_fails_before_its_first_row_does_not_block_another(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sweep"
+    folder.mkdir()
+
+    def diverge(run: Run, run_folder: Path, *_: object) -> None:
+        (run_folder / "checkpoint").mkdir(parents=True)
+        raise UserError("the loss became nan in a later epoch")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "train", diverge)
+        with pytest.raises(UserError, match="in a later epoch"):
+            made(asked(place), folder)
+    assert (folder / "runs").exists()  # a checkpoint is work that the same sweep may resume
+    other = replace(asked(place, PatchDistance((2,), patch=8), "simclr"), seeds=(0,), baselines=False)
+    assert [row.label for row in made(other, folder).rows] == ["2"]
+    with pytest.raises(UserError, match=r"holds another sweep: sweep is 'distance' there, 'crop' was asked"):
+        made(asked(place), folder)
 
 
 def test_keys_follow_settings_and_images_but_not_the_machine(place: str) -> None:

@@ -91,7 +91,7 @@ class _Course:
         self.protocols = [[protocol.name, protocol.version, asdict(protocol)] for protocol in plan.protocols]  # pyright: ignore
         for point in self.points:
             _try(point, train)
-        self.rows = kept_rows(folder, self._about())
+        self.rows, self.new_folder = kept_rows(folder, self._about()), not folder.exists()
 
     def _about(self) -> dict[str, Any]:
         """What must be the same for rows to belong in one table; values and seeds may be added."""
@@ -129,9 +129,23 @@ class _Course:
                 done += steps
             if finished:
                 self._judge_baselines()
+        except BaseException:
+            self._withdraw()
+            raise
         finally:
             self.progress.stop()
         return self._result(finished)
+
+    def _withdraw(self) -> None:
+        """After a failure before any row and any checkpoint, leave nothing that would block another sweep here."""
+        runs = self.folder / "runs"
+        if any(self.rows) or (runs.exists() and any(runs.iterdir())):
+            return
+        if runs.exists():
+            runs.rmdir()
+        self.rows.file.unlink(missing_ok=True)
+        if self.new_folder:
+            self.folder.rmdir()
 
     def _measure(self, point: Point, seed: int, before: int, steps: int) -> bool:
         """Train one value with one seed and keep its row; returns whether the training finished."""
