@@ -11,7 +11,7 @@ from PIL import Image
 from tiny import TinyMaps, images, kept_run, tiny_run
 
 from vantage.cli import main
-from vantage.cli.compare import _in_these_words, _settable
+from vantage.cli.compare import _in_own_words, _settable
 from vantage.cli.evaluate.protocols import protocols
 from vantage.encoders import Encoder, LinearHead, Momentum
 from vantage.errors import UserError
@@ -30,7 +30,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 
     monkeypatch.setattr("vantage.evaluate.compare.comparison.compare_by", judge)
     monkeypatch.setattr("vantage.frozen.encoder.load", lambda *_: None)
-    monkeypatch.setattr("vantage.cli.options.BadImages.open", lambda *_: images(4, 0))
+    monkeypatch.setattr("vantage.cli.options.Reading.open", lambda *_: images(4, 0))
     monkeypatch.setattr("vantage.evaluate.task.train_and_test", lambda *_: (images(4, 0), images(4, 1), ""))
     return asked
 
@@ -63,9 +63,9 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--protocols knn,transfer", "transfer is no protocol: it judges one run on many sets"),
-        ("--protocols knn,keypoints", "knn is judged on images with classes and keypoints on images with boxes"),
-        ("--protocols knn,segmentation", "name those of one with --set segmentation.data=PATH"),
+        ("--protocols knn,transfer", "transfer is not a protocol: vantage evaluate transfer evaluates one run on"),
+        ("--protocols knn,keypoints", "knn is evaluated on images with classes and keypoints on images with boxes"),
+        ("--protocols knn,segmentation", "give those of one with --set segmentation.data=PATH"),
         ("--protocols knn,detection --set detection.data=no.json", "no.json does not exist. Check the path"),
         (
             "--protocols detection-c4 --set detection.data=X",
@@ -73,7 +73,7 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
         ),
         ("--protocols knn --set knn.trials=3", "knn: trials is 3, but this protocol draws nothing at random"),
         ("--protocols svm --set svm.trials=0", "svm: trials is 0; it must be 1 or more"),
-        ("--protocols DIR/detection.json --set detection.steps=3", "detection has the settings of a result; name"),
+        ("--protocols DIR/detection.json --set detection.steps=3", "has the settings of a result; add detection to"),
         ("--protocols kn", "there is no protocol 'kn'; did you mean knn? (protocols: knn, nearest-neighbor"),
         ("--protocols nowhere.json", "cannot read nowhere.json: No such file"),
         ("--protocols DIR/no.json", "no.json is not a result of vantage evaluate"),
@@ -118,8 +118,8 @@ def test_images_trials_and_measures_are_no_settings_of_a_protocol() -> None:
 def test_sentences_of_a_protocol_name_the_options_that_compare_has() -> None:
     plain = "ask for --shots 1, or for fewer --negatives (--k 3); see --help, or --shots."
     named = "ask for --set lowshot.shots 1, or for fewer --set lowshot.negatives (--k 3); see --help, or --set"
-    assert _in_these_words(plain, "lowshot", LowShot()) == f"{named} lowshot.shots."
-    assert _in_these_words("(--k 3)", "knn", KNN()) == "(--set knn.k 3)"
+    assert _in_own_words(plain, "lowshot", LowShot()) == f"{named} lowshot.shots."
+    assert _in_own_words("(--k 3)", "knn", KNN()) == "(--set knn.k 3)"
 
 
 def test_images_with_masks_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

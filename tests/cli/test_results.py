@@ -64,12 +64,14 @@ def test_a_place_that_cannot_be_is_told_at_once(
 ) -> None:
     monkeypatch.setattr("vantage.training.feed.open_images", None)  # no image is looked at
     name = COMMANDS[words]
-    assert f"there is no folder {tmp_path}/no/where" in told(words, places, tmp_path / "no" / "where" / name, capsys)
+    assert f"the folder {tmp_path}/no/where does not exist; create it first" in told(
+        words, places, tmp_path / "no" / "where" / name, capsys
+    )
     (tmp_path / name).mkdir()
     assert f"--out {tmp_path / name} is a folder: name a file" in told(words, places, tmp_path / name, capsys)
     (tmp_path / name).rmdir()
     monkeypatch.setattr(os, "access", lambda place, mode: not (Path(place) == tmp_path and mode & os.W_OK))
-    assert f"you may not write to the folder {tmp_path};" in told(words, places, tmp_path / name, capsys)
+    assert f"you have no permission to write to the folder {tmp_path};" in told(words, places, tmp_path / name, capsys)
     assert not (tmp_path / name).exists()
 
 
@@ -104,7 +106,8 @@ def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(
     monkeypatch.setattr("vantage.training.feed.open_images", None)
     monkeypatch.setattr(os, "access", lambda place, mode: run not in (Path(place), Path(place).parent))
     assert main(words) == 2
-    assert f"results are kept in {run / 'evaluations'}: you may not write" in (heard := capsys.readouterr().err)
+    heard = capsys.readouterr().err
+    assert f"results are kept in {run / 'evaluations'}: you have no permission to write" in heard
     assert "name a file with --out" in heard
 
 
@@ -124,4 +127,4 @@ def test_a_folder_that_cannot_be_made_is_told_at_once(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     heard = told(words, places, tmp_path / "file" / "below", capsys)
-    assert f"--out {tmp_path}/file/below cannot be made: {tmp_path}/file is a file: give a folder" in heard
+    assert f"--out {tmp_path}/file/below cannot be created, since {tmp_path}/file is a file: name a folder" in heard

@@ -31,10 +31,10 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
         ("transfer RUN --by lowshot --set shots=one", "shots: expected whole numbers, found one"),
         ("finetune RUN --network first", "--network: expected a whole number, found first"),
         ("knn --k five RUN", "--k: expected a whole number, found five .see vantage evaluate knn --help"),
-        ("knn RUN --k 20 30", "does not know what '30' is for: --k takes one value"),
-        ("knn RUN --baselines yes", "does not know what 'yes' is for: --baselines is written alone, without a value"),
+        ("knn RUN --k 20 30", "has no use for '30': --k takes one value"),
+        ("knn RUN --baselines yes", "has no use for 'yes': --baselines takes no value"),
         ("knn RUN --baselines=yes", "--baselines.* takes no value, found .yes"),
-        ("knn RUN other", "does not know what 'other' is for: every option begins with --name"),
+        ("knn RUN other", "has no use for 'other': options are written --name value"),
         ("detection RUN --schedule 2y", "--schedule: expected 1x, 2x, 6x or voc, found 2y; did you mean"),
     ],
 )

@@ -200,7 +200,7 @@ def test_the_table_tells_mean_and_spread() -> None:
     [
         ("shots", "needs RUN: Folders of runs"),
         ("shots RUN --out shots.bmp", "end the name with .png, .svg or .pdf"),
-        ("shots RUN --out NOWHERE/shots.png", "there is no folder"),
+        ("shots RUN --out NOWHERE/shots.png", "does not exist; create it first"),
         ("shots RUN/missing.json", "cannot read"),
         ("shots RUN", "no low-shot results in"),
         ("shots RUN/not.json", "is not a result of vantage evaluate"),

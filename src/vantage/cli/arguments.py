@@ -1,8 +1,9 @@
-"""Words of the command line to flat dataclasses; argparse reads them, and no other module knows it."""
+"""The words of a command line, read by argparse into flat dataclasses. No other module uses argparse."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
+from itertools import takewhile
 from typing import Annotated, Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.cli.console import columns, paragraphs
@@ -11,46 +12,42 @@ from vantage.composition.expression import described, read_value, takes_several
 from vantage.composition.fields import field_help
 from vantage.errors import UserError
 
-__all__ = ["Command", "Repeated", "RunFolder", "RunFolders", "Word", "read", "wants_help"]
+__all__ = ["Command", "Repeated", "Word", "read", "wants_help"]
 
 
 @dataclass(frozen=True)
 class Word:
-    """How an option is written, beside its type; it stands in an annotation."""
+    """How an option is written on the command line; part of its annotation."""
 
     metavar: str = ""
-    """Name of its value in help."""
+    """What help calls its value."""
 
     positional: bool = False
-    """Whether it is given by its position, without a flag."""
+    """Whether it stands in its position, without a flag."""
 
     repeated: bool = False
-    """Whether its flag may be written several times, each with one value."""
+    """Whether its flag may be repeated, each time with one value."""
 
     help: str = ""
-    """What it means, for options that no class body documents."""
+    """Its help, where no docstring of a field has it."""
 
 
-RunFolder = Annotated[str, Word("RUN", positional=True)]
-"""The folder of a run, as a word of its own."""
-RunFolders = Annotated[tuple[str, ...], Word("RUN", positional=True)]
-"""The folders of several runs."""
 Repeated = Annotated[tuple[str, ...], Word("PATH=VALUE", repeated=True)]
-"""An option that may be written several times."""
+"""An option that may be repeated."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is being read, as help and messages name it."""
+    """A verb, as help and messages describe it."""
 
     name: str
-    """The verb, such as "evaluate knn"."""
+    """Its name, such as "evaluate knn"."""
 
     about: str
     """What it does."""
 
     settable: Callable[[], Iterable[str]] = tuple
-    """Paths that `--set` may set, to name one where it may have been meant."""
+    """The paths that `--set` may set, for suggestions."""
 
 
 @dataclass(frozen=True)
@@ -67,33 +64,29 @@ class _Option:
     def flag(self) -> str:
         return f"--{self.name.replace('_', '-')}"
 
-    @property
-    def required(self) -> bool:
-        return self.default is MISSING
-
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Argparse would end the process."""
+        """Raise `UserError`, where argparse would end the process."""
         message = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, found")
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
 def wants_help(words: Sequence[str]) -> bool:
-    """Whether help is asked for."""
+    """Whether the words contain the flag for help."""
     return "--help" in words or "-h" in words
 
 
 def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...]:
     """One value for each group of options: a dataclass of plain values, or a part whose fields are the defaults.
 
-    Parts in a part are no options; `--set` reaches them. Prints help and raises `SystemExit(0)` where that is asked
-    for. Raises `UserError` for a flag that is not known, with what may have been meant; for a value that does not fit;
-    for an option that is needed and not there.
+    Parts inside a part are not options; `--set` reaches them. For `--help`, prints help and raises `SystemExit(0)`.
+    Raises `UserError` for an unknown flag (with a suggestion), for a value that does not fit, and for a required option
+    that is missing.
     """
     options: list[list[_Option]] = []
     every: dict[str, _Option] = {}
-    for group in groups:  # of two options of one name the first is meant; --set reaches the other
+    for group in groups:  # where two options share a name, the flag sets the first; --set reaches the other
         options.append([option for option in _options(group) if option.flag not in every])
         every |= {option.flag: option for option in options[-1]}
     parser = _parser(command, options)
@@ -102,14 +95,13 @@ def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...
         raise SystemExit(0)
     words = [_plain(word) for word in words]
     _check_flags(command, every, words)
-    written, rest = parser.parse_known_intermixed_args(words)
+    texts, rest = parser.parse_known_intermixed_args(words)
     if rest:
-        raise UserError(f"{command.name} does not know what {rest[0]!r} is for: {_stray(rest[0], words, every)}")
+        raise UserError(f"{command.name} has no use for {rest[0]!r}: {_stray(rest[0], words, every)}")
     ordered = sorted(every.values(), key=lambda option: not option.word.positional)
-    values = {option.name: _value(command, option, vars(written)[option.name]) for option in ordered}
-    return tuple(
-        _made(group, {o.name: values[o.name] for o in own}) for group, own in zip(groups, options, strict=True)
-    )
+    values = {option.name: _value(command, option, vars(texts)[option.name]) for option in ordered}
+    pairs = zip(groups, options, strict=True)
+    return tuple(_filled(group, {option.name: values[option.name] for option in own}) for group, own in pairs)
 
 
 def _options(group: Any) -> list[_Option]:
@@ -139,7 +131,7 @@ def _parser(command: Command, groups: list[list[_Option]]) -> argparse.ArgumentP
     parser = _Parser(f"vantage {command.name}", add_help=False, allow_abbrev=False, formatter_class=_formatter)
     parser.description = paragraphs(command.about).replace("%", "%%")
     every = sorted((option for group in groups for option in group), key=lambda option: not option.word.positional)
-    positions = [option.word.metavar for option in every if option.word.positional]
+    positions = [_position(option) for option in every if option.word.positional]
     parser.usage = " ".join(["%(prog)s", *positions, "[--option value …]"])
     section = parser.add_argument_group("options")
     for option in every:
@@ -147,12 +139,18 @@ def _parser(command: Command, groups: list[list[_Option]]) -> argparse.ArgumentP
     return parser
 
 
+def _position(option: _Option) -> str:
+    """How usage shows a positional word."""
+    word = option.word.metavar if option.default is MISSING else f"[{option.word.metavar}]"
+    return f"{word} [{word} …]" if takes_several(option.annotation) else word
+
+
 def _formatter(prog: str) -> argparse.HelpFormatter:
     return _Formatter(prog, max_help_position=26, width=columns())
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """The description is in lines already, and values stand without brackets."""
+    """Keeps the lines of the description, and shows values without brackets."""
 
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         return f"{action.metavar}{' …' * (action.nargs == '*')}"
@@ -180,7 +178,7 @@ def _metavar(annotation: Any) -> str:
 
 
 def _without_none(annotation: Any) -> Any:
-    """What an option takes: where None stands for an omitted one, it is nothing to write."""
+    """The annotation without None, which stands for an omitted option and cannot be written."""
     inside = [kind for kind in get_args(annotation) if kind is not type(None)]
     return Union[tuple(inside)] if type(None) in get_args(annotation) else annotation  # noqa: UP007
 
@@ -188,24 +186,25 @@ def _without_none(annotation: Any) -> Any:
 def _default(option: _Option) -> str:
     if option.default in (None, "", (), MISSING) or option.default is False:
         return ""
-    shown = " ".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+    default = "yes" if option.default is True else option.default
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
     return f" (default: {shown})"
 
 
-def _value(command: Command, option: _Option, written: Any) -> Any:
-    """The value of an option from the words written for it."""
-    if written is None or (option.word.positional and not written):
-        if option.required:
+def _value(command: Command, option: _Option, words: Any) -> Any:
+    """The value of an option from its words."""
+    if words is None or (option.word.positional and not words):
+        if option.default is MISSING:
             name = option.word.metavar if option.word.positional else option.flag
             raise UserError(f"{command.name} needs {name}: {option.help}")
         return option.default
     if option.annotation is bool:
-        return written
+        return words
     if option.word.repeated:
-        return tuple(written)
-    if written == ():
+        return tuple(words)
+    if words == ():
         raise UserError(f"{option.flag}: expected {described(_without_none(option.annotation))}, found nothing")
-    words = list(written) if isinstance(written, list) else [written]
+    words = list(words) if isinstance(words, list) else [words]
     if takes_several(option.annotation) and get_args(option.annotation)[0] is str:
         return tuple(words)
     text = words[0] if len(words) == 1 else f"({', '.join(words)})"
@@ -215,14 +214,14 @@ def _value(command: Command, option: _Option, written: Any) -> Any:
         raise UserError(f"{problem} (see vantage {command.name} --help)") from None
 
 
-def _made(group: Any, values: dict[str, Any]) -> Any:
+def _filled(group: Any, values: dict[str, Any]) -> Any:
     if isinstance(group, type):
         return group(**values)
     return type(group)(**{f.name: values.get(f.name, getattr(group, f.name)) for f in fields(group) if f.init})
 
 
 def _plain(word: str) -> str:
-    """The word, its flag with dashes where it may have underscores."""
+    """The word, with dashes in its flag in place of underscores."""
     name, equals, value = word.partition("=")
     return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
 
@@ -240,21 +239,16 @@ def _check_flags(command: Command, known: dict[str, _Option], words: Sequence[st
 
 
 def _values_after(words: Sequence[str], position: int) -> list[str]:
-    values = []
-    for word in words[position + 1 :]:
-        if word.startswith("--"):
-            break
-        values.append(word)
-    return values
+    return list(takewhile(lambda word: not word.startswith("--"), words[position + 1 :]))
 
 
 def _stray(word: str, words: Sequence[str], known: dict[str, _Option]) -> str:
-    """Why a word has no place."""
+    """Why nothing takes this word."""
     position = list(words).index(word)
     flag = words[position - 1].partition("=")[0] if position else ""
     before = words[position - 2] if position > 1 else ""
     if flag in known and known[flag].annotation is bool:
-        return f"{flag} is written alone, without a value"
+        return f"{flag} takes no value"
     if before in known and not takes_several(known[before].annotation):
         return f"{before} takes one value"
-    return "every option begins with --name"
+    return "options are written --name value"

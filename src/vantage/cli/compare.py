@@ -1,4 +1,4 @@
-"""The verb `compare`: several runs by several protocols in one table."""
+"""The verb `compare`: several runs, evaluated by several protocols, in one table."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import check_file
-from vantage.cli.options import BadImages, Computing, Network
+from vantage.cli.options import Computing, Network
 from vantage.errors import UserError
 
 __all__ = ["compare"]
@@ -28,31 +28,31 @@ class Comparing:
     """The options of `compare`."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
-    """Folders of the runs; those that differ in their seed only become one row."""
+    """Folders of the runs; runs that differ only in their seed share a row."""
 
     data: Annotated[str, Word("PATH")] = ""
-    """Images, named as vantage evaluate has them for these protocols. Where these need different images, --set
-    NAME.data=PATH names those of one."""
+    """Images, named as for vantage evaluate. Where protocols need different images, --set NAME.data=PATH gives those of
+    one protocol."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Test images, named as --data is; if omitted, a fifth of the data (of each class, where it has classes) is held
-    out."""
+    """Test images, named like --data; if omitted, a fifth of the data is held out, of each class if there are any."""
 
     protocols: Annotated[str, Word("NAME,NAME")] = "knn,linear-cached"
-    """Protocols, commas between (vantage evaluate --help lists them); MODULE:NAME of your own; or a result of vantage
-    evaluate, FILE.json, for the protocol and the settings that it has."""
+    """Protocols, separated by commas: names that vantage evaluate --help lists, MODULE:NAME of your own, or results of
+    vantage evaluate, FILE.json, whose protocol and settings are used."""
 
     set: Repeated = ()
-    """A setting of a protocol, such as --set knn.k=20; its images, NAME.data, NAME.test and segmentation.classes; how
-    many trials of it, NAME.trials; what is shown, NAME.measures=AP,AP50. May be repeated."""
+    """A setting of a protocol, such as --set knn.k=20; its images, NAME.data, NAME.test and segmentation.classes; its
+    number of trials, NAME.trials; the measures to show, NAME.measures=AP,AP50. May be repeated."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """Table to write, ending with .md, .csv or .tex; an older one is replaced. If omitted, Markdown is printed."""
+    """File for the table, ending with .md, .csv or .tex; an existing one is replaced. If omitted, the table is printed
+    as Markdown."""
 
 
 @dataclass(frozen=True)
 class _Judging:
-    """One protocol of a comparison, and what is particular to it."""
+    """One protocol of a comparison, with its own images, trials and measures."""
 
     protocol: Any
     name: str = ""
@@ -67,15 +67,15 @@ _OWN = ("data", "test", "classes", "trials", "measures")
 
 
 def compare(words: list[str], console: Console) -> int:
-    """Several runs by several protocols in one table: vantage compare RUN [RUN …] --data PATH --out table.md.
+    """Compare runs by several protocols in one table: vantage compare RUN [RUN …] --data PATH --out table.md.
 
-    Mean ± standard deviation over seeds, with raw pixels and random encoders as rows. A row is bold where it is better
-    than every other trained one in a t-test (paired where the seeds are the same, else Welch's; Holm's correction;
-    three seeds or more). What RUN/evaluations holds of the same checkpoint and images is read, not made again. Papers
-    report detectors as the mean of several trials on a backbone: --protocols detection-c4 --set detection-c4.trials=5.
+    The table has the mean ± standard deviation over seeds, and rows for raw pixels and random encoders. A row is bold
+    where it is better than every other trained one in a t-test (paired where the seeds are the same, else Welch's;
+    Holm's correction; three seeds or more). Results in RUN/evaluations for the same checkpoint and images are reused.
+    Papers report detectors as the mean of several trials: --protocols detection-c4 --set detection-c4.trials=5.
     """
     command = Command("compare", compare.__doc__ or "", _settable)
-    options, network, bad, computing = read(command, words, Comparing, Network, BadImages, Computing)
+    options, network, computing = read(command, words, Comparing, Network, Computing)
     out = check_file(Path(options.out), (".md", ".csv", ".tex"), "a table") if options.out else None
     judgings = _judgings(options)
     _check_images(judgings, options)
@@ -87,8 +87,8 @@ def compare(words: list[str], console: Console) -> int:
 
     folders = [Path(run) for run in options.runs]
     for folder in folders:
-        load(folder, network.network)  # a mistake in a run is reported before the images are looked at
-    images = TaskImages(bad, computing.num_workers, console)
+        load(folder, network.network)  # a mistake in a run is reported before the images are read
+    images = TaskImages(computing, console)
     tasks = [_task(images, one, options) for one in judgings]
     try:
         table = compare_by(
@@ -96,7 +96,7 @@ def compare(words: list[str], console: Console) -> int:
         )
     except Refusal as problem:
         name = next((one.name for one in judgings if one.protocol.name == problem.protocol.name), problem.protocol.name)
-        raise UserError(_in_these_words(str(problem), name, problem.protocol)) from problem
+        raise UserError(_in_own_words(str(problem), name, problem.protocol)) from problem
     if out is None:
         console.result(as_markdown(table))
         return 0
@@ -107,60 +107,62 @@ def compare(words: list[str], console: Console) -> int:
 
 
 def _judgings(options: Comparing) -> list[_Judging]:
-    """The protocols, each with what `--set` says of it."""
+    """The protocols, each with what `--set` sets for it."""
     from vantage.composition.assignments import assigned
 
     entries = [word.strip() for word in options.protocols.split(",") if word.strip()]
     plain = {entry: protocol_named(entry) for entry in entries}
-    names = {entry: it.name if entry.endswith(".json") else entry for entry, it in plain.items()}
-    written: dict[str, list[str]] = {entry: [] for entry in entries}
+    names = {entry: each.name if entry.endswith(".json") else entry for entry, each in plain.items()}
+    settings: dict[str, list[str]] = {entry: [] for entry in entries}
     for text in options.set:
         entry, setting = _owner(text, names)
-        written[entry].append(setting)
+        settings[entry].append(setting)
     judgings = []
     for entry in entries:
-        own = [text for text in written[entry] if re.split(r"[.=]", text)[0] in _OWN]
-        rest = [text for text in written[entry] if text not in own]
+        own = [text for text in settings[entry] if re.split(r"[.=]", text)[0] in _OWN]
+        rest = [text for text in settings[entry] if text not in own]
         protocol = assigned(plain[entry], rest, name=names[entry])
         judgings.append(assigned(_Judging(protocol, names[entry]), own, may_set=_OWN.__contains__))
     return judgings
 
 
 def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
-    """The entry of `--protocols` that a setting is of, and the setting without its name."""
-    written, _, setting = text.partition(".")
-    name, module = written.replace("_", "-"), text.partition("=")[0].rpartition(".")[0]
+    """The entry of `--protocols` that a setting belongs to, and the setting without its name."""
+    first, _, setting = text.partition(".")
+    name, module = first.replace("_", "-"), text.partition("=")[0].rpartition(".")[0]
     for entry, own in names.items():
         if own == module and ":" in own:
             return entry, text.removeprefix(f"{own}.")
         if name == own and (entry == own or re.split(r"[.=]", setting)[0] in _OWN):
             return entry, setting
     if name in names.values():
-        raise UserError(f"--set {text}: {name} has the settings of a result; name {name} itself to give it others")
+        raise UserError(
+            f"--set {text}: {name} has the settings of a result; add {name} to --protocols to give it others"
+        )
     if name in protocols():
         raise UserError(f"--set {text}: {name} is not compared; add it with --protocols {','.join((*names, name))}")
     from vantage.composition.suggest import did_you_mean
 
-    near = did_you_mean(written, names.values())
+    near = did_you_mean(first, names.values())
     raise UserError(f"--set {text}: write NAME.FIELD=VALUE, such as --set {next(iter(names.values()))}.seed=1{near}")
 
 
 def _check_images(judgings: Sequence[_Judging], options: Comparing) -> None:
-    """Raises `UserError` where a protocol has no images, or where --data would be of several kinds."""
+    """Raises `UserError` where a protocol has no images, or where --data would have to be of several kinds."""
     without = [one for one in judgings if not one.data]
     if not without:
         return
     first, kind = without[0].name, kind_of_images(without[0].protocol)
     if not options.data:
         raise UserError(
-            "compare needs --data: the images, named as vantage evaluate has it for these protocols; or those of each"
-            f" one, such as --set {first}.data=PATH"
+            "compare needs --data: the images, named as for vantage evaluate; or the images of each protocol, such as"
+            f" --set {first}.data=PATH"
         )
     for one in without:
         if (other := kind_of_images(one.protocol)) != kind:
             raise UserError(
-                f"--data is one set of images, but {first} is judged on {_KINDS[kind]} and {one.name} on"
-                f" {_KINDS[other]}: name those of one with --set {one.name}.data=PATH (and {one.name}.test)"
+                f"--data is one set of images, but {first} is evaluated on {_KINDS[kind]} and {one.name} on"
+                f" {_KINDS[other]}: give those of one with --set {one.name}.data=PATH (and {one.name}.test)"
             )
 
 
@@ -170,8 +172,8 @@ def _task(images: TaskImages, one: _Judging, options: Comparing) -> Any:
     return replace(task, trials=one.trials, measures=one.measures)
 
 
-def _in_these_words(message: str, name: str, protocol: Any) -> str:
-    """A protocol's message with its options as they are written here: --set knn.k in place of --k."""
+def _in_own_words(message: str, name: str, protocol: Any) -> str:
+    """A message of a protocol with the options of `compare`: --set knn.k in place of --k."""
     flags = "|".join(f.name.replace("_", "-") for f in fields(protocol))
     return re.sub(rf"(?<![\w-])--({flags})(?![\w-])", rf"--set {name}.\1", message) if flags else message
 

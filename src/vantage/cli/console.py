@@ -1,66 +1,82 @@
-"""What the command line prints: tables in a terminal, plain lines elsewhere, nothing where quiet was asked for."""
+"""What the command line prints: tables in a terminal, plain lines elsewhere; with --quiet, results and errors only."""
 
 import inspect
 import os
+import re
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console as Terminal
 
-__all__ = ["Console", "columns", "paragraphs"]
+__all__ = ["INTERRUPTED", "Console", "catalog", "columns", "paragraphs"]
+
+INTERRUPTED = 130
+"""Exit status of work that a signal stopped."""
 
 
 def columns() -> int:
-    """Letters that text may be wide: the terminal's width, up to 120."""
+    """Characters in a line of text: the width of the terminal, at most 120."""
     return min(120, shutil.get_terminal_size().columns)
 
 
 def paragraphs(text: str | None) -> str:
-    """A docstring, its paragraphs as wide as the terminal."""
+    """A docstring, its paragraphs wrapped to the width of the terminal."""
     each = inspect.cleandoc(text or "").split("\n\n")
     return "\n\n".join(textwrap.fill(" ".join(one.split()), columns(), break_on_hyphens=False) for one in each)
 
 
+def catalog(entries: Mapping[str, object]) -> str:
+    """A line or two for each name: the first sentence of a documented object, or a text, without its sources."""
+    indent = max(map(len, entries), default=0) + 2
+    rows = []
+    for name, about in entries.items():
+        text = about if isinstance(about, str) else inspect.getdoc(about) or ""
+        words = re.sub(r" \([^()]*arXiv[^()]*\)", "", " ".join(text.partition("\n\n")[0].split())).replace("`", "")
+        line = f"{name:<{indent}}{re.split(r'(?<=[.;]) ', words)[0].rstrip('.;')}."
+        rows.append(textwrap.fill(line, columns(), subsequent_indent=" " * indent, break_on_hyphens=False))
+    return "\n".join(rows)
+
+
 @dataclass(frozen=True)
 class Console:
-    """How a verb speaks: notes to standard error, so that results on standard output may be piped."""
+    """Where a verb prints: notes to standard error, so that results on standard output can be piped."""
 
     quiet: bool = False
     """Whether notes are left out; results and mistakes are not."""
 
     imports: tuple[str, ...] = ()
-    """Modules of the user's own whose parts may be used."""
+    """Modules of the user whose parts may be used."""
 
     @property
     def silent(self) -> bool:
-        """Whether notes are left out: because of `quiet`, or because the first of several processes tells them."""
+        """Whether notes are left out: because of `quiet`, or because the first of several processes prints them."""
         return self.quiet or any(os.environ.get(name, "0") != "0" for name in ("RANK", "LOCAL_RANK"))
 
     def note(self, text: str) -> None:
-        """One line that helps but is no result."""
+        """A line that helps the user but is not a result."""
         if not self.silent:
             _terminal(True, plain=True).print(text)
 
     def notes(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
-        """Rows that help but are no result."""
+        """A table that helps the user but is not a result."""
         if not self.silent:
             _print(_terminal(True), title, rows, columns)
 
     def result(self, text: str) -> None:
-        """One line that was asked for."""
+        """A line of the result."""
         _terminal(False, plain=True).print(text)
 
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
-        """Rows that were asked for."""
+        """A table of the result."""
         _print(_terminal(False), title, rows, columns)
 
 
 def _terminal(stderr: bool, plain: bool = False) -> "Terminal":
-    """Rich's own, which is imported when something is printed: help waits for nothing."""
+    """Rich's console; imported only when something is printed, so that help is quick."""
     from rich.console import Console as Terminal
 
     return Terminal(stderr=stderr, highlight=False, markup=not plain, soft_wrap=plain)

@@ -1,4 +1,4 @@
-"""The verb `demo`: all of it in some minutes, on photographs that come with the installation."""
+"""The verb `demo`: from images to a backbone in a few minutes, on photographs that come with the installation."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ class Demonstration:
 
 
 def demo(words: list[str], console: Console) -> int:
-    """Train on photographs that come with the installation, and compare: vantage demo (some minutes)."""
+    """Train on photographs that come with the installation, and evaluate: vantage demo (takes a few minutes)."""
     (options,) = read(Command("demo", demo.__doc__ or ""), words, Demonstration)
     from vantage.demo import demo as show
     from vantage.progress import progress_for

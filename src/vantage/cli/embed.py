@@ -1,4 +1,4 @@
-"""The verb `embed`: the features of images, in a file."""
+"""The verb `embed`: the features of images, written to a file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import BadImages, Computing, Images, Network, RunFolder
+from vantage.cli.options import Computing, Images, Network, RunFolder
 
 __all__ = ["embed"]
 
@@ -16,23 +16,23 @@ class Embedding:
     """The options of `embed`."""
 
     out: Annotated[str, Word("FILE")]
-    """File to write: .parquet (name, label, embedding) or .npy (with a list of rows beside it)."""
+    """File to write: .parquet (name, label, embedding) or .npy (with the names of its rows in a second file)."""
 
     batch_size: int = 256
-    """Images that go through the network at once."""
+    """Images that the network encodes at once."""
 
 
 def embed(words: list[str], console: Console) -> int:
     """Write the features of images to a file: vantage embed RUN --data PATH --out FILE."""
     command = Command("embed", embed.__doc__ or "")
-    groups = (RunFolder, Images, Embedding, Network, BadImages, Computing)
-    run, images, options, network, bad, computing = read(command, words, *groups)
+    groups = (RunFolder, Images, Embedding, Network, Computing)
+    run, images, options, network, computing = read(command, words, *groups)
     from vantage.frozen.embedding import check_file, write_embeddings
     from vantage.frozen.encoder import load
 
     frozen = load(run.folder, network.network)
-    check_file(Path(options.out))  # mistakes are reported before a million images are looked at
-    source = bad.open(images.data, computing.num_workers, console)
+    check_file(Path(options.out))  # a mistake is reported before a million images are read
+    source = computing.open(images.data, console)
     file = write_embeddings(frozen, source, Path(options.out), computing.work(console, options.batch_size))
     console.note(f"{len(source):,} images × {frozen.width:,} numbers")
     console.result(str(file))

@@ -16,12 +16,12 @@ class Exporting:
     """The options of `export`."""
 
     to: Literal["torchvision", "timm", "safetensors", "detectron2"]
-    """Library whose own model loads the file (torchvision, timm or detectron2), or safetensors for the parameters as
-    they are."""
+    """Library whose own model loads the file (torchvision, timm or detectron2), or safetensors for the parameters under
+    their own names."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """File to write, ending with .safetensors; if omitted, RUN/backbone-FORMAT.safetensors. For detectron2 a folder:
-    weights and settings of detectors; if omitted, RUN/detectron2."""
+    """File to write, ending with .safetensors; if omitted, RUN/backbone-FORMAT.safetensors. For detectron2, a folder
+    for the weights and settings of detectors; if omitted, RUN/detectron2."""
 
 
 def export(words: list[str], console: Console) -> int:
@@ -31,8 +31,8 @@ def export(words: list[str], console: Console) -> int:
     from vantage.frozen.export.backbone import export as write
 
     which = "" if network.network is None else f"-{network.network}"
-    kept = f"detectron2{which}" if options.to == "detectron2" else f"backbone-{options.to}{which}.safetensors"
-    written = write(run.folder, options.to, Path(options.out or run.folder / kept), network.network)
-    console.note(f"{written.file} is written. To use it:\n")
-    console.result(written.how)
+    name = f"detectron2{which}" if options.to == "detectron2" else f"backbone-{options.to}{which}.safetensors"
+    exported = write(run.folder, options.to, Path(options.out or run.folder / name), network.network)
+    console.note(f"wrote {exported.file}; to use it:\n")
+    console.result(exported.how)
     return 0

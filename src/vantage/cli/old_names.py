@@ -1,4 +1,4 @@
-"""Names of options as earlier versions and other programs have them, so that a mistake can say what they are now."""
+"""Options as earlier versions and other programs call them, so that an error can give the name of today."""
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
@@ -8,7 +8,7 @@ from vantage.composition.suggest import did_you_mean
 __all__ = ["meant"]
 
 EVERYWHERE = ("--quiet", "--import", "--help")
-"""Flags that every verb knows."""
+"""Flags that every verb takes."""
 
 _FLAGS = {
     "data.place": "data",
@@ -42,7 +42,7 @@ _FLAGS = {
     "arch": "backbone",
     "widths": "backbone",
 }
-"""Flags of an option."""
+"""Other names of flags."""
 
 _FIELDS = {
     "rate": "learning_rate",
@@ -63,11 +63,11 @@ _FIELDS = {
     "queue_size": "length",
     "moco_k": "length",
 }
-"""Fields of a composition."""
+"""Other names of fields."""
 
 
 def _now_called(flag: str) -> tuple[str, str]:
-    """The flag that does what an old one did, and the path of the field that it set, as these are called now."""
+    """The flag that a name may stand for, and the path of the field, under the names of today."""
     plain = flag.lstrip("-")
     parts = plain.replace("-", "_").split(".")
     path = ".".join(_FIELDS.get(part, part) for part in parts)
@@ -75,7 +75,7 @@ def _now_called(flag: str) -> tuple[str, str]:
 
 
 def meant(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequence[str], verb: str) -> str:
-    """What may have been meant by a flag that is not known: another of the flags, or a path for `--set`."""
+    """A suggestion for an unknown flag: another flag, or a path for `--set`."""
     name, path = _now_called(flag)
     for near in (name, f"{name}s"):
         if near in flags:
@@ -94,6 +94,6 @@ def meant(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequenc
 
 
 def _likeness(word: str, known: Iterable[str]) -> float:
-    """How much the most similar name is like a word, whole or by their last parts."""
+    """How similar the nearest name is to a word, whole or by their last parts."""
     pairs = [(word, one) for one in known] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in known]
     return max((SequenceMatcher(None, *pair).ratio() for pair in pairs), default=0.0)

@@ -1,8 +1,9 @@
-"""Options that several verbs share, each written once, and what they stand for."""
+"""Options that several verbs share, each written once, and what they mean."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.arguments import Word
 from vantage.cli.console import Console
@@ -12,12 +13,23 @@ if TYPE_CHECKING:
     from vantage.encoding import Work
     from vantage.training.run import Data
 
-__all__ = ["BadImages", "Computing", "Images", "Network", "RunFolder", "absolute", "look_at"]
+__all__ = [
+    "Computing",
+    "Devices",
+    "Images",
+    "Loading",
+    "Network",
+    "Reading",
+    "RunFolder",
+    "absolute",
+    "assignments",
+    "look_at",
+]
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The run that a verb is about."""
+    """The run that a verb works on."""
 
     run: Annotated[str, Word("RUN", positional=True)]
     """Folder of the run."""
@@ -30,58 +42,91 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class Network:
-    """Which network of a run."""
+    """One network of a run, or all of them."""
 
     network: int | None = None
-    """Which of the trained networks, for runs that have one for each view; if omitted, all, their features joined."""
+    """Number of the network, where a run trained one for each view; if omitted, the features of all are joined."""
 
 
 @dataclass(frozen=True)
 class Images:
-    """The images that a verb is about."""
+    """The images that a verb works on."""
 
     data: Annotated[str, Word("PATH")]
     """Images: a folder, list (.txt), table (.csv), .npz, .parquet, .tar, torchvision:NAME, or MODULE:NAME of your own;
-    `#train` at the end picks a part."""
+    `#train` at the end selects a part."""
 
 
 @dataclass(frozen=True)
-class BadImages:
-    """What becomes of images that cannot be read."""
+class Reading:
+    """How a verb reads its images."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
     """Leave unreadable images out (up to 1 %), or stop at the first."""
 
-    def open(self, path: str, num_workers: int | None, console: Console) -> "Source":
-        """The readable images at a path; notes what was found."""
+    num_workers: int | None = None
+    """Threads that decode images; if omitted, one for each core."""
+
+    def threads(self) -> int:
+        """Threads that decode images."""
+        from vantage.data.threads import CORES
+
+        return CORES if self.num_workers is None else self.num_workers
+
+    def open(self, path: str, console: Console) -> "Source":
+        """The readable images at a path; a note says how many there are."""
         from vantage.training.run import Data
 
-        source, summary = look_at(Data(path, self.on_bad_image, _cores(num_workers)), console)
+        source, summary = look_at(Data(path, self.on_bad_image, self.threads()), console)
         console.note(summary)
         return source
 
 
 @dataclass(frozen=True)
-class Computing:
-    """What computes."""
+class Computing(Reading):
+    """How a verb reads its images, and what it computes on."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
-    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
-
-    num_workers: int | None = None
-    """Threads that decode images; if omitted, one for each core."""
+    """Device, such as cpu or cuda:0; auto uses a GPU if there is one."""
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
-        """The device and the threads, with the progress to be shown."""
+        """The device and the threads, with the progress to show."""
         from vantage.encoding import Work
         from vantage.progress import progress_for
 
-        workers, progress = _cores(self.num_workers), progress_for(console.silent)
-        return Work(device=self.device, batch_size=batch_size, num_workers=workers, progress=progress)
+        progress = progress_for(console.silent)
+        return Work(device=self.device, batch_size=batch_size, num_workers=self.threads(), progress=progress)
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a training loads its images."""
+
+    num_workers: int | None = None
+    """Processes that decode images, for sets too large for memory."""
+
+    on_bad_image: Literal["skip", "stop"] | None = None
+    """Leave unreadable images out (up to 1 %), which is the default, or stop at the first."""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """What a training computes on."""
+
+    devices: int | None = None
+    """Devices of this machine to train on."""
+
+    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
+    """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
+
+
+def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """`PATH=VALUE` for every option that was given, by its path or by its name after a prefix."""
+    return [f"{prefix}{name}={value!r}" for name, value in values.items() if value is not None]
 
 
 def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
-    """The readable images that data name, and a line about the others, with the progress shown.
+    """The readable images that `data` names, and a line about the others; progress is shown.
 
     Raises `UserError` where there are no images, or too many that are unreadable.
     """
@@ -93,12 +138,6 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
 
 
 def absolute(path: str) -> str:
-    """A path on this disk from its root, so that a run finds its images from any folder; others as they are."""
+    """A path on this disk made absolute, so that a run finds its images from any folder; other names as they are."""
     file, mark, part = (path, "", "") if Path(path).exists() else path.partition("#")
     return f"{Path(file).absolute()}{mark}{part}" if file and Path(file).exists() else path
-
-
-def _cores(num_workers: int | None) -> int:
-    from vantage.data.threads import CORES
-
-    return CORES if num_workers is None else num_workers

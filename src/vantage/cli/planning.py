@@ -1,4 +1,4 @@
-"""Runs as options name them: a recipe at a size that suits the images, with other parts and values."""
+"""A recipe as options change it: with another backbone, optimizer or values, at a size that suits the images."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["SIZES", "in_learned_views", "overridden", "replaced_in", "settable", "suited", "with_named_parts"]
 
 SIZES = ((48, 32), (96, 64))
-"""Images whose short side is up to the first are seen at the second, in pixels; larger ones at 224."""
+"""Images with a short side of up to the first number get views of the second, in pixels; larger ones 224."""
 
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
-    """The recipe with another backbone, which heads follow, and with another optimizer at a rate that suits it."""
+    """The recipe with another backbone, whose width the head follows, and with another optimizer and its rate."""
     from vantage.composition.fitting import everywhere
     from vantage.encoders import Encoder, backbone_named, with_backbone
     from vantage.training.optimizers import OPTIMIZERS
@@ -41,7 +41,7 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
 
 
 def settable(words: list[str]) -> Iterable[str]:
-    """The paths that `--set` may change in the recipe that words name, if they do."""
+    """The paths that `--set` may change, if the first word is a recipe."""
     from vantage.composition.fields import settings_in
 
     try:
@@ -51,7 +51,7 @@ def settable(words: list[str]) -> Iterable[str]:
 
 
 def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
-    """A fitted run with the user's values, which always win; the learning rate follows another batch or epochs."""
+    """A fitted run with the user's values, which take precedence; the learning rate follows batch size and epochs."""
     resized = fitted.resized(changes.get("batch_size"), changes.get("epochs"))
     return replaced_in(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
 
@@ -69,14 +69,16 @@ def suited(source: "Source", console: Console) -> int:
 
     side, _ = usual_size(source)
     size = next((chosen for most, chosen in SIZES if side <= most), 224)
-    console.note(f"the images' short side is {side} px (median), so views have {size} px; --size chooses another")
+    console.note(
+        f"the short side of the images is {side} px (median), so views are {size} px wide; --size sets another size"
+    )
     return size
 
 
 def in_learned_views(recipe: "Callable[[int], Run]", folder: str) -> "Callable[[int], Run]":
-    """The recipe on the learned views of a folder; the recipe itself where none is named.
+    """The recipe on the learned views of a folder; the recipe itself if no folder is named.
 
-    Raises `UserError` where there are none, or the recipe's views are in no color space.
+    Raises `UserError` where the folder has none, or the recipe's views have no color space.
     """
     if not folder:
         return recipe

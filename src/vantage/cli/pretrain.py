@@ -1,6 +1,6 @@
-"""The verb `pretrain`: from words to a run, fitted to its images, and on to training."""
+"""The verb `pretrain`: a recipe fitted to images, changed as options say, and trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.arguments import Command, Repeated, Word, read
-from vantage.cli.console import Console
+from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.files import check_folder, check_new_run
-from vantage.cli.options import Images, absolute, look_at
+from vantage.cli.options import Devices, Images, Loading, absolute, assignments, look_at
 from vantage.cli.planning import (
     SIZES,
     in_learned_views,
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ended", "pretrain"]
 
-_INTERRUPTED = 130
 _EARLY = ("data", "hardware", "monitoring", "accumulate")
-"""What may be set before a run is fitted, since the choice of a batch needs it."""
+"""What is set before a run is fitted, since the batch depends on it."""
 
 
 @dataclass(frozen=True)
@@ -39,102 +38,97 @@ class Pretraining(Images):
     """The options of `pretrain`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)]
-    """What to train: one of `vantage recipes`, or MODULE:NAME of your own."""
+    """Recipe to train: one that `vantage recipes` lists, or MODULE:NAME of your own."""
 
     out: Annotated[str, Word("RUN")] = ""
     """Folder for the run; if omitted, runs/RECIPE."""
 
     backbone: str = ""
-    """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, convolutions, timm:NAME, or MODULE:NAME; heads follow
-    it."""
+    """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, convolutions, timm:NAME, or MODULE:NAME; the width of the
+    head follows it."""
 
     optimizer: Literal["", "sgd", "adamw", "lars"] = ""
-    """Another optimizer, at a learning rate that suits it."""
+    """Another optimizer, with a learning rate that suits it."""
 
     learning_rate: float | None = None
-    """Highest learning rate; if omitted, it follows the batch."""
+    """Highest learning rate; if omitted, in proportion to the batch size."""
 
     size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224 by the images."""
+    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     batch_size: int | None = None
-    """Images of a step, over all devices; if omitted, fitted to the images."""
+    """Images in a step, over all devices; if omitted, fitted to the images."""
 
     epochs: int | None = None
-    """Passes over the images; if omitted, the recipe's, more for small sets."""
-
-    devices: int | None = None
-    """Devices of this machine to train on."""
-
-    precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
-    """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
+    """Passes over the images; if omitted, the recipe's number, and more for small sets."""
 
     seed: int | None = None
-    """What all randomness follows from."""
-
-    num_workers: int | None = None
-    """Processes that decode images, for sets too large for memory."""
-
-    on_bad_image: Literal["skip", "stop"] = "skip"
-    """Leave unreadable images out (up to 1 %), or stop at the first."""
+    """Seed of everything random."""
 
     learned: Annotated[str, Word("FOLDER")] = ""
-    """Folder of `vantage views learn`: colors for a recipe on channels."""
+    """Folder that `vantage views learn` wrote: the channels for a recipe that splits images by channel."""
 
     set: Repeated = ()
     """Any other field, or a part: --set temperature=0.1, --set 'negatives=(OtherImages(), Ring())'. May be repeated."""
 
 
 def pretrain(words: list[str], console: Console) -> int:
-    """Train an encoder on images without labels: vantage pretrain RECIPE --data PATH --out RUN.
+    """Train an encoder on images without labels: vantage pretrain RECIPE --data PATH [--out RUN].
 
-    A recipe is fitted to the images (batch, epochs, learning rate, what is remembered). What changed is printed, and
-    what is given here wins. vantage recipes RECIPE shows every path that --set may change.
+    The recipe is fitted to the images (batch size, epochs, learning rate, memory), and a table shows what changed.
+    Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
     """
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
-    (options,) = read(command, words, Pretraining)
+    options, devices, loading = read(command, words, Pretraining, Devices, Loading)
     recipe = in_learned_views(find_recipe(options.recipe), options.learned)
     plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
     out = check_new_run(Path(options.out)) if options.out else _free_folder(recipe.__name__)
-    early = _early(_first_changes(plan, options))
+    settings = (*options.set, *_settings(options, devices, loading))
+    early = _early(_first_changes(plan, options.size, settings))
     source, _ = look_at(replaced_in(plan(224), early).data, console)
     size = options.size or suited(source, console)
-    planned = replaced_in(plan(size), early)
-    changes = _changes(plan(size), options)
+    planned, changes = replaced_in(plan(size), early), _changes(plan(size), settings)
     fitted = planned.fit(len(source), changes.get("batch_size"))
     run = overridden(fitted, changes)
-    before = replaced_in(recipe(size), early)
-    _show_differences(before, planned, fitted, run, changes, console)
+    _show_differences(
+        replaced_in(recipe(size), early), planned, fitted, run, {*changes, *_named(planned, options)}, console
+    )
     return _train(run, out, len(source), console)
 
 
-def _changes(run: "Run", options: Pretraining) -> dict[str, Any]:
-    """New values by path: those of options, then those of `--set`."""
+def _settings(options: Pretraining, devices: Devices, loading: Loading) -> list[str]:
+    """`PATH=VALUE` for the options that set a field."""
+    fields = {"data.path": absolute(options.data), "learning_rate.base": options.learning_rate}
+    fields |= {name: getattr(options, name) for name in ("batch_size", "epochs", "seed")}
+    return [*assignments(fields), *assignments(vars(devices), "hardware."), *assignments(vars(loading), "data.")]
+
+
+def _named(run: "Run", options: Pretraining) -> Iterator[str]:
+    """The paths of the parts that options choose by name."""
+    from vantage.composition.fields import settings_in
+
+    if options.optimizer:
+        yield "optimizer"
+    if options.backbone:
+        yield from (
+            setting.path for setting in settings_in(run.encoders, "encoders") if setting.path.endswith(".backbone")
+        )
+
+
+def _changes(run: "Run", settings: Sequence[str]) -> dict[str, Any]:
+    """New values by path."""
     from vantage.composition.assignments import read_assignments
 
-    plain = {
-        "data.path": absolute(options.data),
-        "data.on_bad_image": options.on_bad_image,
-        "data.num_workers": options.num_workers,
-        "learning_rate.base": options.learning_rate,
-        "batch_size": options.batch_size,
-        "epochs": options.epochs,
-        "seed": options.seed,
-        "hardware.devices": options.devices,
-        "hardware.precision": options.precision,
-    }
-    written = [f"{path}={value!r}" for path, value in plain.items() if value is not None]
-    return read_assignments(run, (*options.set, *written), lambda path: path != "recipe", run.recipe)
+    return read_assignments(run, settings, lambda path: path != "recipe", run.recipe)
 
 
-def _first_changes(plan: "Callable[[int], Run]", options: Pretraining) -> dict[str, Any]:
-    """The changes, before the size is known, so that a mistake is reported before millions of images are looked at."""
-    sizes = [options.size] if options.size else [224, *(small for _, small in SIZES)]
+def _first_changes(plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str]) -> dict[str, Any]:
+    """The changes before the size is known, so that a mistake is reported before millions of images are read."""
     first: UserError | None = None
-    for size in sizes:
+    for each in [size] if size else [224, *(small for _, small in SIZES)]:
         try:
-            return _changes(plan(size), options)
-        except UserError as problem:  # a path may be there at another size
+            return _changes(plan(each), settings)
+        except UserError as problem:  # the path may exist at another size
             first = first or problem
     assert first is not None
     raise first
@@ -145,22 +139,22 @@ def _early(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_folder(recipe: str) -> Path:
-    """`runs/RECIPE`, or the first of `runs/RECIPE-2`, … that holds no run."""
+    """The first of `runs/RECIPE`, `runs/RECIPE-2`, … that does not exist."""
     names = (Path("runs") / (recipe if number == 1 else f"{recipe}-{number}") for number in count(1))
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
 def _show_differences(
-    recipe: "Run", planned: "Run", fitted: "Run", run: "Run", changes: Mapping[str, Any], console: Console
+    recipe: "Run", planned: "Run", fitted: "Run", run: "Run", given: Collection[str], console: Console
 ) -> None:
-    """What differs from the recipe, and why."""
+    """What differs from the recipe, and why; `given` are the paths that options set."""
     from vantage.cli.summary import short
     from vantage.training.run import differences
 
     chosen, fits = ({path for path, *_ in differences(*pair)} for pair in ((recipe, planned), (planned, fitted)))
     rows = []
     for path, before, after in differences(recipe, run):
-        if any(path == one or path.startswith(f"{one}.") or one.startswith(f"{path}.") for one in changes):
+        if any(f"{each}.".startswith(f"{path}.") or path.startswith(f"{each}.") for each in given):
             reason = "given"
         elif path in fits and path not in chosen and _at(fitted, path) == after:
             reason = "fitted to the images"
@@ -187,10 +181,10 @@ def _train(run: "Run", out: Path, images: int, console: Console) -> int:
 
 
 def ended(outcome: "TrainingOutcome", console: Console) -> int:
-    """How a training ended, for people and as an exit status."""
+    """Print how a training ended; returns the exit status."""
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
-        return _INTERRUPTED
+        return INTERRUPTED
     console.note(
         f"finished after {outcome.step:,} steps; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
     )

@@ -1,4 +1,4 @@
-"""The verbs, and how a call ends: 0, or 2 for a mistake of the user, 130 when interrupted, 1 for a bug of ours."""
+"""The verbs, and the exit status of a call: 0, or 2 for a mistake of the user, 130 if interrupted, 1 for a bug."""
 
 import importlib
 import io
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from vantage.cli.analyse import analyse
 from vantage.cli.compare import compare
-from vantage.cli.console import Console
+from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.demo import demo
 from vantage.cli.embed import embed
 from vantage.cli.evaluate import evaluate
@@ -20,7 +20,7 @@ from vantage.cli.reproduce import reproduce
 from vantage.cli.resume import resume
 from vantage.cli.shots import shots
 from vantage.cli.views import views
-from vantage.composition.suggest import did_you_mean
+from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 __all__ = ["VERBS", "main"]
@@ -39,21 +39,22 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     export,
     demo,
 )
-"""What can be asked for; each docstring begins with its help, up to a colon."""
+"""All verbs; the help of each is its docstring up to the first colon."""
 
 _HELP = """\
-usage: vantage VERB …    (vantage VERB --help tells more)
+usage: vantage VERB …    (vantage VERB --help shows its options)
 
 Contrastive learning of visual representations: from a folder of images to a backbone.
 
 {verbs}
 
-everywhere:
-  --quiet          no notes and no progress; results and mistakes only
-  --import MODULE  allow parts and recipes of your own module
-  --version        tell the version
+with every verb:
+  --quiet          print results and errors only, no notes and no progress
+  --import MODULE  allow parts and recipes from your own module
 
-for example:
+vantage --version prints the version.
+
+examples:
   vantage pretrain moco_v2 --data photos --out runs/photos
   vantage evaluate knn runs/photos --data photos
   vantage export runs/photos --to torchvision --out backbone.safetensors
@@ -61,8 +62,8 @@ for example:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Do what the words ask for, by default those of the process; returns the exit status."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal without Greek letters shows a ? for them
+    """Run the command that the words are, if omitted those of the process; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows ? in its place
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -74,8 +75,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print("vantage: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # whoever read our output has enough
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception:
@@ -85,6 +86,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("--help", "-h", "help"):
         print(_HELP.format(verbs="\n".join(_verb_lines())))
         return 0 if words else 2
@@ -95,10 +98,10 @@ def _run(words: list[str]) -> int:
         return 0
     words, console = _global(words)
     named = {verb.__name__: verb for verb in VERBS}
-    if not words or words[0] not in named:
-        hint = did_you_mean(words[0] if words else "", named)
-        found = f"there is no verb {words[0]!r}{hint}" if words else "no verb is given"
-        raise UserError(f"{found} (verbs: {', '.join(named)})")
+    if not words:
+        raise UserError(f"no verb is given (verbs: {', '.join(named)})")
+    if words[0] not in named:
+        raise no_such("verb", words[0], named)
     _import(console.imports)
     if not console.imports:
         return named[words[0]](words[1:], console)
@@ -115,7 +118,7 @@ def _verb_lines() -> Iterator[str]:
 
 
 def _global(words: list[str]) -> tuple[list[str], Console]:
-    """The words less those that hold for every verb."""
+    """The words without those that every verb takes, and what these say."""
     rest, imports, quiet = [], [], False
     waiting = iter(words)
     for word in waiting:
@@ -133,7 +136,7 @@ def _global(words: list[str]) -> tuple[list[str], Console]:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """Import the modules that the user named; the current folder comes first, as for a script that lies there."""
+    """Import the modules that the user names; the current folder is searched first, as for a script in it."""
     if modules and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     for module in modules:
@@ -142,4 +145,4 @@ def _import(modules: Sequence[str]) -> None:
         except ModuleNotFoundError as problem:
             if problem.name is None or not f"{module}.".startswith(f"{problem.name}."):
                 raise
-            raise UserError(f"--import {module}: there is no such module here or among the installed ones") from None
+            raise UserError(f"--import {module}: no module of this name is in this folder or installed") from None

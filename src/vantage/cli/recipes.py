@@ -1,4 +1,4 @@
-"""The verb `recipes`: which recipes there are, and what one is made of."""
+"""The verb `recipes`: a list of the recipes, or one of them in full."""
 
 import inspect
 import re
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.composition.suggest import did_you_mean
+from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ class Recipes:
     """The options of `recipes`."""
 
     name: Annotated[str, Word("NAME", positional=True)] = ""
-    """A recipe to show in full; if omitted, all recipes are listed, a line each."""
+    """A recipe to show in full; if omitted, all are listed, one on each line."""
 
     size: int = 224
-    """Side of a view in pixels; up to 96 there are variants for small images."""
+    """Side of a view in pixels; up to 96, recipes use their variants for small images."""
 
 
 def recipes(words: list[str], console: Console) -> int:
-    """List the recipes, or show all of one: vantage recipes [NAME] [--size PIXELS]."""
+    """List the recipes, or show one in full: vantage recipes [NAME] [--size PIXELS]."""
     (options,) = read(Command("recipes", recipes.__doc__ or ""), words, Recipes)
     if options.name:
         _show(find_recipe(options.name), options.size, console)
@@ -40,12 +40,12 @@ def recipes(words: list[str], console: Console) -> int:
         for number, recipe in enumerate(group):
             heading = "" if number else paper
             console.result(f"{heading:<11}{recipe.__name__:<29}{first_line(recipe).rstrip('.')}")
-    console.note("\nvantage recipes NAME shows what one is made of; vantage pretrain NAME --data PATH trains it")
+    console.note("\nvantage recipes NAME shows one in full; vantage pretrain NAME --data PATH trains it")
     return 0
 
 
 def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callable[[int], Run]]]":
-    """The recipes by what their modules are about, a paper each."""
+    """The recipes by paper: each module has those of one, and names it first."""
     papers: dict[str, list[Callable[[int], Run]]] = {}
     for recipe in every:
         about = first_line(inspect.getmodule(recipe)).partition(":")[0]
@@ -59,16 +59,16 @@ def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
 
     run = recipe(size)
     console.result(f"{inspect.getdoc(recipe) or recipe.__name__}\n\n{as_python(run)}\n")
-    console.result(f"What --set may change at {size} pixels, PATH=VALUE:\n")
+    console.result(f"Fields that --set PATH=VALUE may change, with their values at {size} pixels:\n")
     for setting in settings_in(run):
         if setting.path != "recipe":
-            held = in_a_line(setting.value)
-            shown = held if len(held) <= 60 else f"{held[:57]}…"
+            value = in_a_line(setting.value)
+            shown = value if len(value) <= 60 else f"{value[:57]}…"
             console.result(f"{setting.path}={shown}\n    {setting.help}")
 
 
 def find_recipe(name: str) -> "Callable[[int], Run]":
-    """The recipe of a name, or the function FUNCTION of an imported module for MODULE:FUNCTION."""
+    """The recipe of this name; for MODULE:FUNCTION, that function of an imported module."""
     from vantage.composition.codec import allowed_object
     from vantage.composition.names import own_part
     from vantage.recipes import RECIPES
@@ -77,13 +77,13 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
     if own := own_part(name):
         function = allowed_object(*own, "recipe")
         if not callable(function) or not isinstance(function(224), Run):
-            raise UserError(f"{name} is no recipe: it must take the size of the views and return a Run")
+            raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
         return cast("Callable[[int], Run]", function)
-    known = {recipe.__name__: recipe for recipe in RECIPES}
+    recipes_by_name = {recipe.__name__: recipe for recipe in RECIPES}
     plain = name.replace("-", "_").lower()
-    if plain not in known:
-        raise UserError(f"there is no recipe {name!r}{did_you_mean(plain, known)} (recipes: {', '.join(known)})")
-    return known[plain]
+    if plain not in recipes_by_name:
+        raise no_such("recipe", plain, recipes_by_name)
+    return recipes_by_name[plain]
 
 
 def first_line(documented: object) -> str:

@@ -1,4 +1,4 @@
-"""The verb `shots`: runs that were judged on few images of each class, in one table and one picture."""
+"""The verb `shots`: low-shot results of several runs, in one table and one picture."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,11 @@ class Drawing:
     """Folders of runs, or files that `vantage evaluate lowshot` wrote."""
 
     out: Annotated[str, Word("FILE")] = "shots.png"
-    """Picture to write, ending with .png, .svg or .pdf; an older one is replaced."""
+    """File for the picture, ending with .png, .svg or .pdf; an existing one is replaced."""
 
 
 def shots(words: list[str], console: Console) -> int:
-    """Low-shot results of several runs in one table and one picture: vantage shots RUN [RUN …] --out shots.png."""
+    """Show low-shot results of several runs in one table and one picture: vantage shots RUN [RUN …] --out shots.png."""
     (options,) = read(Command("shots", shots.__doc__ or ""), words, Drawing)
     out = check_file(Path(options.out), _ENDINGS, "a picture")
     from vantage.evaluate.protocols.svm.shots import read_shots
@@ -36,5 +36,5 @@ def shots(words: list[str], console: Console) -> int:
     for line in drawn.lines():
         console.result(line)
     write_result(out, picture(drawn.figure(), out.suffix[1:]), "the picture")
-    console.note(f"kept in {out}")
+    console.note(f"saved in {out}")
     return 0

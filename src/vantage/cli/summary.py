@@ -1,4 +1,4 @@
-"""A run in a few lines for people."""
+"""A run in a few lines."""
 
 from dataclasses import is_dataclass
 from typing import Any
@@ -11,7 +11,7 @@ __all__ = ["short", "summary"]
 
 
 def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
-    """What a run is made of, as (what, words); with the number of images, also how long it is."""
+    """The parts of a run as (name, description); with the number of images, its length too."""
     rows = [("recipe", run.recipe), ("views", _views(run)), ("encoder", short(run.encoders))]
     several = len(run.branches) > 1
     rows += [(f"branch {n}" if several else "branch", _branch(branch)) for n, branch in enumerate(run.branches)]
@@ -21,14 +21,14 @@ def summary(run: Run, images: int | None = None) -> list[tuple[str, str]]:
     if images is not None:
         steps = max(1, images // run.batch_size)
         rows += [("images", f"{images:,} from {run.data.path}")]
-        rows += [("steps", f"{steps:,} an epoch, {steps * run.epochs:,} in all")]
+        rows += [("steps", f"{steps:,} in an epoch, {steps * run.epochs:,} in all")]
     many = run.hardware.devices * run.hardware.nodes
     rows += [("hardware", f"{run.hardware.accelerator}{f' × {many}' if many > 1 else ''}, {run.hardware.precision}")]
     return rows
 
 
 def short(value: Any) -> str:
-    """A part, or a number, in one line; equal neighbors are counted."""
+    """A part or a number in one line; a tuple of equal parts as a count and one of them."""
     if isinstance(value, tuple) and len(value) > 1 and is_dataclass(value[0]) and len(set(value)) == 1:
         return f"{len(value)} × {in_a_line(value[0])}"
     if type(value) is int:
@@ -41,9 +41,9 @@ def _branch(branch: Branch) -> str:
     weight = (
         "" if branch.weight == Branch.__dataclass_fields__["weight"].default else f" · weight {short(branch.weight)}"
     )
-    answers = ", ".join(map(str, branch.keys)) or "memory"
+    keys = f"view {', '.join(map(str, branch.keys))}" if branch.keys else "memory"
     parts = (short(branch.memory), short(branch.positives), rules, short(branch.estimator))
-    return f"{' · '.join(parts)}{weight} · view {branch.query} asks {answers}"
+    return f"{' · '.join(parts)}{weight} · query view {branch.query}, key {keys}"
 
 
 def _views(run: Run) -> str:

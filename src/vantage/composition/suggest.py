@@ -1,9 +1,11 @@
-"""What a mistyped word may have meant."""
+"""Suggestions for mistyped words."""
 
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean"]
+from vantage.errors import UserError
+
+__all__ = ["did_you_mean", "no_such"]
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
@@ -17,13 +19,20 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
         near = [name for name in known if ends and _last(name) == ends[0]]
     if not near and len(word.lstrip("-")) > 2:
         near = [name for name in known if name.lstrip("-").startswith(word.lstrip("-"))]
-    if not near:  # the dashes that all flags have make none alike
+    if not near:  # without the dashes that all flags share
         plain = {name.lstrip("-"): name for name in known}
         near = [plain[name] for name in difflib.get_close_matches(word.lstrip("-"), plain, 1, 0.5)]
     if not near:
         return otherwise
     more = f" (or {len(near) - 2} more)" if len(near) > 2 else ""
     return f"; did you mean {' or '.join(near[:2])}{more}?"
+
+
+def no_such(what: str, word: str, known: Iterable[str], plural: str = "") -> UserError:
+    """The error for a word that names nothing, with the nearest known name and all of them."""
+    known = list(known)
+    listed = f"{plural or f'{what}s'}: {', '.join(known)}"
+    return UserError(f"there is no {what} {word!r}{did_you_mean(word, known)} ({listed})")
 
 
 def _last(name: str) -> str:

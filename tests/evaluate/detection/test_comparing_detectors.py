@@ -122,8 +122,8 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("knn,detection --data LABELED", "knn is judged on images with classes and detection on images with boxes"),
-        ("knn,detection --data LABELED", "name those of one with --set detection.data=PATH (and detection.test)"),
+        ("knn,detection --data LABELED", "knn is evaluated on images with classes and detection on images with boxes"),
+        ("knn,detection --data LABELED", "give those of one with --set detection.data=PATH (and detection.test)"),
         ("detection", "compare needs --data: the images"),
         ("detection --data LABELED", "is not a COCO file: detection needs boxes"),
         ("detection --data BOXES --test BOXES", "the test images are the training images"),

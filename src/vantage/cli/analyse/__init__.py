@@ -6,11 +6,10 @@ from typing import Annotated, Any
 
 from vantage.cli.analyse.sweep import sweep
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import Console, paragraphs
+from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.files import check_folder
-from vantage.cli.options import BadImages, Computing, Images
-from vantage.cli.recipes import first_line
-from vantage.composition.suggest import did_you_mean
+from vantage.cli.options import Computing, Images
+from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 __all__ = ["analyse"]
@@ -24,10 +23,10 @@ class Analyzing:
     """Folders of the runs."""
 
     batch_size: int = 256
-    """Images that go through the network at once."""
+    """Images that the network encodes at once."""
 
     out: Annotated[str, Word("FOLDER")] = ""
-    """Folder for KIND.json and KIND.png, which are replaced; if omitted, RUN/analyses of the first run."""
+    """Folder for KIND.json and KIND.png (existing ones are replaced); if omitted, RUN/analyses of the first run."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +34,17 @@ class Toy:
     """The options of every toy."""
 
     out: Annotated[str, Word("FOLDER")] = "analyses"
-    """Folder for TOY.json and TOY.png, which are replaced."""
+    """Folder for TOY.json and TOY.png; existing ones are replaced."""
 
     set: Repeated = ()
     """A field of a part, such as --set gaussian.variance=2. May be repeated."""
 
 
 def analyse(words: list[str], console: Console) -> int:
-    """Table and picture of what runs have learned: vantage analyse similarity RUN [RUN …] --data PATH.
+    """Show what runs have learned, as a table and a picture: vantage analyse similarity RUN [RUN …] --data PATH.
 
-    Toys, whose truth is known, need neither runs nor images: vantage analyse spread-toy.
-    What a field of a run does, in runs of its own: vantage analyse views SWEEP --data PATH --out FOLDER.
+    Toys have a known truth and need neither runs nor images: vantage analyse spread-toy. A sweep trains runs that
+    differ in their views or in any field: vantage analyse views SWEEP --data PATH --out FOLDER.
     """
     if words[:1] == ["views"]:
         return sweep(words[1:], console)
@@ -53,31 +52,30 @@ def analyse(words: list[str], console: Console) -> int:
         if wants_help(words):
             console.result(paragraphs(analyse.__doc__))
             for title, known in (("kinds", _kinds()), ("toys", _toys())):
-                console.results(f"\n{title}", [(name, first_line(kind)) for name, kind in known.items()])
-            console.result("\nvantage analyse KIND --help shows the options of one.")
+                console.result(f"\n{title}:\n{catalog(known)}")
+            console.result("\nvantage analyse KIND --help shows the options of one kind.")
             return 0
         raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")
     kinds, toys = _kinds(), _toys()
     if words[0] in toys:
         return _calculate(toys[words[0]], words[1:], console)
     if words[0] not in kinds:
-        every = [*kinds, *toys, "views"]
-        raise UserError(f"there is no analysis {words[0]!r}{did_you_mean(words[0], every)} (kinds: {', '.join(every)})")
+        raise no_such("analysis", words[0], (*kinds, *toys, "views"), "kinds")
     return _analyze(kinds[words[0]], words[1:], console)
 
 
 def _analyze(kind: Any, words: list[str], console: Console) -> int:
     command = Command(f"analyse {kind.name}", kind.__doc__ or "")
-    groups = (Analyzing, Images, BadImages, Computing, kind())
-    options, images, bad, computing, analysis = read(command, words, *groups)
+    groups = (Analyzing, Images, kind(), Computing)
+    options, images, analysis, computing = read(command, words, *groups)
     from vantage.studies.analyse.analysis import analyse as analyze
     from vantage.studies.analyse.learned import learned
 
     out = check_folder(Path(options.out)) if options.out else None
     folders = [Path(run) for run in options.runs]
     for folder in folders:
-        learned(folder)  # a mistake in a run is reported before the images are looked at
-    source = bad.open(images.data, computing.num_workers, console)
+        learned(folder)  # a mistake in a run is reported before the images are read
+    source = computing.open(images.data, console)
     work = computing.work(console, options.batch_size)
     return _show(analyze(analysis, folders, source, work=work, out=out), console)
 
@@ -96,7 +94,7 @@ def _calculate(kind: Any, words: list[str], console: Console) -> int:
 def _show(outcome: Any, console: Console) -> int:
     for line in outcome.findings.lines():
         console.result(line)
-    console.note(f"kept in {outcome.table_file} and {outcome.picture_file}")
+    console.note(f"saved in {outcome.table_file} and {outcome.picture_file}")
     return 0
 
 
@@ -109,7 +107,7 @@ def _toys() -> dict[str, Any]:
 
 
 def _kinds() -> dict[str, Any]:
-    """The analyses by name; imported here, since the command line itself does without torch."""
+    """The analyses by name; imported here, since help must not wait for torch."""
     from vantage.studies.analyse.band import Band
     from vantage.studies.analyse.false_negatives import FalseNegatives
     from vantage.studies.analyse.labels import Labels

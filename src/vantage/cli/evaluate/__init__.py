@@ -1,18 +1,16 @@
-"""The verb `evaluate`: a run judged by a protocol."""
+"""The verb `evaluate`: a run evaluated by a protocol."""
 
-import re
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import Console, columns, paragraphs
+from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.evaluate.protocols import described, protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import BadImages, Computing, Images, Network, RunFolder
-from vantage.composition.suggest import did_you_mean
+from vantage.cli.options import Computing, Images, Network, RunFolder
+from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,24 +21,24 @@ __all__ = ["evaluate", "show_result"]
 
 @dataclass(frozen=True)
 class AnnotatedImages:
-    """Images of a detector."""
+    """The images of a detector."""
 
     data: Annotated[str, Word("PATH")]
-    """Annotated images to train on: a COCO file such as coco/annotations/instances_train2017.json (with #FOLDER where
-    its images lie elsewhere), or a folder of PASCAL VOC with its split, such as VOC2007#trainval; several with commas
-    between."""
+    """Annotated images to train on: a COCO file such as coco/annotations/instances_train2017.json (with #FOLDER if its
+    images are elsewhere), or a folder of PASCAL VOC with its split, such as VOC2007#trainval; several are separated by
+    commas."""
 
 
 @dataclass(frozen=True)
 class MaskedImages:
-    """Images of a segmentation."""
+    """The images of a segmentation."""
 
     data: Annotated[str, Word("PATH")]
-    """Two folders, IMAGES#MASKS: masks are PNGs of class indices with the paths of their images; 255 counts nowhere."""
+    """Two folders, IMAGES#MASKS: masks are PNGs of class indices with the paths of their images; 255 is ignored."""
 
     classes: Annotated[str, Word("FILE")] = ""
-    """File with the name of a class on each line, from index 0 on; if omitted, classes are numbered up to the largest
-    index in the masks."""
+    """File with the name of a class on each line, starting with index 0; if omitted, classes are numbered up to the
+    largest index in the masks."""
 
 
 @dataclass(frozen=True)
@@ -48,23 +46,22 @@ class Evaluating:
     """The options of every protocol."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Test images, named as --data is; if omitted, a fifth of the data (of each class, where it has them) is held
-    out."""
+    """Test images, named like --data; if omitted, a fifth of the data is held out, of each class if there are any."""
 
     baselines: bool = False
-    """Judge raw pixels (where they can be judged) and a random encoder as well."""
+    """Evaluate a random encoder and, where possible, raw pixels as well."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """File for the result, as JSON; if omitted, it is kept in RUN/evaluations."""
+    """File for the result, as JSON; if omitted, it is saved in RUN/evaluations."""
 
     set: Repeated = ()
-    """A field of a part of the protocol, or the part, such as --set sizes.test_side=400. May be repeated."""
+    """A part of the protocol, or a field of one, such as --set sizes.test_side=400. May be repeated."""
 
 
 def evaluate(words: list[str], console: Console) -> int:
-    """Judge a run by labeled images: vantage evaluate knn RUN --data PATH.
+    """Evaluate a run on labeled images: vantage evaluate PROTOCOL RUN --data PATH [--test PATH].
 
-    Without --test a fifth of each class is held out for testing.
+    If --test is omitted, a fifth of each class is held out for testing.
     """
     if not words or words[0].startswith("-"):
         if wants_help(words):
@@ -81,66 +78,57 @@ def evaluate(words: list[str], console: Console) -> int:
 
         return transfer(words, console)
     if name not in (known := protocols()) and ":" not in name:
-        every = (*known, "transfer")
-        raise UserError(f"there is no protocol {name!r}{did_you_mean(name, every)} (protocols: {', '.join(every)})")
-    return _judge(name, protocol_named(name), words, console)
+        raise no_such("protocol", name, (*known, "transfer"))
+    return _evaluate(name, protocol_named(name), words, console)
 
 
-def _judge(name: str, protocol: Any, words: list[str], console: Console) -> int:
+def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> int:
     images = {"boxes": AnnotatedImages, "masks": MaskedImages, "classes": Images}[kind_of_images(protocol)]
     command = Command(f"evaluate {name}", described(type(protocol)))
-    groups = (RunFolder, images, Evaluating, Network, BadImages, Computing, protocol)
-    run, images, options, network, bad, computing, protocol = read(command, words, *groups)
+    groups = (RunFolder, images, Evaluating, protocol, Network, Computing)
+    run, images, options, protocol, network, computing = read(command, words, *groups)
     from vantage.composition.assignments import assigned
-    from vantage.evaluate import evaluate as judge
+    from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load
 
     protocol = assigned(protocol, options.set, name=name)
-    load(run.folder, network.network)  # a mistake in the run is reported before the images are looked at
+    load(run.folder, network.network)  # a mistake in the run is reported before the images are read
     out = file_or_kept(options.out, run.folder)
     classes = getattr(images, "classes", "")
-    sources = TaskImages(bad, computing.num_workers, console).of(protocol, images.data, options.test, classes)
-    judging = {"baselines": options.baselines, "network": network.network, "work": computing.work(console), "out": out}
-    show_result(judge(run.folder, protocol, *sources, **judging), console, run.folder, out)
+    sources = TaskImages(computing, console).of(protocol, images.data, options.test, classes)
+    how = {"baselines": options.baselines, "network": network.network, "work": computing.work(console), "out": out}
+    show_result(run_protocol(run.folder, protocol, *sources, **how), console, run.folder, out)
     return 0
 
 
 def show_result(
     result: "Result", console: Console, run: Path, out: Path | None = None, test_images: str = "test images"
 ) -> None:
-    """By which protocol a run was judged, on which images, what came out, and in which file it is kept."""
+    """Print the protocol, the test images, the measures, and the file that holds the result."""
     from vantage.evaluate.result import path_of
 
     details = next(iter(result.outcomes.values())).details
     if "steps" in details and "training images left out" in details:
         left_out = details["training images left out"]
-        console.note(f"{details['steps']:,} steps; {left_out} training images have nothing to find")
+        console.note(f"{details['steps']:,} steps; {left_out} training images without objects were left out")
     console.note(f"{result.protocol} version {result.version}; {test_images}: {result.test_split}")
     for line in result.lines():
         console.result(line)
-    console.note(f"kept in {path_of(result, run, out)}")
+    console.note(f"saved in {path_of(result, run, out)}")
     if isinstance(each := details.get("IoU"), dict):
         rows = [(name, "none" if value is None else f"{value:.1f} %") for name, value in each.items()]
         console.notes("IoU of each class", rows)
 
 
 def _list_protocols(console: Console) -> None:
-    """Every protocol in a line or two."""
+    """Print every protocol in a line or two."""
     from vantage.cli.evaluate.transfer import transfer
 
     console.result(paragraphs(evaluate.__doc__) + "\n")
     known = protocols()
-    about = {name: _in_short(kind) for name, kind in (*known.items(), ("transfer", transfer))}
+    about = {name: described(kind) for name, kind in (*known.items(), ("transfer", transfer))}
     about |= {name: f"Short for {kind.name}." for name, kind in known.items() if kind.name != name}  # pyright: ignore
-    for name, sentence in about.items():
-        console.result(
-            textwrap.fill(f"{name:<19}{sentence}", columns(), subsequent_indent=" " * 19, break_on_hyphens=False)
-        )
-    console.result("\nvantage evaluate PROTOCOL --help shows the options of one. MODULE:NAME is one of your own.")
-
-
-def _in_short(kind: object) -> str:
-    """What a protocol is, in a sentence without its sources."""
-    words = re.sub(r" \([^()]*arXiv[^()]*\)", "", " ".join(described(kind).split("\n\n")[0].split()))
-    sentence = re.split(r"(?<=[.;]) ", words)[0]
-    return sentence.rstrip(".;") + "."
+    console.result(catalog(about))
+    console.result(
+        "\nvantage evaluate PROTOCOL --help shows the options of one. MODULE:NAME is a protocol of your own."
+    )

@@ -7,7 +7,7 @@ from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate import show_result
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import BadImages, Computing, Images, Network, RunFolder
+from vantage.cli.options import Computing, Images, Network, RunFolder
 
 __all__ = ["retrieval"]
 
@@ -17,33 +17,33 @@ class Retrieving:
     """The options of `evaluate retrieval`."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Images to look up, named as --data is; if omitted, a fifth of the data (of each class, where it has labels)."""
+    """Query images, named like --data; if omitted, a fifth of the data, of each class where it has labels."""
 
     k: int = 10
-    """Neighbors of each image: counted, and shown."""
+    """Neighbors of each image, for the precision and for the picture."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """Picture to write, ending with .png; an older one is replaced. If omitted, RUN/evaluations/retrieval.png."""
+    """File for the picture, ending with .png, which is replaced; if omitted, RUN/evaluations/retrieval.png."""
 
     rows: int = 8
-    """Images shown with their neighbors, spread evenly over those looked up."""
+    """Query images in the picture, spread evenly over all."""
 
     side: int = 96
     """Width of an image in the picture, in pixels."""
 
     baselines: bool = False
-    """Judge raw pixels and a random encoder as well; the picture shows the run's."""
+    """Evaluate raw pixels and a random encoder as well; the picture shows only the run."""
 
 
 def retrieval(words: list[str], console: Console) -> int:
-    """Look images up among others: their nearest neighbors as a picture, and precision at k where there are labels.
+    """Find the nearest neighbors of images: a picture of them, and precision at k where there are labels.
 
-    Precision at k is the share of an image's k nearest neighbors, by the cosine of their features, that are of its
-    class; the mean over all images looked up. It is kept in RUN/evaluations. Images without labels have a picture only.
+    Precision at k is the share of an image's k nearest neighbors, by the cosine of their features, that have its class;
+    the mean over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
     """
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
-    groups = (RunFolder, Images, Retrieving, Network, BadImages, Computing)
-    run, images, options, network, bad, computing = read(command, words, *groups)
+    groups = (RunFolder, Images, Retrieving, Network, Computing)
+    run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
     from vantage.data.splits import Renumbered, with_labels
     from vantage.evaluate import Retrieval, evaluate
@@ -54,21 +54,21 @@ def retrieval(words: list[str], console: Console) -> int:
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
     out = file_or_kept(options.out, run.folder, (".png",), "a picture") or run.folder / "evaluations" / "retrieval.png"
-    data, work = bad.open(images.data, computing.num_workers, console), computing.work(console)
-    other = bad.open(options.test, computing.num_workers, console) if options.test else None
+    data, work = computing.open(images.data, console), computing.work(console)
+    other = computing.open(options.test, console) if options.test else None
     train, test = (data, Renumbered(other, data.classes)) if other is not None else queries(data)
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
         (train, _), (test, _) = with_labels(train), with_labels(test)  # as the protocol has it
     rows = rows_of(test, options.rows)
     nearest = neighbors(frozen, train, test, options.k, work)
     if nearest.right is not None:
-        judging = {"baselines": options.baselines, "network": network.network, "work": work}
-        result = evaluate(run.folder, protocol, data, other, **judging)
-        show_result(result, console, run.folder, test_images="images looked up")
+        how = {"baselines": options.baselines, "network": network.network, "work": work}
+        result = evaluate(run.folder, protocol, data, other, **how)
+        show_result(result, console, run.folder, test_images="query images")
         title = f"{result.lines()[0]}, among {len(train):,}"
     else:
         console.note("without labels in both sets there is no precision, and the picture has no frames")
-        title = f"{frozen.name}: {len(test):,} images looked up among {len(train):,}"
+        title = f"{frozen.name}: {len(test):,} query images among {len(train):,}"
     picture = retrieval_picture(nearest, train, test, rows, title, options.side)
     with result_file(out, "the picture") as file:
         picture.save(file, "PNG")

@@ -1,4 +1,4 @@
-"""The images by which protocols judge, opened by what they are named by."""
+"""The images of protocols, opened by the names that options give."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vantage.cli.console import Console
-from vantage.cli.options import BadImages
+from vantage.cli.options import Reading
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["TaskImages", "class_names", "kind_of_images"]
 
 
 def kind_of_images(protocol: Any) -> str:
-    """What kind of images a protocol judges by: "classes", "masks" or "boxes"."""
+    """The kind of images that a protocol needs: "classes", "masks" or "boxes"."""
     from vantage.evaluate import Segmentation
     from vantage.evaluate.protocols.detection import DetectorProtocol
 
@@ -27,17 +27,17 @@ def kind_of_images(protocol: Any) -> str:
 
 
 class TaskImages:
-    """Images by the paths that name them, each opened once."""
+    """Images by their paths, each opened once."""
 
-    def __init__(self, bad: BadImages, num_workers: int | None, console: Console) -> None:
-        self.bad, self.num_workers, self.console = bad, num_workers, console
+    def __init__(self, reading: Reading, console: Console) -> None:
+        self.reading, self.console = reading, console
         self._open: dict[tuple[str, ...], Any] = {}
 
     def of(
         self, protocol: Any, data: str, test: str = "", classes: str = "", flag: str = "--classes"
     ) -> "tuple[Source, Source | None]":
-        """The training and test images of a protocol: `classes` is the file of names that a protocol of masks takes,
-        and `flag` what messages call it. Raises `UserError` for images that cannot be opened."""
+        """The training and test images of a protocol. `classes` is the file with the names of classes for masks, and
+        `flag` what messages call it. Raises `UserError` for images that cannot be opened."""
         kind = kind_of_images(protocol)
         if kind == "masks":
             train = self._masks(data, class_names(classes, flag))
@@ -46,19 +46,19 @@ class TaskImages:
         return open_one(data), open_one(test) if test else None
 
     def task(self, protocol: Any, data: str, test: str, classes: str, flag: str) -> "Task":
-        """The protocol with its images; those of one labeled set are divided once for all protocols."""
+        """The protocol with its images; a labeled set is split once for all protocols."""
         from vantage.evaluate import task_of
 
-        def made() -> "Task":
+        def task() -> "Task":
             return task_of(protocol, *self.of(protocol, data, test, classes, flag))
 
         if kind_of_images(protocol) != "classes":
-            return made()
-        return replace(self._once(("task", data, test), made), protocol=protocol)
+            return task()
+        return replace(self._once(("task", data, test), task), protocol=protocol)
 
     def labeled(self, path: str) -> Any:
         """The readable images at a path."""
-        return self._once(("labeled", path), lambda: self.bad.open(path, self.num_workers, self.console))
+        return self._once(("labeled", path), lambda: self.reading.open(path, self.console))
 
     def _boxes(self, path: str) -> Any:
         from vantage.evaluate.protocols.detection import open_annotated
@@ -83,14 +83,18 @@ class TaskImages:
 
 
 def class_names(file: str, flag: str = "--classes") -> tuple[str, ...]:
-    """The lines of a file of class names; none where there is no file. Raises `UserError` for fewer than two names."""
+    """The lines of a file of class names; none if no file is named. Raises `UserError` for fewer than two names."""
     if not file:
         return ()
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise UserError(f"{flag} {file} cannot be read ({problem}): name a text file, a class on each line") from None
+        raise UserError(
+            f"{flag} {file} cannot be read ({problem}): name a text file with a class on each line"
+        ) from None
     names = tuple(line.strip() for line in lines if line.strip())
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UserError(f"{flag} {file} names {len(set(names))} different classes on {len(names)} lines: one a line")
+        raise UserError(
+            f"{flag} {file} has {len(set(names))} different classes on {len(names)} lines: write two or more, each once"
+        )
     return names

@@ -1,4 +1,4 @@
-"""`vantage views show`: images, and the views that a recipe makes of them."""
+"""`vantage views show`: a picture of images and of the views that a recipe makes of them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_file
-from vantage.cli.options import BadImages, Images
+from vantage.cli.options import Images, Reading
 from vantage.cli.planning import in_learned_views, settable, suited
 from vantage.cli.recipes import find_recipe
 
@@ -23,40 +23,37 @@ class Showing(Images):
     """The options of `views show`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)]
-    """Whose views are shown: one of `vantage recipes`, or MODULE:NAME of your own."""
+    """Recipe whose views to show: one that `vantage recipes` lists, or MODULE:NAME of your own."""
 
     out: Annotated[str, Word("FILE")] = "views.png"
-    """Picture to write, ending with .png; an older one is replaced."""
+    """File for the picture, ending with .png; an existing one is replaced."""
 
     images: int = 6
-    """Images shown, spread evenly over the set."""
+    """Images in the picture, spread evenly over the set."""
 
     times: int = 3
-    """How often the views of each are drawn."""
+    """Number of times that the views of each image are drawn."""
 
     size: int | None = None
-    """Side of a view in pixels; if omitted, 32, 64 or 224 by the images."""
+    """Side of a view in pixels; if omitted, 32, 64 or 224, depending on the images."""
 
     seed: int = 0
-    """What the views are drawn from."""
+    """Seed of the views."""
 
     learned: Annotated[str, Word("FOLDER")] = ""
-    """Folder of `vantage views learn`, or a file in it: the channels are then the learned ones."""
+    """Folder that `vantage views learn` wrote, or a file in it: the channels for a recipe that splits by channel."""
 
     set: Repeated = ()
-    """Any field of the views, or an operation: --set crop.scale=0.5,1. May be repeated."""
-
-    num_workers: int | None = None
-    """Threads that decode images; if omitted, one for each core."""
+    """Any field or part of the views: --set crop.scale=0.5,1. May be repeated."""
 
 
 def show(words: list[str], console: Console) -> int:
-    """A picture of images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
+    """Draw images and the views that a recipe makes of them: vantage views show RECIPE --data PATH.
 
-    vantage recipes RECIPE shows every path that --set may change; here, those of the views.
+    vantage recipes RECIPE lists the paths that --set may change; here, those of the views.
     """
     command = Command("views show", show.__doc__ or "", partial(settable, words))
-    options, bad = read(command, words, Showing, BadImages)
+    options, reading = read(command, words, Showing, Reading)
     from vantage.composition.assignments import assigned
     from vantage.storage.files import result_file
     from vantage.views.show import picture
@@ -68,8 +65,8 @@ def show(words: list[str], console: Console) -> int:
         return assigned(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
 
     if options.size:
-        chosen(options.size)  # a mistake is reported before the images are looked at
-    source = bad.open(options.data, options.num_workers, console)
+        chosen(options.size)  # a mistake is reported before the images are read
+    source = reading.open(options.data, console)
     run = chosen(options.size or suited(source, console))
     count = min(max(0, options.images), len(source))
     images = [source.image(number * len(source) // count) for number in range(count)]

@@ -1,4 +1,4 @@
-"""`vantage views statistics`: what the channels of one's own images are normalized with."""
+"""`vantage views statistics`: mean and standard deviation of the channels of images."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import BadImages, Images
+from vantage.cli.options import Images, Reading
 from vantage.cli.recipes import find_recipe
 from vantage.errors import UserError
 
@@ -22,27 +22,24 @@ class Measuring(Images):
     """The options of `views statistics`."""
 
     recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
-    """Measure in the color space of a recipe, and print what gives them to pretrain."""
+    """Recipe whose color space to measure in; the options that set its statistics are printed too."""
 
     space: Literal["", "RGB", "Lab", "YDbDr", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = ""
     """Color space to measure in; if omitted, that of the recipe, or RGB."""
 
     images: int = 5_000
-    """Images that are read, spread evenly over the set; 0: all."""
-
-    num_workers: int | None = None
-    """Threads that look at the images first; if omitted, one for each core."""
+    """Images to read, spread evenly over the set; 0: all."""
 
 
 def statistics(words: list[str], console: Console) -> int:
-    """Mean and standard deviation of the channels of a data set: vantage views statistics [RECIPE] --data PATH.
+    """Measure the mean and standard deviation of the channels of images: vantage views statistics [RECIPE] --data PATH.
 
-    With a recipe, they are measured in its color space, and the words that give them to pretrain are printed.
+    With a recipe, they are measured in its color space, and the options that set them in pretrain are printed.
     """
-    options, bad = read(Command("views statistics", statistics.__doc__ or ""), words, Measuring, BadImages)
+    options, reading = read(Command("views statistics", statistics.__doc__ or ""), words, Measuring, Reading)
     run = find_recipe(options.recipe)(224) if options.recipe else None
     space = _space(options.space, run)
-    source = bad.open(options.data, options.num_workers, console)
+    source = reading.open(options.data, console)
     from vantage.progress import progress_for
     from vantage.views.colors.measured import measured_statistics
 
@@ -55,26 +52,26 @@ def statistics(words: list[str], console: Console) -> int:
     mean, std = _numbers(measured.mean), _numbers(measured.std)
     console.results("", [("color space", type(space).__name__), ("mean", mean), ("std", std)])
     if run is not None:
-        console.note(f"give {run.recipe} to pretrain with:")
+        console.note(f"options for vantage pretrain {run.recipe}:")
         console.result(" ".join(_assignments(run, measured)))
     return 0
 
 
 def _space(name: str, run: "Run | None") -> "ColorSpace":
-    """The color space asked for, or that of the recipe's views; other than the recipe's it is refused."""
+    """The color space of this name, or of the recipe; raises `UserError` where both are given and differ."""
     from vantage import views
     from vantage.composition.fitting import parts_of
 
     own = [part.space for part in parts_of(run.views if run else ()) if isinstance(part, views.InSpace)]
     if name and run is not None and type(own[0] if own else views.RGB()).__name__ != name:
         used = type(own[0]).__name__ if own else "RGB"
-        raise UserError(f"--space {name}, but the views of {run.recipe} are in {used}: leave one of the two out")
+        raise UserError(f"--space {name}, but the views of {run.recipe} are in {used}: omit one of the two")
     chosen: ColorSpace = getattr(views, name)() if name else own[0] if own else views.RGB()
     return chosen
 
 
 def _assignments(run: "Run", measured: "Statistics") -> list[str]:
-    """What gives the statistics to every normalization of the recipe's views."""
+    """The options that set the statistics of every normalization in the recipe's views."""
     from vantage.composition.fields import leaves
 
     words = []
