@@ -41,15 +41,16 @@ STEPS, CURVE_STEPS = 10, 20
 CURVES = ("loss", "gradient norm", "rank")
 
 
-def curves(run: Run, steps: int, dtype: torch.dtype) -> dict[str, list[float]]:
-    """So many steps with the recipe's own optimizer and rate; keys in groups of four. The rank is that of a step's
-    queries, by the monitor's formula; their products are float64, since a singular value near 0 is a square root."""
+def curves(run: Run, steps: int, dtype: torch.dtype, first: int | None = None) -> dict[str, list[float]]:
+    """Curves of so many steps, or of the `first` of them, with the recipe's own optimizer and rate; keys in groups of
+    four. The rank is that of a step's queries, by the monitor's formula; their products are float64, since a singular
+    value near 0 is a square root."""
     run = shrunken.shrunk(replace(run, epochs=4), SplitBatchNorm(2))
     learner = shrunken.learner(run, dtype)
     rows: dict[str, list[float]] = {name: [] for name in CURVES}
     optimizer = run.optimizer.build(learner)
     steps_per_epoch = shrunken.IMAGES // shrunken.BATCH
-    for step, (views, image) in enumerate(shrunken.batches(steps, shrunken.shapes(run), dtype)):
+    for step, (views, image) in enumerate(shrunken.batches(steps, shrunken.shapes(run), dtype)[:first]):
         for group in optimizer.param_groups:
             # Warm-up of ten epochs would fill so short a run: the rate is that of a run of 20 epochs.
             group["lr"] = run.learning_rate(step, steps_per_epoch, 20)
@@ -71,9 +72,9 @@ def losses(run: Run) -> list[float]:
     return curves(run, STEPS, torch.float64)["loss"]
 
 
-def short_curves(run: Run) -> dict[str, list[float]]:
-    """The first 20 steps, in float32."""
-    return curves(run, CURVE_STEPS, torch.float32)
+def short_curves(run: Run, first: int | None = None) -> dict[str, list[float]]:
+    """The first 20 steps, or fewer of them, in float32."""
+    return curves(run, CURVE_STEPS, torch.float32, first)
 
 
 def apart(one: dict[str, list[float]], other: dict[str, list[float]]) -> float:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 
+from vantage.allocator import keep_freed_memory
 from vantage.cli.analyse import analyse
 from vantage.cli.compare import compare
 from vantage.cli.console import INTERRUPTED, Console
@@ -102,6 +103,7 @@ def _run(words: list[str]) -> int:
         raise UserError(f"no verb is given (verbs: {', '.join(named)})")
     if words[0] not in named:
         raise no_such("verb", words[0], named)
+    keep_freed_memory()
     _import(console.imports)
     if not console.imports:
         return named[words[0]](words[1:], console)

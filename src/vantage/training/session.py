@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from vantage import draws, processes
+from vantage.allocator import keep_freed_memory
 from vantage.composition.codec import decode, encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
@@ -132,6 +133,8 @@ def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
     accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
+    if accelerator == "cpu":
+        keep_freed_memory()
     if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
         progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
         hardware = replace(hardware, precision="32-true")

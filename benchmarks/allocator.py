@@ -1,0 +1,87 @@
+"""What it is worth on a CPU to keep freed memory: the same training steps with glibc's defaults and as Vantage runs.
+
+    python benchmarks/allocator.py [--rounds 5]
+
+Each round runs every case in a fresh process, one after the other: SimCLR with four convolutions, 32 px, batch 256,
+views included, one thread. Processor time and page faults are those of a step; the peak is that of the process.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import torch
+from timing import write_results
+
+import vantage
+from vantage.data.sources.arrays import Arrays
+from vantage.encoders import Convolutions, Encoder, NormalizedMLP, Shared
+from vantage.progress import QuietProgress
+from vantage.training.session import Session, launch
+
+# glibc's own default for a variable of its allocator: with any of these set, Vantage leaves the allocator alone.
+CASES = {"default": {"MALLOC_ARENA_TEST": "8"}, "kept": {}}
+BATCH, STEPS, WARM_UP = 256, 10, 3
+
+
+def measure() -> dict[str, float]:
+    """Processor time in seconds, page faults and MiB at the peak, of training in this process."""
+    torch.set_num_threads(1)
+    run = vantage.simclr(32)
+    hardware = dataclasses.replace(run.hardware, accelerator="cpu", precision="32-true")
+    encoders = Shared(Encoder(Convolutions(), NormalizedMLP(512, 128)))
+    run = dataclasses.replace(run, encoders=encoders, batch_size=BATCH, epochs=20, hardware=hardware)
+    pixels = np.random.default_rng(0).integers(0, 256, ((WARM_UP + STEPS) * BATCH, 32, 32, 3), np.uint8)
+    fabric, run = launch(run, QuietProgress())
+    session = Session(run, fabric, Arrays(pixels, None, "noise"))
+    for step, batch in enumerate(session.feed.batches(0, 0)):
+        if step == WARM_UP:
+            start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        session.step(batch, step)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "seconds": (time.process_time() - start) / STEPS,
+        "page faults": (used.ru_minflt - before) / STEPS,
+        "peak": used.ru_maxrss / 1024,
+    }
+
+
+def main() -> None:
+    """Measure every case in turn, and write the medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--here", action="store_true", help="measure in this process and print it (used by the rounds)")
+    words = parser.parse_args()
+    if words.here:
+        print(json.dumps(measure()))
+        return
+    rounds = [{name: _fresh(variables) for name, variables in CASES.items()} for _ in range(words.rounds)]
+    rows = [{"case": name, **_medians([one[name] for one in rounds])} for name in CASES]
+    faster = statistics.median(one["default"]["seconds"] / one["kept"]["seconds"] for one in rounds)
+    larger = statistics.median(one["kept"]["peak"] / one["default"]["peak"] for one in rounds)
+    rows.append({"case": "kept against default", "times as fast": round(faster, 3), "times the peak": round(larger, 3)})
+    for row in rows:
+        print(row)
+    write_results("allocator", rows)
+
+
+def _fresh(variables: dict[str, str]) -> dict[str, float]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    command = [sys.executable, __file__, "--here"]
+    done = subprocess.run(command, env=plain | variables, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:
+    return {name: round(statistics.median(one[name] for one in rounds), 4) for name in rounds[0]}
+
+
+if __name__ == "__main__":
+    main()
