@@ -16,14 +16,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage import processes
 from vantage.branch import Branch
-from vantage.encoders import BatchNorm, Normalization, SplitBatchNorm
+from vantage.encoders import BatchNorm, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.learner import Learner
 from vantage.memory import Queue
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
 from vantage.progress import QuietProgress
-from vantage.recipes import RECIPES, ring_moco
+from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
 from vantage.training.feed import open_images
@@ -52,12 +52,18 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
     return {"losses": losses, "gradients": gradients, "keys": keys, "state": learner.state_dict()}
 
 
-def cases(groups: Normalization) -> dict[str, Any]:
-    """Every recipe with BatchNorm in groups and without BatchNorm, made small."""
+JOINT = (simclr, moco_v2, infomin, cmc, everything)
+"""Recipes whose BatchNorm is tried over the joint batch too: every role, heads with BatchNorm, patches."""
+
+
+def cases() -> dict[str, Any]:
+    """Every recipe with BatchNorm in two groups and without BatchNorm, some with BatchNorm in one, made small."""
     found = {}
     for recipe in RECIPES:
-        found[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), groups)
+        found[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
         found[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
+    for recipe in JOINT:
+        found[f"{recipe.__name__}-joint"] = shrunken.shrunk(recipe(32), BatchNorm())
     found["adaptive"] = adaptive(shrunken.shrunk(ring_moco(32), None))
     return found
 
@@ -69,13 +75,13 @@ def adaptive(run: Any) -> Any:
 
 
 def one_process() -> dict[str, Any]:
-    """The joined batch on one process, whose two groups play the two processes."""
-    return {name: train(run, wrap=False) for name, run in cases(SplitBatchNorm(2)).items()}
+    """The joined batch on one process."""
+    return {name: train(run, wrap=False) for name, run in cases().items()}
 
 
 def every_recipe(folder: Path) -> None:
-    """The same on two processes, each with its half of the batch and plain BatchNorm."""
-    told = {name: train(run, wrap=True) for name, run in cases(BatchNorm()).items()}
+    """The same on two processes, each with its half of the batch, and of two groups one."""
+    told = {name: train(run, wrap=True) for name, run in cases().items()}
     torch.save(told, folder / f"{processes.rank()}.pt")
 
 

@@ -56,6 +56,13 @@ def _tiny(encoder: Encoder) -> Encoder:
     return replace(encoder, normalization=SplitBatchNorm(2)) if split else encoder
 
 
+def in_groups(run: Run, groups: int) -> Run:
+    """The run with one encoder, whose BatchNorm has so many groups."""
+    assert isinstance(run.encoders, Shared | Momentum)
+    encoder = replace(run.encoders.encoder, normalization=SplitBatchNorm(groups))
+    return replace(run, encoders=replace(run.encoders, encoder=encoder))
+
+
 def train_in_process(recipe: str, images_path: str, folder: Path) -> None:
     """What a process that is to be killed does."""
     torch.set_num_threads(1)

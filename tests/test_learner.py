@@ -18,7 +18,8 @@ from vantage.learner import Learner
 from vantage.recipes import RECIPES, instance_discrimination_full, moco_v2, simclr
 from vantage.schedules import Constant
 
-NAMES = [f"{recipe.__name__}-{kind}" for recipe in RECIPES for kind in ("grouped", "plain")] + ["adaptive"]
+NAMES = [f"{recipe.__name__}-{kind}" for recipe in RECIPES for kind in ("grouped", "plain")]
+NAMES += [*(f"{recipe.__name__}-joint" for recipe in ranks.JOINT), "adaptive"]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]
         assert mine["state"].keys() == one["state"].keys()
         for place, value in one["state"].items():
             if "running_" in place:
-                continue  # each process has those of its own images; one process with groups has their mean
+                continue  # each process has those of its own groups; one process with all has their mean
             assert_close(
                 mine["state"][place], value, rtol=0, atol=1e-9, msg=lambda text, place=place: f"{place}: {text}"
             )

@@ -9,16 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from vantage import processes
 from vantage.encoders.backbones import ResNet, Timm
+from vantage.encoders.grouped import GroupedStatistics, SplitBatchNorm2d, share_of_groups
 from vantage.encoders.heads import NormalizedMLP
-from vantage.encoders.normalization import (
-    BatchNorm,
-    GroupedStatistics,
-    Normalization,
-    SplitBatchNorm,
-    SplitBatchNorm2d,
-    SyncBatchNorm,
-)
+from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
 from vantage.errors import UserError
 
 
@@ -124,7 +119,7 @@ def test_evaluation_is_ordinary_batch_norm_and_takes_any_batch() -> None:
     assert all(torch.equal(value, before[name]) for name, value in split.state_dict().items())
 
 
-@pytest.mark.parametrize("choice", [BatchNorm(), SplitBatchNorm(4), SyncBatchNorm()])
+@pytest.mark.parametrize("choice", [BatchNorm(), SplitBatchNorm(1), SplitBatchNorm(4)])
 def test_names_and_values_of_the_state_stay(choice: Normalization) -> None:
     for plain in (ResNet(18).build(), NormalizedMLP(hidden=8, width=4).build(8)):
         converted = choice.convert(copy.deepcopy(plain))
@@ -160,15 +155,35 @@ def test_a_shape_that_is_not_of_images_is_refused() -> None:
         SplitBatchNorm(2).convert(nn.BatchNorm2d(2))(torch.randn(4, 2))
 
 
-def test_sync_replaces_every_layer_and_is_batch_norm_on_one_process() -> None:
-    plain = ResNet(18).build().double()
-    synced = SyncBatchNorm().convert(copy.deepcopy(plain))
-    assert sum(isinstance(layer, nn.SyncBatchNorm) for layer in synced.modules()) == 20
-    images = torch.randn(4, 3, 32, 32, dtype=torch.float64)
-    torch.testing.assert_close(synced(images), plain(images))
+def test_batch_norm_of_the_joint_batch_is_the_network_as_it_is_on_one_process() -> None:
+    plain = ResNet(18).build()
+    assert BatchNorm().convert(plain) is plain
+    assert not any(isinstance(layer, GroupedStatistics) for layer in plain.modules())
 
 
-@pytest.mark.parametrize("choice", [SplitBatchNorm(2), SyncBatchNorm()])
+@given(groups=st.integers(1, 16), parts=st.integers(1, 8), count=st.integers(1, 16), images=st.integers(1, 4))
+def test_every_image_of_the_joint_batch_is_in_its_group_however_it_is_computed(
+    groups: int, parts: int, count: int, images: int
+) -> None:
+    """Image by image: the group that its process and part put it in holds the images that the joint batch's does."""
+    size = groups * parts * count * images
+    try:
+        here, extent = share_of_groups(groups, parts, count)
+    except UserError as refusal:
+        assert groups % parts or ((groups // parts) % count and count % (groups // parts))
+        assert "SplitBatchNorm(" in str(refusal)
+        return
+    assert 1 in (here, extent)
+    joint = torch.arange(size).chunk(groups)
+    seen: dict[tuple[int, int, int], list[int]] = {}
+    for part, rows in enumerate(torch.arange(size).chunk(parts)):
+        for rank, own in enumerate(rows.chunk(count)):
+            for number, group in enumerate(own.chunk(here)):
+                seen.setdefault((part, rank // extent, number), []).extend(group.tolist())
+    assert sorted(map(sorted, seen.values())) == [group.tolist() for group in joint]
+
+
+@pytest.mark.parametrize("choice", [SplitBatchNorm(2), SplitBatchNorm(1)])
 def test_activations_inside_timms_batch_norm_survive(choice: Normalization) -> None:
     pytest.importorskip("timm")
     plain = Timm("efficientnet_lite0").build().double()
@@ -192,8 +207,11 @@ class Unknown(nn.BatchNorm2d):
     """A BatchNorm whose forward pass nobody here knows."""
 
 
-@pytest.mark.parametrize("choice", [SplitBatchNorm(2), SyncBatchNorm()])
-def test_unknown_kinds_are_refused_and_left_as_they_were(choice: Normalization) -> None:
+@pytest.mark.parametrize("choice", [SplitBatchNorm(2), BatchNorm()])
+def test_unknown_kinds_are_refused_and_left_as_they_were(
+    choice: Normalization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "count", lambda: 2)
     network = nn.Sequential(nn.BatchNorm2d(3), Unknown(3))
     with pytest.raises(UserError, match="Unknown"):
         choice.convert(network)
@@ -201,7 +219,7 @@ def test_unknown_kinds_are_refused_and_left_as_they_were(choice: Normalization) 
 
 
 def test_choices_are_values() -> None:
-    for choice in (BatchNorm(), SplitBatchNorm(groups=4), SyncBatchNorm()):
+    for choice in (BatchNorm(), SplitBatchNorm(groups=4)):
         assert isinstance(choice, Normalization)
         assert eval(repr(choice)) == choice
     with pytest.raises(UserError, match="groups is 0"):

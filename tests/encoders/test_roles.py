@@ -136,5 +136,5 @@ def test_joint_encoding_keeps_the_views_of_an_image_in_one_group():
 
 
 def test_the_two_process_cases_cover_roles_with_batch_statistics():
-    kinds = {type(run.encoders) for run in ranks.cases(BatchNorm()).values()}
+    kinds = {type(run.encoders) for run in ranks.cases().values()}
     assert kinds == {Shared, Momentum, PerView}

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from shrunken import TwoLayers
 
 from vantage import Data, Hardware, Monitoring, Run, moco_v2, ring_ir, ring_moco, simclr
-from vantage.encoders import BatchNorm, Momentum
+from vantage.encoders import BatchNorm, Encoder, LinearHead, Momentum, Shared
 from vantage.errors import UserError
 from vantage.negatives import Ring, Rule
 from vantage.schedules import BetweenEpochs, Constant, FollowsLoss, Linear
@@ -44,7 +45,8 @@ def test_a_batch_without_negatives_is_refused() -> None:
     with pytest.raises(UserError, match="branch 0 cannot work: with 1 image.* no query meets a negative"):
         trial(alone)
     with pytest.raises(UserError, match="no query meets a negative"):
-        trial(replace(simclr(32).resized(batch_size=4), accumulate=4))
+        plain = Shared(Encoder(TwoLayers(normalized=False), LinearHead(6)))
+        trial(replace(simclr(32).resized(batch_size=4), accumulate=4, encoders=plain))
     trial(simclr(32).resized(batch_size=2))
     queue = moco_v2(32).resized(batch_size=1)
     assert isinstance(queue.encoders, Momentum)

@@ -36,6 +36,7 @@ RENAMED_PARTS = {
     "NormalisedMLP": "NormalizedMLP",
     "Shared": {"vantage.studies.moving_mnist.shared": "SharedFactors"},
     "SoftNeighbours": "SoftNeighbors",
+    "SyncBatchNorm": "BatchNorm",
     "Together": {"vantage.studies.view_learning.learning": "Jointly", "vantage.studies.view_learning": "Jointly"},
 }
 """Names that parts had before: by the old name, or by the old name and the module it was in."""

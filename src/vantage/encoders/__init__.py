@@ -5,7 +5,7 @@ from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.heads import MLP, Head, JigsawHead, LinearHead, NormalizedMLP
 from vantage.encoders.named import BACKBONES, backbone_named, with_backbone
-from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm, SyncBatchNorm
+from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "RoleNetworks",
     "Shared",
     "SplitBatchNorm",
-    "SyncBatchNorm",
     "Timm",
     "backbone_named",
     "with_backbone",

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vantage import processes
 from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.normalization import GroupedStatistics
+from vantage.encoders.grouped import GroupedStatistics
 from vantage.errors import UserError
 from vantage.schedules import Constant, Schedule
 

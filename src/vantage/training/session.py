@@ -15,14 +15,15 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vantage import draws, processes
 from vantage.allocator import keep_freed_memory
-from vantage.composition.codec import decode, encode
+from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.encoders import EncoderNetwork
+from vantage.encoders.grouped import accumulated
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.progress import Progress
-from vantage.training import checkpoint
+from vantage.training import checkpoint, settings
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
 from vantage.training.run import Run, refuse_conflicts
@@ -50,6 +51,7 @@ class Session:
         try_networks(run, source)
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
+        accumulated(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         optimizer = run.optimizer.build(self.learner)
         if run.hardware.compile:
@@ -97,7 +99,13 @@ class Session:
         slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
         scaler = self.fabric.strategy.precision.state_dict()
         if processes.rank() == 0:
-            facts = {"optimizer": facts, "scaler": scaler, "seconds": clock, "run": encode(self.run)}
+            facts = {
+                "optimizer": facts,
+                "scaler": scaler,
+                "seconds": clock,
+                "run": encode(self.run),
+                "schema": settings.SCHEMA,
+            }
             checkpoint.save(folder, step, tensors | slots, facts)
         self.fabric.barrier()
 
@@ -108,7 +116,7 @@ class Session:
         """
         tensors, facts = checkpoint.load(path)
         if "run" in facts:  # settings.json may have been edited meanwhile
-            refuse_conflicts(decode(facts["run"], Run), self.run)
+            refuse_conflicts(settings.read_run(facts["run"], facts.get("schema", 1)), self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
             checkpoint.fill(

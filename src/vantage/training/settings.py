@@ -6,6 +6,7 @@ for people; nothing reads it.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from rich.pretty import pretty_repr
 
@@ -15,14 +16,15 @@ from vantage.storage import beside
 from vantage.storage.files import written_whole
 from vantage.training.run import Run
 
-__all__ = ["FILE", "PYTHON_FORM", "SCHEMA", "read", "write"]
+__all__ = ["FILE", "PYTHON_FORM", "SCHEMA", "read", "read_run", "write"]
 
 FILE = "settings.json"
 """Name of the file that is read back."""
 PYTHON_FORM = "settings.py.txt"
 """Name of the file for people."""
-SCHEMA = 1
-"""Form of the file; raised when an older reader would misread a newer file."""
+SCHEMA = 2
+"""Form of the file; raised when an older reader would misread a newer file. Before 2, groups of BatchNorm were those of
+each process and accumulated part."""
 
 
 def write(run: Run, folder: Path) -> Path:
@@ -58,16 +60,39 @@ def read(folder: Path) -> Run:
         raise UserError(f"{folder} holds no run: there is no {FILE} in it. Name the folder given to --out") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise UserError(f"{path} cannot be read: {problem}") from problem
-    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+    if not isinstance(content, dict) or content.get("schema") not in range(1, SCHEMA + 1):
         schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
         raise UserError(
-            f"{path}: expected settings of schema {SCHEMA}, found {schema!r}; read it with the version that wrote it"
+            f"{path}: expected settings of schema {SCHEMA} or before, found {schema!r}; read it with the version that"
+            " wrote it"
         )
     try:
-        run = decode(content.get("run"), Run)
+        run = read_run(content.get("run"), content["schema"])
     except UserError as problem:
         raise UserError(f"{path}: {problem}") from problem
     return beside.beside(run, folder)
+
+
+def read_run(data: Any, schema: int) -> Run:
+    """The run that plain data of this schema stands for, computing what the version that wrote it computed.
+
+    Raises `UserError`, with the path, where the data are no run.
+    """
+    run = decode(data, Run)
+    parts = run.accumulate * run.hardware.devices * run.hardware.nodes
+    return run if schema > 1 or parts == 1 else decode(_of_the_joint_batch(data, parts), Run)
+
+
+def _of_the_joint_batch(data: Any, parts: int) -> Any:
+    """Plain data whose groups of BatchNorm were those of each of `parts` processes and accumulated parts."""
+    if isinstance(data, list):
+        return [_of_the_joint_batch(item, parts) for item in data]
+    if not isinstance(data, dict):
+        return data
+    name = str(data.get("part")).rpartition(":")[2]
+    if name in ("BatchNorm", "SplitBatchNorm"):
+        return {"part": "SplitBatchNorm", "groups": data.get("groups", 1) * parts}
+    return {key: _of_the_joint_batch(value, parts) for key, value in data.items()}
 
 
 def _replace(path: Path, text: str) -> None:

@@ -8,12 +8,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import draws
 from vantage.branch import Branch, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data import Source
-from vantage.encoders import SplitBatchNorm
+from vantage.encoders import Encoder
+from vantage.encoders.grouped import share_of_groups
 from vantage.errors import UnreadableImage, UserError
 from vantage.estimators import EstimatorChoice
 from vantage.memory import StoreOf
@@ -92,14 +94,24 @@ def _at_its_end(part: object) -> object:
 
 
 def _check_groups(run: Run) -> None:
-    """Raises `UserError` where the images that one device sees at once do not divide into the groups of BatchNorm."""
-    images = run.batch_size // (run.accumulate * run.hardware.devices * run.hardware.nodes)
-    for part in parts_of(run.encoders):
-        if isinstance(part, SplitBatchNorm) and part.groups > 1 and (images % part.groups or images < 2 * part.groups):
+    """Raises `UserError` where the joint batch does not divide into the groups of BatchNorm, or these not among
+    processes and accumulated parts."""
+    images, devices = run.batch_size, run.hardware.devices * run.hardware.nodes
+    for encoder in parts_of(run.encoders):
+        if not isinstance(encoder, Encoder) or not _has_batch_norm(encoder):
+            continue
+        groups = encoder.normalization.groups
+        if groups > 1 and (images % groups or images < 2 * groups):
             raise UserError(
-                f"BatchNorm would split {images} images into {part.groups} groups, which must be equal and hold two or"
-                f" more: use a batch of {2 * part.groups} or another multiple of {part.groups}, or fewer groups"
+                f"BatchNorm would split {images} images into {groups} groups, which must be equal and hold two or"
+                f" more: use a batch of {2 * groups} or another multiple of {groups}, or fewer groups"
             )
+        share_of_groups(groups, run.accumulate, devices)
+
+
+def _has_batch_norm(encoder: Encoder) -> bool:
+    with torch.device("meta"):
+        return any(isinstance(layer, _BatchNorm) for layer in encoder.build().modules())
 
 
 def _try(branch: Branch, batch: int, step: int) -> None:

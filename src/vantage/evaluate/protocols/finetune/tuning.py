@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from vantage import draws
 from vantage.data.sources.source import Source, cache_key
-from vantage.encoders.normalization import GroupedStatistics
+from vantage.encoders.grouped import GroupedStatistics
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.crops import counted, epochs_of
@@ -165,7 +165,7 @@ class _State:
         self.backbone = copy.deepcopy(encoder.backbone).requires_grad_(True).train()
         for layer in self.backbone.modules():
             if isinstance(layer, GroupedStatistics):
-                layer.groups = 1
+                layer.groups, layer.parts = 1, 1
         self.head.to(device)
         self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         parts = [list(part.parameters()) for part in (self.backbone, self.head)]

@@ -1,0 +1,170 @@
+"""BatchNorm with statistics of groups of the joint batch, and how each process comes by them.
+
+b: images   c: channels   g: groups   w: processes   ...: height and width, or a length, or nothing
+
+The joint batch of a step is cut into g equal groups. Its images are computed in a accumulated parts, one after another,
+by w processes. Each part has g / a whole groups; a process has g / a / w of them, or, where there are more processes
+than groups, w · a / g processes have one together and exchange their statistics.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from vantage import processes
+from vantage.errors import UserError
+
+__all__ = ["SPLIT_KINDS", "GroupedStatistics", "accumulated", "share_of_groups"]
+
+
+def share_of_groups(groups: int, parts: int, count: int) -> tuple[int, int]:
+    """How many of the joint batch's groups a process has in each of `parts` accumulated parts, and over how many of
+    `count` processes each of these extends: one of the two is 1. Raises `UserError` where there are no equal shares.
+
+    >>> share_of_groups(8, parts=1, count=2), share_of_groups(8, parts=2, count=2), share_of_groups(1, parts=1, count=4)
+    ((4, 1), (2, 1), (1, 4))
+    """
+    whole, rest = divmod(groups, parts)
+    if rest:
+        raise UserError(
+            f"BatchNorm has {_groups(groups)} of the joint batch, and {parts} accumulated parts, computed one after"
+            f" another, cannot have equal shares of it: choose SplitBatchNorm({parts}), or another multiple of {parts},"
+            " for the normalization of the encoder, or accumulate fewer parts"
+        )
+    if whole % count and count % whole:
+        raise UserError(
+            f"BatchNorm has {_groups(groups)} of the joint batch, {whole} in each accumulated part, of which {count}"
+            f" processes cannot have equal shares: choose SplitBatchNorm({parts * count}) for the normalization of the"
+            " encoder, or another number of devices"
+        )
+    return max(1, whole // count), max(1, count // whole)
+
+
+def _groups(groups: int) -> str:
+    return "one group" if groups == 1 else f"{groups} groups"
+
+
+def accumulated(module: nn.Module, parts: int) -> None:
+    """Tell every grouped layer of a network in how many accumulated parts a joint batch comes."""
+    for layer in module.modules():
+        if isinstance(layer, GroupedStatistics):
+            layer.parts = parts
+
+
+class GroupedStatistics(_BatchNorm):
+    """BatchNorm with separate statistics for each of g consecutive parts of the joint batch in training.
+
+    In evaluation it is exactly BatchNorm.
+    """
+
+    groups: int = 1
+    """Of the joint batch."""
+    parts: int = 1
+    """Accumulated parts that the joint batch comes in."""
+
+    def forward(self, input: Float[Tensor, "b c *s"]) -> Float[Tensor, "b c *s"]:
+        """Normalize; raises `UserError` in training for a batch that the groups do not divide."""
+        if not self.training:
+            return super().forward(input)
+        self._check_input_dim(input)
+        here, extent = share_of_groups(self.groups, self.parts, processes.count())
+        return grouped_batch_norm(self, input, here) if extent == 1 else joined_batch_norm(self, input, extent)
+
+
+class SplitBatchNorm1d(GroupedStatistics, nn.BatchNorm1d):
+    """`nn.BatchNorm1d` in groups."""
+
+
+class SplitBatchNorm2d(GroupedStatistics, nn.BatchNorm2d):
+    """`nn.BatchNorm2d` in groups."""
+
+
+class SplitBatchNorm3d(GroupedStatistics, nn.BatchNorm3d):
+    """`nn.BatchNorm3d` in groups."""
+
+
+class SplitBatchNormAct2d(GroupedStatistics, nn.BatchNorm2d):
+    """`nn.BatchNorm2d` in groups, then the drop and activation layers inside timm's BatchNorm."""
+
+    drop: nn.Module
+    act: nn.Module
+
+    def forward(self, input: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
+        """Normalize, drop, activate."""
+        return self.act(self.drop(super().forward(input)))
+
+
+SPLIT_KINDS: dict[type[nn.Module], type[GroupedStatistics]] = {
+    nn.BatchNorm1d: SplitBatchNorm1d,
+    nn.BatchNorm2d: SplitBatchNorm2d,
+    nn.BatchNorm3d: SplitBatchNorm3d,
+}
+"""The grouped counterpart of each of torch's kinds."""
+
+
+def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups: int) -> Float[Tensor, "b c *s"]:
+    """Normalize each of `groups` consecutive parts of the batch by its own mean and variance.
+
+    Running statistics are updated once, by the average over the parts. Raises `UserError` for a batch that does not
+    divide.
+    """
+    if len(images) % groups:
+        raise UserError(
+            f"BatchNorm cannot split a batch of {len(images)} images into {groups} equal groups: choose a batch size"
+            f" that is a multiple of {groups}, or another number of groups"
+        )
+    means, variances, weight_on_new = _running(norm, groups)
+    parts = [
+        F.batch_norm(part, mean, variance, norm.weight, norm.bias, True, weight_on_new, norm.eps)
+        for part, mean, variance in zip(images.chunk(groups), means, variances, strict=True)
+    ]
+    if norm.running_mean is not None and norm.running_var is not None:
+        norm.running_mean.copy_(torch.stack([mean for mean in means if mean is not None]).mean(0))
+        norm.running_var.copy_(torch.stack([variance for variance in variances if variance is not None]).mean(0))
+    return torch.cat(parts)
+
+
+def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
+    """Normalize by mean and variance of the images of `extent` consecutive processes, which hold equally many.
+
+    Every process must call it at the same time. The gradient is that of the joint batch, since the statistics are
+    gathered with theirs. Running statistics are those of the group.
+    """
+    axes = [0, *range(2, images.ndim)]
+    values = images if images.dtype == torch.float64 else images.float()
+    own = torch.stack(torch.var_mean(values, axes, correction=0))
+    first = processes.rank() // extent * extent
+    variances, means = processes.gather(own[None])[first : first + extent].unbind(1)
+    mean = means.mean(0)
+    variance = variances.mean(0) + (means - mean).square().mean(0)  # within processes, and between them
+    _follow(norm, mean.detach(), variance.detach(), images.numel() // images.shape[1] * extent)
+    scale = torch.rsqrt(variance + norm.eps)
+    shape = (1, -1, *[1] * (images.ndim - 2))
+    normalized = (values - mean.view(shape)) * scale.view(shape)
+    if norm.affine:
+        normalized = normalized * norm.weight.view(shape) + norm.bias.view(shape)
+    return normalized.to(images.dtype)
+
+
+@torch.no_grad()
+def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor, values: int) -> None:
+    """Move the running statistics, as torch does, with the unbiased variance of so many values a channel."""
+    if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
+        return
+    norm.num_batches_tracked.add_(1)
+    weight_on_new = 1.0 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
+    norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), weight_on_new)
+    norm.running_var.lerp_((variance * (values / max(1, values - 1))).to(norm.running_var.dtype), weight_on_new)
+
+
+def _running(norm: _BatchNorm, groups: int) -> tuple[list[Tensor | None], list[Tensor | None], float]:
+    # Every part updates a separate copy, so their average is one update by the average statistics.
+    if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
+        return [None] * groups, [None] * groups, 0.0
+    norm.num_batches_tracked.add_(1)
+    # As in torch: no momentum means the plain average over all batches so far.
+    weight_on_new = 1.0 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
+    mean, variance = norm.running_mean, norm.running_var
+    return [mean.clone() for _ in range(groups)], [variance.clone() for _ in range(groups)], weight_on_new
