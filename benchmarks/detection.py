@@ -95,7 +95,7 @@ def main() -> None:
     people = open_annotated(files / "person_keypoints_train2017.json")
     with_points = [n for n in range(len(people)) if bool((people.instances(n).points[..., 2] > 0).any())]  # pyright: ignore
     persons = SelectedImages(people, with_points[:10])
-    few = {"batch": BATCH, "rate": RATE, "sizes": FEWER, "precise_batches": 20}
+    few = {"batch_size": BATCH, "learning_rate": RATE, "sizes": FEWER, "precise_batches": 20}
     cases = [
         ("detection, overfitting", Detection("1x", asked.steps, BATCH, RATE, precise_batches=20, sizes=SIZES), boxes),
         ("instances, overfitting", InstanceSegmentation("1x", asked.more, **few), boxes),

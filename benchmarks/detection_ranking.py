@@ -96,8 +96,8 @@ def main() -> None:
 
 def cases(seed: int, steps: int) -> dict[str, tuple[str, Protocol]]:
     """Which scenes a protocol is given, and the protocol: all stages stay as they are. The rate of a step is .02."""
-    four: dict[str, Any] = {"batch": 4, "rate": 0.08, "precise_batches": 20, "seed": seed, "sizes": SIZES}
-    two = four | {"batch": 2, "rate": 0.16, "sizes": FEWER}
+    four: dict[str, Any] = {"batch_size": 4, "learning_rate": 0.08, "precise_batches": 20, "seed": seed, "sizes": SIZES}
+    two = four | {"batch_size": 2, "learning_rate": 0.16, "sizes": FEWER}
     pyramid, stage = Pyramid(5), FourthStage(5)
     return {
         "detection": ("things", Detection("1x", steps or 300, **four, network_on=pyramid)),

@@ -12,7 +12,7 @@ from tiny import TinyMaps, images, kept_run, tiny_run
 
 from vantage.cli import main
 from vantage.cli.compare import _in_own_words, _settable
-from vantage.cli.evaluate.protocols import protocols
+from vantage.cli.evaluate.protocols import _of_result, protocols
 from vantage.encoders import Encoder, LinearHead, Momentum
 from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached, LinearMoCo, LowShot
@@ -60,6 +60,13 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
     assert compared == [KNN(k=7), KNN(k=9), many]
 
 
+def test_a_detection_result_with_earlier_names_of_settings_is_read(tmp_path: Path) -> None:
+    protocol = Detection(batch_size=8, learning_rate=0.1)
+    settings = asdict(protocol)
+    settings["batch"], settings["rate"] = settings.pop("batch_size"), settings.pop("learning_rate")
+    assert _of_result(Path(result(tmp_path / "old.json", protocol, settings=settings)), protocols()) == protocol
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -87,6 +94,8 @@ def test_a_result_tells_protocol_and_settings(compared: list[Any], tmp_path: Pat
         ("--knn.k 3", "compare has no option --knn.k; did you mean --set knn.k=3?"),
         ("--k 3", "compare has no option --k; did you mean --set knn.k=3?"),
         ("--set k=3", "--set k=3: write NAME.FIELD=VALUE, such as --set knn.seed=1"),
+        ("--set detection.batch=2 --protocols detection", "detection has no field 'batch'; did you mean batch_size?"),
+        ("--set detection.rate=2 --protocols detection", "no field 'rate'; did you mean learning_rate?"),
         ("--set knn.k=five", "k: expected a whole number, found five"),
         ("--set knn.k=0", "k is 0"),
         ("--set svm.costs=1", "--set svm.costs=1: svm is not compared; add it with --protocols knn,linear-cached,svm"),

@@ -17,6 +17,8 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
         ("lowshot RUN --shot 1 2", "evaluate lowshot has no option --shot; did you mean --shots?"),
         ("lowshot-cv RUN --cost 1 2", "did you mean --costs?"),
         ("linear RUN --rate 1 2", "evaluate linear has no option --rate; did you mean --learning-rates?"),
+        ("detection RUN --batch 2", "evaluate detection has no option --batch; did you mean --batch-size?"),
+        ("detection RUN --rate 0.1", "evaluate detection has no option --rate; did you mean --learning-rate?"),
         ("linear RUN --rates 1 2", "evaluate linear has no option --rates; did you mean --learning-rates?"),
         ("transfer RUN --by svm --cost 1 2", "evaluate transfer has no option --cost; did you mean --set costs=1,2?"),
         ("transfer RUN --data X", "evaluate transfer has no option --data; did you mean --sets?"),

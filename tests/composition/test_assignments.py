@@ -41,6 +41,8 @@ def test_what_is_set(written: list[str], changed: dict[str, Any]) -> None:
         ("epochs", "'epochs' sets nothing: write PATH=VALUE"),
         ("=3", "sets nothing"),
         ("temprature=1", "moco_v2 has no field 'temprature'; did you mean branches.0.estimator.temperature?"),
+        ("rate.peak=1", "no field 'rate.peak'; did you mean learning_rate.base?"),
+        ("optimizer.spare=1", "no field 'optimizer.spare'; did you mean optimizer.exclude?"),
         ("branches.3.keys=1", "no field 'branches.3.keys'; did you mean branches.0.keys?"),
         ("crop.scale.7=1", "no field 'crop.scale.7'"),
         ("epochs=five", "epochs: expected a whole number, found five"),

@@ -304,9 +304,9 @@ def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:
 
 
 def test_many_settings_stand_below_the_table_and_those_of_parts_are_told(tmp_path: Path) -> None:
-    protocol = Detection(steps=5, batch=2, sizes=Sizes(test_side=400), network_on=Pyramid(frozen_stages=2))
+    protocol = Detection(steps=5, batch_size=2, sizes=Sizes(test_side=400), network_on=Pyramid(frozen_stages=2))
     told = [str(each) for each in changes(protocol)]
-    assert told == ["steps=5", "batch=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changes(
+    assert told == ["steps=5", "batch_size=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changes(
         Detection()
     )
     column = Column("detection", 1, "AP", (), None, changes(protocol))
@@ -315,4 +315,4 @@ def test_many_settings_stand_below_the_table_and_those_of_parts_are_told(tmp_pat
     assert "network_on.frozen_stages is 2 (by default 0)" in as_markdown(table)
     other = Column("detection", 1, "AP", (), None, changes(replace(protocol, seed=1)))
     both = Comparison((column, other), (Row("a", (0,), True, (Cell((1.0,)), Cell((2.0,)))),), "here")
-    assert "steps=5 batch=2 sizes.test_side=400 network_on.frozen_stages=2, AP" in as_markdown(both)
+    assert "steps=5 batch_size=2 sizes.test_side=400 network_on.frozen_stages=2, AP" in as_markdown(both)

@@ -8,10 +8,14 @@ from typing import Any, get_args
 
 from vantage.composition.expression import read_value
 from vantage.composition.fields import Setting, replaced, settings_in
+from vantage.composition.names import RENAMED_FIELDS
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
 __all__ = ["assigned", "changes_in", "read_assignments", "split_values"]
+
+_EARLIER = {old: new for fields in RENAMED_FIELDS.values() for old, new in fields.items() if new is not None}
+"""Names of today by the names that fields had in earlier versions."""
 
 
 def assigned(value: Any, written: Sequence[str], **limits: Any) -> Any:
@@ -93,4 +97,12 @@ def _targets(here: Mapping[str, Setting], path: str, name: str) -> list[tuple[Se
         rows = [setting for setting in rows if isinstance(setting.value, tuple) and int(last) < len(setting.value)]
         if rows:
             return [(setting, int(last)) for setting in rows]
-    raise UserError(f"{name or 'it'} has no field {path!r}{did_you_mean(path, here)}")
+    raise UserError(f"{name or 'it'} has no field {path!r}{_meant(path, here)}")
+
+
+def _meant(path: str, here: Mapping[str, Setting]) -> str:
+    """A suggestion for a path that is not there: its fields by their names of today, else the most similar path."""
+    today = ".".join(_EARLIER.get(part, part) for part in path.split("."))
+    if today != path and any(full == today or full.endswith(f".{today}") for full in here):
+        return f"; did you mean {today}?"
+    return did_you_mean(path, here)

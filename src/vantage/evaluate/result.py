@@ -24,8 +24,6 @@ _RENAMED = {
     "head_rates": "head_learning_rates",
 }
 """Names of protocols' settings in the records of earlier versions, with their present names."""
-_UNCHANGED = ("detection", "detection-c4", "instances", "instances-c4", "keypoints")
-"""Protocols whose settings all have the names that they always had."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +136,7 @@ def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | Non
 def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a recorded result, under their present names."""
     settings: dict[str, Any] = dict(record["settings"])
-    renamed = {} if record["protocol"] in _UNCHANGED else _RENAMED
-    return {renamed.get(name, name): value for name, value in settings.items()}
+    return {_RENAMED.get(name, name): value for name, value in settings.items()}
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from vantage.training import checkpoint, settings
 RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 SIZES = Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4, proposals=8)
 WORDS = [
-    *("--set", "detection.steps=2", "--set", "detection.batch=2", "--set", "detection.precise-batches=1"),
+    *("--set", "detection.steps=2", "--set", "detection.batch_size=2", "--set", "detection.precise-batches=1"),
     *("--set", "detection.sizes=Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=4)"),
     *("--set", "detection.sizes.proposals=8", "--device", "cpu"),
 ]
@@ -107,7 +107,7 @@ def test_a_comparison_that_was_stopped_goes_on_with_the_trial_that_is_lacking(
 def test_results_of_evaluate_and_of_compare_are_each_others(
     tmp_path: Path, trainings: list[tuple[str, int, int]]
 ) -> None:
-    run, protocol = tmp_path / "run", Detection(steps=2, batch=2, precise_batches=1, sizes=SIZES, seed=1)
+    run, protocol = tmp_path / "run", Detection(steps=2, batch_size=2, precise_batches=1, sizes=SIZES, seed=1)
     kept_run(run, tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     here = Work("cpu", num_workers=2, cache=tmp_path / "cache")

@@ -68,7 +68,9 @@ def test_a_supervised_network_ranks_above_a_random_one(shared_data: Path, tmp_pa
     shown, held = slice(LABELED, LABELED + SHOWN), slice(LABELED + SHOWN, None)
     train, test = (scenes(tmp_path / str(part.start), digits[part], label[part], part.start) for part in (shown, held))
     sizes = Sizes((SIDE,), SIDE, 64, (24, 32, 32, 32, 32), regions=8, proposals=10)
-    protocol = Detection(steps=50, batch=2, rate=0.16, precise_batches=5, sizes=sizes, network_on=Pyramid(5))
+    protocol = Detection(
+        steps=50, batch_size=2, learning_rate=0.16, precise_batches=5, sizes=sizes, network_on=Pyramid(5)
+    )
     start = random_encoder(RUN)
     lower, higher = (
         protocol(encoder, train, test, work(tmp_path)).measures["AP50"]

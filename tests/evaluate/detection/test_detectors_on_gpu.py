@@ -40,7 +40,7 @@ def trained() -> FrozenEncoder:
 def judged_on(device: str, folder: Path, kind: Any) -> Any:
     """Two steps, and what is found after them."""
     source = open_annotated(small_coco(folder))
-    protocol = kind(steps=2, batch=2, precise_batches=1, sizes=SIZES)
+    protocol = kind(steps=2, batch_size=2, precise_batches=1, sizes=SIZES)
     return protocol(trained(), source, source, replace(work(folder), device=device))
 
 
@@ -62,7 +62,7 @@ def losses_on(device: str, folder: Path, network: Any, output: Any) -> dict[str,
 def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
     """The losses that a training kept when it was stopped, and those that it ends with."""
     source = open_annotated(small_coco(folder))
-    schedule = DetectionSchedule(4, (3,), 1, batch=2, rate=0.01)
+    schedule = DetectionSchedule(4, (3,), 1, batch_size=2, learning_rate=0.01)
     here = replace(work(folder), device=device)
 
     class Stopped(Exception):

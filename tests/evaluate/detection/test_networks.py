@@ -198,7 +198,7 @@ def test_images_are_decoded_in_threads_and_looked_at_one_by_one(
 
 
 def course(folder: Path, steps: int, **others: Any) -> DetectorTraining:
-    schedule = DetectionSchedule(steps, (steps - 1,), 1, batch=2, rate=0.01)
+    schedule = DetectionSchedule(steps, (steps - 1,), 1, batch_size=2, learning_rate=0.01)
     return DetectorTraining(schedule, 5, 2, folder / "kept.safetensors", **others)
 
 
@@ -235,23 +235,25 @@ def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
 
 
 def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
-    assert [(one.steps, one.falls) for one in SCHEDULES.values()] == [
+    assert [(one.steps, one.milestones) for one in SCHEDULES.values()] == [
         (90_000, (60_000, 80_000)),
         (180_000, (120_000, 160_000)),
         (540_000, (480_000, 520_000)),
         (24_000, (18_000, 22_000)),
     ]
-    assert {name: (one.warm_up, one.short_sides) for name, one in SCHEDULES.items()} == {
+    assert {name: (one.warmup_steps, one.short_sides) for name, one in SCHEDULES.items()} == {
         **dict.fromkeys(("1x", "2x", "6x"), (1000, (640, 672, 704, 736, 768, 800))),
         "voc": (100, (480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800)),
     }
     one = SCHEDULES["voc"]
-    assert one.rate_at(0) == pytest.approx(2e-5) and one.rate_at(50) == pytest.approx(0.02 * 0.5005)
-    assert [one.rate_at(at) for at in (100, 17_999, 18_000, 22_000)] == pytest.approx([0.02, 0.02, 0.002, 0.0002])
-    half = SCHEDULES["1x"].for_batch(8)
-    assert (half.steps, half.falls, half.rate, half.batch) == (180_000, (120_000, 160_000), 0.01, 8)
+    assert one.learning_rate_at(0) == pytest.approx(2e-5) and one.learning_rate_at(50) == pytest.approx(0.02 * 0.5005)
+    assert [one.learning_rate_at(at) for at in (100, 17_999, 18_000, 22_000)] == pytest.approx(
+        [0.02, 0.02, 0.002, 0.0002]
+    )
+    half = SCHEDULES["1x"].for_batch_size(8)
+    assert (half.steps, half.milestones, half.learning_rate, half.batch_size) == (180_000, (120_000, 160_000), 0.01, 8)
     short = SCHEDULES["1x"].in_steps(90)
-    assert (short.steps, short.falls, short.warm_up, short.rate) == (90, (60, 80), 9, 0.02)
+    assert (short.steps, short.milestones, short.warmup_steps, short.learning_rate) == (90, (60, 80), 9, 0.02)
 
 
 def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
@@ -263,7 +265,7 @@ def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
     )
     assert coco.scaled_schedule() == SCHEDULES["1x"] and coco.scheduled_sizes() == COCO_SIZES
     assert DetectionC4(schedule="voc", sizes=Sizes((96,), 96)).scheduled_sizes().short_sides == (96,)
-    assert DetectionC4(schedule="voc", batch=8, steps=10).scaled_schedule().short_sides == VOC_SIZES.short_sides
+    assert DetectionC4(schedule="voc", batch_size=8, steps=10).scaled_schedule().short_sides == VOC_SIZES.short_sides
     with pytest.raises(UserError, match="long_side is 700, less than a shorter side, 800;"):
         DetectionC4(sizes=Sizes(test_side=400, long_side=700))
     detector = FourthStage().build(resnet(), 2, Boxes(), Sizes())

@@ -29,6 +29,7 @@ from vantage.evaluate.protocols.detection import (
     Sizes,
     open_annotated,
 )
+from vantage.evaluate.result import Outcome, Result, recorded
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.learner import Learner
 from vantage.progress import QuietProgress
@@ -57,7 +58,7 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
     plain_run(tmp_path / "run")
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
     words = ["evaluate", "detection", str(tmp_path / "run"), "--data", str(train), "--test", str(test), "--baselines"]
-    words += ["--steps", "2", "--batch", "2", "--device", "cpu", "--precise-batches", "1"]
+    words += ["--steps", "2", "--batch-size", "2", "--device", "cpu", "--precise-batches", "1"]
     words += ["--set", "sizes.short_sides=32", "--set", "sizes.test-side=32", "--set", "sizes.long-side=48"]
     words += ["--set", "sizes.regions=4", "--set", "sizes.anchors=8,16,24,32,48", "--set", "sizes.proposals=8"]
     assert main([*words, "--set", "network_on.frozen_stages=5", "--set", "new_norm=False"]) == 0
@@ -83,7 +84,7 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
         (["--data", "{folder}"], "Name one of its files: annotations/instances_train.json"),
         (["--data", "{file}", "--test", "{file}"], "the test images are the training images"),
         (["--data", "{file}", "--schedule", "3x"], "3x"),
-        (["--data", "{file}", "--batch", "0"], "batch is 0; give at least 1"),
+        (["--data", "{file}", "--batch-size", "0"], "batch_size is 0; give at least 1"),
         (["--data", "{file}", "--set", "frozen_stages=6"], "frozen_stages is 6"),
         (["--data", "{file}", "--stepps", "6"], "--steps"),
         ([], "needs --data"),
@@ -101,7 +102,7 @@ def test_mistakes_on_the_command_line(
 
 def test_what_protocols_refuse(tmp_path: Path) -> None:
     source, here = open_annotated(small_coco(tmp_path)), work(tmp_path)
-    protocol = Detection(steps=1, batch=1, sizes=SIZES)
+    protocol = Detection(steps=1, batch_size=1, sizes=SIZES)
     assert isinstance(protocol, EvaluationProtocol)
     with pytest.raises(UserError, match="needs images with boxes"):
         protocol(trained(), images(4, 0), images(4, 1), here)
@@ -132,6 +133,24 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         Detection(steps=1, sizes=SIZES)(trained(), source, source, work(tmp_path))
 
 
+def test_a_result_recorded_under_earlier_names_of_settings_is_read(tmp_path: Path) -> None:
+    """Settings that were called batch and rate; with another learning rate it is another evaluation."""
+    protocol = Detection(batch_size=2, learning_rate=0.1)
+    facts = dict.fromkeys(("test_split", "view", "checkpoint", "encoder", "train", "test", "device"), "")
+    outcome = Outcome({"AP": 1.0}, 5, 3, {})
+    like = Result(
+        "detection", 2, dataclasses.asdict(protocol), {"moco_v2": outcome}, **facts, resident_bytes=0, libraries={}
+    )
+    record = json.loads(json.dumps(dataclasses.asdict(like)))
+    record["settings"]["batch"] = record["settings"].pop("batch_size")
+    record["settings"]["rate"] = record["settings"].pop("learning_rate")
+    file = tmp_path / "detection.json"
+    file.write_text(json.dumps(record))
+    assert recorded([file], "moco_v2", like) == outcome
+    other = dataclasses.replace(like, settings=like.settings | {"learning_rate": 0.2})
+    assert recorded([file], "moco_v2", other) is None
+
+
 @pytest.mark.slow
 def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
@@ -139,7 +158,7 @@ def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypa
         functools.partial(DetectorTraining, minutes=0.0),
     )
     source, network = open_annotated(small_coco(tmp_path)), FourthStage(3)
-    protocol = DetectionC4(steps=2, batch=2, precise_batches=1, sizes=SIZES, network_on=network)
+    protocol = DetectionC4(steps=2, batch_size=2, precise_batches=1, sizes=SIZES, network_on=network)
 
     class Stopped(Exception):
         pass
@@ -184,7 +203,7 @@ def test_the_loss_falls_and_precision_is_computed(
     content, pictures = coco_content(4)
     source = open_annotated(write_coco(tmp_path, content, pictures))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=8, proposals=20)
-    protocol = kind(steps=12, batch=2, rate=rate, precise_batches=2, sizes=sizes, network_on=network)
+    protocol = kind(steps=12, batch_size=2, learning_rate=rate, precise_batches=2, sizes=sizes, network_on=network)
     outcome = protocol(trained(), source, source, work(tmp_path))
     losses = outcome.details["losses"]
     assert next(iter(outcome.measures)) == first and all(0 <= value <= 100 for value in outcome.measures.values())
@@ -195,6 +214,6 @@ def test_the_loss_falls_and_precision_is_computed(
 def test_a_few_images_are_learned_by_heart(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path, images=4))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=16, proposals=40)
-    protocol = Detection(steps=150, batch=4, rate=0.08, precise_batches=5, sizes=sizes)
+    protocol = Detection(steps=150, batch_size=4, learning_rate=0.08, precise_batches=5, sizes=sizes)
     outcome = protocol(trained(), source, source, work(tmp_path))
     assert outcome.measures["AP50"] > 80

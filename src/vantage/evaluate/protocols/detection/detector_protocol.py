@@ -49,10 +49,10 @@ class DetectorProtocol(OwnTask):
     800 and 100 steps of warm-up: voc (24,000; 18,000 and 22,000)."""
     steps: int = 0
     """Steps instead of the schedule's, for small sets; the drops stay at the same shares. 0: the schedule's."""
-    batch: int = 16
+    batch_size: int = 16
     """Images of a step. A number other than 16 scales the schedule's steps and the learning rate in proportion; `steps`
     is not scaled."""
-    rate: float = 0.02
+    learning_rate: float = 0.02
     """Learning rate for 16 images."""
     keep_empty: bool = False
     """Whether training images without boxes are kept, in which all regions are background; the papers leave them out.
@@ -82,7 +82,7 @@ class DetectorProtocol(OwnTask):
 
     def scaled_schedule(self) -> DetectionSchedule:
         """The schedule for this batch size, learning rate and number of steps."""
-        scaled = replace(SCHEDULES[self.schedule], rate=self.rate).for_batch(self.batch)
+        scaled = replace(SCHEDULES[self.schedule], learning_rate=self.learning_rate).for_batch_size(self.batch_size)
         return scaled.in_steps(self.steps) if self.steps else scaled
 
     def scheduled_sizes(self) -> Sizes:
@@ -111,9 +111,9 @@ class DetectorProtocol(OwnTask):
         labels = {label for number in range(len(images)) for label in images.instances(number).label.tolist()}
         details |= {
             "steps": schedule.steps,
-            "falls": list(schedule.falls),
-            "rising steps": schedule.warm_up,
-            "rate": schedule.rate,
+            "falls": list(schedule.milestones),
+            "rising steps": schedule.warmup_steps,
+            "rate": schedule.learning_rate,
             "shorter sides in training": list(sizes.short_sides),
             "training images left out": len(train) - len(images),
             "classes without training boxes": [n for number, n in enumerate(train.classes) if number not in labels],

@@ -23,7 +23,8 @@ class Detection(DetectorProtocol):
     As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
     640 to 800 in training and 800 in testing, 16 images a step, learning rate .02. Frozen as in Ring (whose boxes are
     those of `instances`): --set frozen_stages=5 --set new_norm=False. BatchNorm's statistics are over the
-    images of a step, which are all on one device: --batch 16 equals the papers' synchronized BatchNorm of 16 images.
+    images of a step, which are all on one device: --batch-size 16 equals the papers' synchronized BatchNorm of 16
+    images.
 
     Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.evaluate.protocols.detection.open_annotated`).
     """

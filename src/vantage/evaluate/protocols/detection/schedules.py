@@ -19,42 +19,45 @@ class DetectionSchedule:
 
     steps: int
     """Number of steps."""
-    falls: tuple[int, ...]
+    milestones: tuple[int, ...]
     """Steps after which the learning rate drops to a tenth."""
-    warm_up: int
+    warmup_steps: int
     """Steps of linear warm-up from a thousandth of the learning rate."""
-    batch: int = 16
+    batch_size: int = 16
     """Images of a step."""
-    rate: float = 0.02
+    learning_rate: float = 0.02
     """Learning rate after the warm-up."""
     short_sides: tuple[int, ...] = COCO_SIZES.short_sides
     """Shorter sides of the training images, in pixels."""
 
     def __post_init__(self) -> None:
-        if min(self.steps, self.batch) < 1 or not 0 < self.rate < math.inf or self.warm_up < 0:
+        if min(self.steps, self.batch_size) < 1 or not 0 < self.learning_rate < math.inf or self.warmup_steps < 0:
             raise UserError(
-                f"detection: steps are {self.steps}, batch {self.batch}, rate {self.rate}, warm_up {self.warm_up};"
-                " give at least 1 step and image, a rate above 0, and a warm-up of 0 or more steps"
+                f"detection: steps are {self.steps}, batch_size {self.batch_size}, learning_rate {self.learning_rate}"
+                f" and warmup_steps {self.warmup_steps}; give at least 1 step and image, a learning rate above 0, and a"
+                " warm-up of 0 or more steps"
             )
 
-    def for_batch(self, batch: int) -> "DetectionSchedule":
+    def for_batch_size(self, batch_size: int) -> "DetectionSchedule":
         """The same number of images and amount of learning at another batch size: steps are divided and the learning
-        rate is multiplied by batch / 16 (Goyal et al., arXiv 1706.02677). The steps of warm-up stay, as there."""
-        if batch < 1:
-            raise UserError(f"detection: batch is {batch}; give at least 1")
-        share = self.batch / batch
-        falls = tuple(max(1, round(fall * share)) for fall in self.falls)
-        return replace(self, steps=max(1, round(self.steps * share)), falls=falls, batch=batch, rate=self.rate / share)
+        rate is multiplied by batch_size / 16 (Goyal et al., arXiv 1706.02677). The steps of warm-up stay, as there."""
+        if batch_size < 1:
+            raise UserError(f"detection: batch_size is {batch_size}; give at least 1")
+        share = self.batch_size / batch_size
+        milestones = tuple(max(1, round(step * share)) for step in self.milestones)
+        steps, learning_rate = max(1, round(self.steps * share)), self.learning_rate / share
+        return replace(self, steps=steps, milestones=milestones, batch_size=batch_size, learning_rate=learning_rate)
 
     def in_steps(self, steps: int) -> "DetectionSchedule":
         """The same schedule in another number of steps: drops at the same shares; the warm-up takes at most a tenth."""
-        falls = tuple(max(1, round(fall * steps / self.steps)) for fall in self.falls)
-        return replace(self, steps=steps, falls=falls, warm_up=min(self.warm_up, steps // 10))
+        milestones = tuple(max(1, round(step * steps / self.steps)) for step in self.milestones)
+        return replace(self, steps=steps, milestones=milestones, warmup_steps=min(self.warmup_steps, steps // 10))
 
-    def rate_at(self, step: int) -> float:
+    def learning_rate_at(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
-        warmth = min(1.0, step / self.warm_up) if self.warm_up else 1.0
-        return self.rate * (1e-3 + (1 - 1e-3) * warmth) * 0.1 ** sum(step >= fall for fall in self.falls)
+        warmth = min(1.0, step / self.warmup_steps) if self.warmup_steps else 1.0
+        drops = sum(step >= milestone for milestone in self.milestones)
+        return self.learning_rate * (1e-3 + (1 - 1e-3) * warmth) * 0.1**drops
 
 
 SCHEDULES: dict[ScheduleName, DetectionSchedule] = {

@@ -86,7 +86,7 @@ class DetectorTraining:
         KeptState(self.state_file).forget()
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
-        order = Order(len(source), self.schedule.batch, self.seed, wide(source) if self.shapes_apart else None)
+        order = Order(len(source), self.schedule.batch_size, self.seed, wide(source) if self.shapes_apart else None)
         return batches_from(source, output, order, self.seed, steps, work.num_workers)
 
     def _step(
@@ -98,13 +98,13 @@ class DetectorTraining:
         device: torch.device,
     ) -> float:
         for group in optimizer.param_groups:
-            group["lr"] = self.schedule.rate_at(step)
+            group["lr"] = self.schedule.learning_rate_at(step)
         with seeded(draws.mix(self.seed, _STEP, step), device):
             loss = _loss(detector, batch, device)
         if not bool(loss.isfinite()):
             raise UserError(
-                f"the loss of step {step} is {float(loss.detach())}: the learning rate {self.schedule.rate:g} is too"
-                " high for these images; give a lower one (--rate)"
+                f"the loss of step {step} is {float(loss.detach())}: the learning rate {self.schedule.learning_rate:g}"
+                " is too high for these images; give a lower one (--learning-rate)"
             )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
