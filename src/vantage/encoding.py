@@ -1,4 +1,4 @@
-"""What a network makes of the images of a source, through a view without chance: all in memory, or batch by batch.
+"""Features of the images of a source, through a view without random choices: all in memory, or batch by batch.
 
 n: images   b: images of a batch   c: channels   h, w: size of a view   d: width of the features
 s: side of a crop in pixels
@@ -29,44 +29,47 @@ _AHEAD = 3
 
 @dataclass(frozen=True)
 class Work:
-    """What the work after training computes with. Nothing here changes a result beyond rounding, but for
-    `resident_bytes`."""
+    """Resources for work after training: device, threads, memory and cache. Only `resident_bytes` changes results by more
+    than rounding."""
 
     device: str = "auto"
-    """Device, such as cpu or cuda:0; auto takes an accelerator where there is one."""
+    """Device, such as cpu or cuda:0; auto takes an accelerator if there is one."""
 
     batch_size: int = 256
     """Images that go through the network at once."""
 
     num_workers: int = CORES
-    """Threads that decode images; as many as this process may use processors."""
+    """Threads that decode images; by default one for each processor that this process may use."""
 
     resident_bytes: int = 2 << 30
-    """A linear protocol that looks at the images again and again keeps sets of one image size in memory up to so many
-    bytes, which draws other crops than for larger sets; features of more are read from the cache as they are used."""
+    """Most bytes held in memory. Linear protocols that read the images in every epoch hold a set of one image size in
+    memory if it fits, and then draw other crops than for a larger set. Features that do not fit are read from the cache
+    as they are used."""
 
     cache: Path = field(default_factory=cache_folder)
-    """Folder where features are kept, under a hash of the encoder, the images and the view."""
+    """Folder of the cache, which holds features under a hash of the encoder, the images and the view."""
 
     progress: Progress = field(default_factory=QuietProgress)
-    """Tells people how far it is."""
+    """Reports progress."""
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
-            raise UserError(f"batch is {self.batch_size}: give at least 1")
+            raise UserError(f"batch_size is {self.batch_size}: give at least 1")
 
     def resolved_device(self) -> torch.device:
-        """The device. Raises `UserError` where there is none of that name here."""
+        """The device. Raises `UserError` where this machine has none of that name."""
         if self.device != "auto":
             try:
                 return torch.empty(0, device=self.device).device
-            except (RuntimeError, AssertionError) as problem:  # torch tells some of these by an assertion
+            except (RuntimeError, AssertionError) as problem:  # torch reports some of these by an assertion
                 raise UserError(
-                    f"the device {self.device!r} cannot be had here ({str(problem).splitlines()[0][:120]}): "
-                    "give cpu, cuda:0 or auto"
+                    f"the device {self.device!r} is not available ({str(problem).splitlines()[0][:120]}): give cpu,"
+                    " cuda:0 or auto"
                 ) from problem
-        found = torch.accelerator.current_accelerator()
-        return found if found is not None and torch.accelerator.is_available() else torch.device("cpu")
+        accelerator = torch.accelerator.current_accelerator()
+        if accelerator is None or not torch.accelerator.is_available():
+            return torch.device("cpu")
+        return accelerator
 
 
 def encode_all(
@@ -82,12 +85,12 @@ def encode_all(
 def encode_batches(
     network: nn.Module, view: EvaluationView | Straight, source: Source, work: Work, name: str, start: int = 0
 ) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
-    """First number and features of each batch from image `start` on, in order, with a few batches in memory at a
-    time; `name` is what the progress says is at work.
+    """First number and features of each batch from image `start` on, in order, with a few batches in memory at a time;
+    `name` is the encoder's name in the progress report.
 
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
-    matrices. The network is moved to the device, in place, and its mode is left as it is. Raises `UnreadableImage`,
-    which names it, for an image that cannot be decoded.
+    matrices. The network is moved to the device in place; its mode stays as it is. Raises `UnreadableImage` for an
+    image that cannot be decoded, with its name.
     """
     device = work.resolved_device()
     network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -108,7 +111,7 @@ def encode_batches(
 
 @contextmanager
 def in_evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; afterwards each part is as it was, since a frozen one may differ from the others."""
+    """Evaluation mode within a block. Each part returns to its own mode, since a frozen part may differ from others."""
     before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
@@ -125,8 +128,8 @@ def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor
 
 
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:
-    """For each part, in order, what `make` gives for its numbers, stacked; a few parts ahead are in the making.
+    """The stacked results of `make` for the numbers of each part, in order; a few parts are computed ahead.
 
-    An exception of `make` comes out here.
+    An exception of `make` is raised here.
     """
     return map(torch.stack, prefetch(make, parts, workers, _AHEAD))

@@ -21,7 +21,7 @@ from vantage.encoders.heads import LinearHead
 from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate import KNN, SVM, LinearCached
-from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, found_sets
+from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, available_sets
 from vantage.evaluate.transfer.table import Row, TransferTable
 from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import load
@@ -144,16 +144,16 @@ def test_a_bad_set_of_a_suite_is_named_and_left_out(run_folder: Path, tmp_path: 
     root, there = tmp_path / "root", work(tmp_path)
     write_folder(root / "Fungi", 20)
     (root / "CUB").mkdir()
-    found, _ = found_sets(META_DATASET, root, download=False)
+    found, _ = available_sets(META_DATASET, root, download=False)
     found.append(TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1)))
-    table = transfer(run_folder, (), KNN(3), found=found, work=there)
+    table = transfer(run_folder, (), KNN(3), suite=found, work=there)
     assert [row.name for row in table.rows] == ["Fungi"] and set(table.left_out) == {"CUB", "one"}
     assert table.left_out["CUB"].startswith(f"no images in {root / 'CUB'}: ")
     assert "are of one class" in table.left_out["one"] and "Not judged: CUB (" in table.markdown()
     with pytest.raises(DataError, match="CUB: no images in"):
         transfer(run_folder, [one for one in found if one.name == "CUB"], KNN(3), work=there)
     with pytest.raises(UserError, match="no set could be judged: CUB: "):
-        transfer(run_folder, (), KNN(3), found=[found[0]], work=there)
+        transfer(run_folder, (), KNN(3), suite=[found[0]], work=there)
 
 
 def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_suite_takes_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "COCO" / "annotations" / "instances_train2017.json").touch()
     (tmp_path / "COCO" / "annotations" / "instances_val2017.json").touch()
-    here, absent = found_sets(META_DATASET, tmp_path, download=False)
+    here, absent = available_sets(META_DATASET, tmp_path, download=False)
     found = {one.name: (one.train, one.test) for one in here}
     assert set(found) == {"CUB", "Fungi", "MNIST", "COCO"}
     assert found["CUB"] == (str(tmp_path / "CUB" / "train"), str(tmp_path / "CUB" / "val"))
@@ -209,7 +209,7 @@ def test_a_suite_takes_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
         "Aircraft", "DTD", "FashionMNIST", "GTSRB", "Flowers", "Places205"
     ]  # fmt: skip
     assert "--download" in absent[0] and "--download" not in absent[-1]
-    here, absent = found_sets(META_DATASET, None, download=True)
+    here, absent = available_sets(META_DATASET, None, download=True)
     assert {one.name for one in here} == {"Aircraft", "DTD", "MNIST", "FashionMNIST", "GTSRB", "Flowers"}
     assert [line.partition(":")[0] for line in absent] == ["CUB", "Fungi", "COCO", "Places205"]
 

@@ -1,4 +1,4 @@
-"""What is left of a run: the frozen encoder, its features, and the files that other libraries load."""
+"""The outcome of a run: the frozen encoder, its features, and files that other libraries load."""
 
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.features import Features, embed

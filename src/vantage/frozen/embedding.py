@@ -1,9 +1,9 @@
-"""Embeddings in a file of any size: written batch by batch, and continued where it was broken off.
+"""Embeddings in a file of any size, written batch by batch; a stopped run continues.
 
 n: images   d: width of the features
 
-Rows are appended to a draft beside the file, in the form of a plain array (`vantage.storage.arrays`). At the end the
-draft is renamed (.npy) or rewritten by row groups (.parquet).
+Rows are appended to a draft beside the file, a plain array (`vantage.storage.arrays`). At the end the draft is renamed
+(.npy) or rewritten by row groups (.parquet).
 """
 
 import json
@@ -27,11 +27,11 @@ from vantage.storage.files import written_whole
 __all__ = ["check_file", "write_embeddings"]
 
 _GROUP_BYTES = 32 << 20
-"""Bytes of embeddings in a row group of a Parquet file, about."""
+"""Approximate bytes of embeddings in a row group of a Parquet file."""
 
 
 def check_file(file: Path) -> None:
-    """Raises `UserError` for a file that embeddings cannot be written to: another ending, or one that exists."""
+    """Raises `UserError` for a file that embeddings cannot be written to: one of another format, or one that exists."""
     if file.suffix.lower() not in (".parquet", ".npy"):
         raise UserError(f"embeddings cannot be written as {file.name}: end the name with .parquet or .npy")
     if file.exists():
@@ -42,34 +42,24 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     """Write the features of every image to `file`, in the order of the source, with bounded memory; returns `file`.
 
     * `.parquet`: columns `name`, `label` (the class's number; null where there is none) and `embedding` (d float32
-      each); the file's own metadata hold the classes and what made it.
+      each); the file's metadata hold the classes, the encoder, the images and the view.
     * `.npy`: a float32 array (n, d), which `numpy.load(file, mmap_mode="r")` opens without reading it; beside it
       `<file>.rows.jsonl` with a line for each row: name and label.
 
-    Killed, and called again with the same encoder, images, view and batch size, it goes on where it stopped and
-    ends with the same bytes.
-
-    Raises `UserError` for another ending, for a file that exists already, or if the disk is full (what was done is
-    kept); `UnreadableImage` for an image that cannot be decoded: leave such images out first with
-    `vantage.data.readable`.
+    If killed, and called again with the same encoder, images, view and batch size, it continues where it stopped and
+    ends with the same bytes. Raises `UserError` for another ending, for a file that exists already, or if the disk is
+    full (finished rows are kept); `UnreadableImage` for an image that cannot be decoded: leave such images out first
+    with `vantage.data.readable`.
     """
     work = work or Work()
     check_file(file)
-    facts = {
-        "encoder": encoder.digest(),
-        "checkpoint": str(encoder.checkpoint.name) if encoder.checkpoint else encoder.name,
-        "images": source.fingerprint(),
-        "view": repr(encoder.view),
-        "batch": work.batch_size,
-        "device": work.resolved_device().type,
-    }
-    draft, shape = draft_of(file), (len(source), encoder.width)
+    facts, draft = _facts(encoder, source, work), draft_of(file)
 
-    def made(start: int) -> Iterator[Tensor]:
+    def parts(start: int) -> Iterator[Tensor]:
         return (part for _, part in batches(encoder, source, work, start))
 
     try:
-        fill(draft, shape, torch.float32, facts, made)
+        fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
         if file.suffix.lower() == ".npy":
             _write_rows(file.with_name(file.name + ".rows.jsonl"), source)
             finish(draft, file)
@@ -79,10 +69,22 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
             forget_note(draft)
     except OSError as problem:
         raise UserError(
-            f"embeddings could not be written to {file}: {problem.strerror or problem}. What was done is kept in"
+            f"embeddings could not be written to {file}: {problem.strerror or problem}. Finished rows are kept in"
             f" {draft.name}: make room and run the same again"
         ) from problem
     return file
+
+
+def _facts(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
+    """Everything that the embeddings depend on."""
+    return {
+        "encoder": encoder.digest(),
+        "checkpoint": encoder.checkpoint.name if encoder.checkpoint else encoder.name,
+        "images": source.fingerprint(),
+        "view": repr(encoder.view),
+        "batch": work.batch_size,
+        "device": work.resolved_device().type,
+    }
 
 
 def _write_rows(file: Path, source: Source) -> None:
@@ -110,5 +112,5 @@ def _write_parquet(file: Path, rows: RowsFile, facts: dict[str, Any], source: So
 
 
 def _text(name: str) -> str:
-    """A file's name with what is no UTF-8 in it replaced, for neither JSON nor Parquet could hold it."""
+    """A file's name with bytes that are not UTF-8 replaced, since neither JSON nor Parquet can hold them."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A frozen encoder and the view its images are seen in: what is left of a run, or a baseline to compare it with.
+"""A frozen encoder and the view in which it sees images: the outcome of a run, or a baseline to compare it with.
 
 b: images   c: channels   h, w: size of an image in pixels   d: width of the features
 """
@@ -28,7 +28,7 @@ _NETWORKS = "learner.networks."
 
 @dataclass(frozen=True)
 class FrozenEncoder:
-    """A frozen encoder with the view its images are seen in. The baselines have this form too."""
+    """A frozen encoder with the view in which it sees images. Baselines have this form too."""
 
     backbone: nn.Module
     """Images (b, c, h, w), seen through `view`, to features (b, d). In evaluation mode, without gradients."""
@@ -37,16 +37,16 @@ class FrozenEncoder:
     """How an image is seen."""
 
     name: str
-    """What it is, in a table: the recipe, "random encoder" or "raw pixels"."""
+    """Its name in tables: the recipe, "random encoder" or "raw pixels"."""
 
     run: Run
     """The run it comes from, or is compared with."""
 
     choice: Backbone | None
-    """What the backbone was built from; none for raw pixels, and for several backbones joined."""
+    """The configuration of the backbone; none for raw pixels, and for several backbones joined."""
 
     checkpoint: Path | None
-    """Where its parameters were read; none for baselines."""
+    """The checkpoint its parameters were read from; none for baselines."""
 
     @property
     def width(self) -> int:
@@ -54,38 +54,38 @@ class FrozenEncoder:
         return width_of(self.backbone)
 
     def digest(self) -> str:
-        """A hash of the architecture and of every parameter and buffer: whether the backbone is what it was."""
+        """A hash of the architecture and of every parameter and buffer, by which a change of the backbone shows."""
         return digest_of(self.backbone)
 
 
 def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
     """The encoder of a run's newest checkpoint, on the CPU. Nothing in the folder is executed.
 
-    Of a run with a network per view all are taken, their features joined, or the one that `network` counts. The view
-    follows the run: the side is that of its random crops, pixels are normalized as in training; images up to 96 pixels
-    are seen whole, larger ones through the middle of a resize 8/7 as large (224 of 256). Another view:
-    `dataclasses.replace(encoder, view=...)`.
+    A run with a network per view gives all of them, their features joined, or only number `network`. The view follows
+    the run: its side is that of the random crops, and pixels are normalized as in training. At a side of up to 96
+    pixels images are seen whole; at a larger one they are resized to 8/7 of it and seen through the center (224 of
+    256). For another view: `dataclasses.replace(encoder, view=...)`.
 
     Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
     settings.
     """
     run = settings.read(run_folder)
-    newest = checkpoint.latest(run_folder)
-    if newest is None:
-        raise UserError(f"{run_folder} holds no checkpoint yet: train first, or let it reach the first one")
+    latest = checkpoint.latest(run_folder)
+    if latest is None:
+        raise UserError(f"{run_folder} holds no checkpoint yet: train first, or wait for the first checkpoint")
     networks = _build(run.encoders, run.seed)
-    checkpoint.load_network(newest, networks, _NETWORKS)
-    return _frozen(run, networks, network, run.recipe, newest)
+    checkpoint.load_network(latest, networks, _NETWORKS)
+    return _frozen(run, networks, network, run.recipe, latest)
 
 
 def random_encoder(run: Run, seed: int = 0, network: int | None = None) -> FrozenEncoder:
-    """The baseline of the same architecture and view, freshly initialized from `seed`: what training added is the
-    difference."""
+    """The baseline of the same architecture and view, freshly initialized from `seed`. The difference from it is what
+    training added."""
     return _frozen(run, _build(run.encoders, seed), network, "random encoder", None)
 
 
 def raw_pixels(run: Run, network: int | None = None) -> FrozenEncoder:
-    """The baseline without an encoder: the pixels of the same view, normalized, averaged down to 32 x 32 where it is
+    """The baseline without an encoder: the normalized pixels of the same view, averaged down to 32 x 32 where it is
     larger."""
     view = evaluation_view(run, network)
     return FrozenEncoder(Pixels(view.size, len(view.channels)).eval(), view, "raw pixels", run, None, None)
@@ -100,11 +100,11 @@ def digest_of(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, source: Path | None) -> FrozenEncoder:
+def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, file: Path | None) -> FrozenEncoder:
     backbone = backbone_of(run, networks, network).eval().requires_grad_(False)
-    alone = 0 if len(networks.encoders) == 1 else network
-    choice = None if alone is None else _choice(run.encoders, alone)
-    return FrozenEncoder(backbone, evaluation_view(run, network), name, run, choice, source)
+    number = 0 if len(networks.encoders) == 1 else network
+    choice = None if number is None else _choice(run.encoders, number)
+    return FrozenEncoder(backbone, evaluation_view(run, network), name, run, choice, file)
 
 
 def _build(role: Role, seed: int) -> RoleNetworks:
@@ -119,15 +119,15 @@ def _choice(role: Role, network: int) -> Backbone | None:
             return encoders[network].backbone
         case Shared(Encoder() as encoder) | Momentum(Encoder() as encoder):
             return encoder.backbone
-        case _:  # a role of the user's own
+        case _:  # a user's own role
             return None
 
 
 class Pixels(nn.Module):
-    """Pixels as features: what the baseline without an encoder has for a backbone."""
+    """Pixels as features: the backbone of the baseline without an encoder."""
 
     def __init__(self, size: int, channels: int = 3, most: int = 32) -> None:
-        """Of images of `size` by `size` pixels, averaged down to `most` where they are larger."""
+        """For images of `size` by `size` pixels, averaged down to `most` by `most` where they are larger."""
         super().__init__()
         self.side = min(size, most)
         self.width = channels * self.side**2
@@ -137,5 +137,5 @@ class Pixels(nn.Module):
         return F.adaptive_avg_pool2d(images, self.side).flatten(1)
 
     def extra_repr(self) -> str:
-        """The side: part of what tells two of them apart."""
+        """The side, which is part of the digest."""
         return f"side={self.side}"

@@ -1,4 +1,4 @@
-"""Features of frozen encoders, made once and kept in the cache.
+"""Features of frozen encoders, computed once and cached.
 
 n: images   b: images of a batch   d: width of the features
 """
@@ -20,28 +20,28 @@ __all__ = ["features_in_parts", "features_of"]
 
 
 def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
-    """Features of every image, on the CPU, from the cache where this very encoder has seen these very images before.
+    """Features of every image, on the CPU, from the cache if the same encoder has encoded the same images before.
 
-    Those that take more than `work.resident_bytes` are mapped: the system reads them as they are used, and drops them
-    when memory is short. Where they cannot be kept (a cache that is read-only or being filled by another process, or a
-    disk of which they would take more than half of what is free), they are held in memory.
+    Features of more than `work.resident_bytes` are memory-mapped: the system reads them as they are used, and drops
+    them when memory is short. Features that cannot be cached are held in memory: where the cache is read-only or being
+    filled by another process, or where they would take more than half of the free disk.
     """
     facts = (encoder.digest(), cache_key(source), repr(encoder.view), work.resolved_device().type, "2")
-    kept = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
+    file = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
 
-    def made(start: int) -> Iterator[Tensor]:
+    def parts(start: int) -> Iterator[Tensor]:
         return (part for _, part in batches(encoder, source, work, start))
 
     shape, alike = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
-    rows = open_rows(kept, len(source)) or made_rows(kept, shape, torch.float32, alike, made)
+    rows = open_rows(file, len(source)) or made_rows(file, shape, torch.float32, alike, parts)
     if rows is None:
         return embed(encoder, source, work).vector
     return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.mapped()
 
 
 def features_in_parts(encoder: FrozenEncoder, source: Source, work: Work) -> Iterator[Float[Tensor, "b d"]]:
-    """Features of every image in order, on the device of the work, some at a time: from the cache where those of all
-    images stay within `work.resident_bytes`, else made while they are asked for and not kept."""
+    """Features of every image in order, on the device of the work, batch by batch: from the cache where the features of
+    all images stay within `work.resident_bytes`, else computed as they are read, and not cached."""
     if 4 * len(source) * encoder.width <= work.resident_bytes:
         parts: Iterator[Tensor] = iter(features_of(encoder, source, work).split(work.batch_size))
     else:

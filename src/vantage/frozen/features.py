@@ -18,7 +18,7 @@ __all__ = ["Features", "embed"]
 
 @dataclass(frozen=True)
 class Features:
-    """What an encoder makes of a source, image by image."""
+    """Features, labels and names of the images of a source."""
 
     vector: Float[Tensor, "n d"]
     """Features, on the CPU in float32, as the backbone gives them (not of unit length)."""

@@ -1,4 +1,4 @@
-"""What the untrained network makes of every image, for banks that begin with it."""
+"""First rows of banks that start with the features of the untrained network."""
 
 import torch
 
@@ -15,10 +15,10 @@ __all__ = ["begin"]
 
 
 def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> None:
-    """Give every store that waits for them the unit vectors of all images, before the first step.
+    """Fill every store that waits for first rows with the unit vectors of all images, before the first step.
 
-    As in InterCLR's release: backbone and head in evaluation mode, images as they are evaluated (`evaluation_view`).
-    The first process encodes and tells the others, so that all hold the same.
+    As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`). The
+    first process encodes and shares the rows with the others, so that all hold the same.
     """
     for number, branch in enumerate(run.branches):
         store = learner.store(number)

@@ -1,4 +1,4 @@
-"""How good the backbone is so far, by the labels of the training images: a glance during training, no result."""
+"""How good the backbone is so far, by labels of the training images: a look during training, not a result."""
 
 import torch
 
@@ -18,7 +18,7 @@ _NEIGHBORS, _TEMPERATURE = 20, 0.07
 
 
 def check_labels(run: Run, source: Source) -> None:
-    """Raises `UserError` where `knn_so_far` will be asked for, but the images have no labels to measure it by."""
+    """Raises `UserError` where `knn_so_far` will run, but the images have no labels for it."""
     if not 0 < run.monitoring.knn_every <= run.epochs:
         return
     try:
@@ -33,16 +33,16 @@ def check_labels(run: Run, source: Source) -> None:
 def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device) -> float:
     """kNN accuracy, in percent, of a tenth of each class of the training images against the others.
 
-    The trained networks are looked at in evaluation mode and left as they were. k is 20 and the temperature .07.
-    These images were trained on (without their labels), so this compares epochs of a run; `vantage evaluate` compares
-    encoders. Raises `UserError` where the images have no labels.
+    The networks encode in evaluation mode and return to their previous mode. k is 20 and the temperature .07. The
+    images were trained on (without their labels), so this compares epochs of a run; to compare encoders, use
+    `vantage evaluate`. Raises `UserError` where the images have no labels.
     """
     part, label = with_labels(source)
-    held = held_out(label, _SHARE, run.seed)
+    query = held_out(label, _SHARE, run.seed)
     backbone = backbone_of(run, learner.networks, None)
     work = Work(device=str(device), num_workers=max(1, run.data.num_workers))
     with in_evaluation(backbone):
         vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
-    classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~held).sum()))
-    guess = vote(vector[~held], label[~held], vector[held], classes, k, _TEMPERATURE)
-    return accuracy(guess, label[held], classes).top1
+    classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~query).sum()))
+    guess = vote(vector[~query], label[~query], vector[query], classes, k, _TEMPERATURE)
+    return accuracy(guess, label[query], classes).top1

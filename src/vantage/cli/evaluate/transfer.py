@@ -76,7 +76,7 @@ def transfer(words: list[str], console: Console) -> int:
         run.folder,
         named,
         protocol,
-        found=of_suite,
+        suite=of_suite,
         on_bad_image=computing.on_bad_image,
         baselines=options.baselines,
         network=network.network,
@@ -92,14 +92,14 @@ def transfer(words: list[str], console: Console) -> int:
 
 def _sets(options: Transferring, console: Console) -> "tuple[list[TransferSet], list[TransferSet], list[str]]":
     """The sets of --sets, those of the suite that are available, and a line about each of the others."""
-    from vantage.evaluate.transfer.sets import META_DATASET, found_sets
+    from vantage.evaluate.transfer.sets import META_DATASET, available_sets
 
     statistics = _statistics(options)
     named = [_set_of(text, statistics) for text in options.sets]
     available: list[TransferSet] = []
     absent: list[str] = []
     if options.suite:
-        available, absent = found_sets(META_DATASET, Path(options.root) if options.root else None, options.download)
+        available, absent = available_sets(META_DATASET, Path(options.root) if options.root else None, options.download)
     for line in absent:
         console.note(f"not available: {line}")
     if not named and not available:

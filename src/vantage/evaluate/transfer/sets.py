@@ -1,4 +1,4 @@
-"""Labeled sets that a run is judged on together, and where they are.
+"""Labeled sets that a run is evaluated on together, and where they are.
 
 Ring (arXiv 2010.02037, table 3) takes nine of Meta-Dataset (arXiv 1903.03096).
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vantage.views.colors.statistics import Statistics
 
-__all__ = ["META_DATASET", "TransferSet", "found_sets"]
+__all__ = ["META_DATASET", "TransferSet", "available_sets"]
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,16 @@ class TransferSet:
     """One labeled set of a table."""
 
     name: str
-    """What it is called in the table."""
+    """Its name in the table."""
 
     train: str
-    """Place of the training images, as `vantage.data.open_source` takes it."""
+    """Path of the training images, as `vantage.data.open_source` takes it."""
 
     test: str = ""
-    """Place of the test images; without, a fifth of each class of the training images is held out."""
+    """Path of the test images. If omitted, a fifth of each class of the training images is held out."""
 
     statistics: Statistics | None = None
-    """Mean and standard deviation that its images are normalized by; none measures them on its training images."""
+    """Mean and standard deviation that its images are normalized by. If omitted, measured on its training images."""
 
 
 META_DATASET = (
@@ -41,32 +41,34 @@ META_DATASET = (
     TransferSet("COCO", ""),
     TransferSet("Places205", ""),
 )
-"""The sets of Ring's table 3 and Places205 (InterCLR). Those without a place are not in torchvision: they are looked
-for in a folder. Sets with validation images of their own (Aircraft, DTD, Flowers) are trained on these too, as is
-usual; the paper does not tell."""
+"""The sets of Ring's table 3 and Places205 (InterCLR). Those without a path are not in torchvision and are searched for
+in a folder. For sets with separate validation images (Aircraft, DTD, Flowers) training includes them, as is usual; the
+paper does not say."""
 
 
-def found_sets(suite: Sequence[TransferSet], root: Path | None, download: bool) -> tuple[list[TransferSet], list[str]]:
-    """The sets of a suite that are here, with their places, and a line for each that is not.
+def available_sets(
+    suite: Sequence[TransferSet], root: Path | None, download: bool
+) -> tuple[list[TransferSet], list[str]]:
+    """The sets of a suite that are available, with their paths, and a line for each that is not.
 
-    A set is taken from the folder `root`/NAME: its parts `train` and `test` (or `val`), or all of it; COCO's as
+    A set is taken from the folder `root`/NAME: its parts `train` and `test` (or `val`), or all of it; COCO from
     `root`/COCO/annotations/instances_*.json. Otherwise, where `download` allows it, from torchvision.
     """
     here, absent = [], []
     for one in suite:
-        place = root / one.name if root is not None else None
-        if place is not None and place.is_dir():
-            here.append(replace(one, **_places(place)))
+        folder = root / one.name if root is not None else None
+        if folder is not None and folder.is_dir():
+            here.append(replace(one, **_paths(folder)))
         elif one.train and download:
             here.append(one)
         else:
             how = " or allow its download (--download)" if one.train else ""
-            absent.append(f"{one.name}: no folder {place or one.name}; put it there (--root){how}")
+            absent.append(f"{one.name}: no folder {folder or one.name}; put it there (--root){how}")
     return here, absent
 
 
-def _places(folder: Path) -> dict[str, str]:
-    """Where a set's parts are in its folder."""
+def _paths(folder: Path) -> dict[str, str]:
+    """Paths of a set's parts in its folder."""
     files = sorted((folder / "annotations").glob("instances_*.json"))
     if files:
         train = next((file for file in files if "train" in file.name), files[0])

@@ -13,7 +13,7 @@ __all__ = ["Row", "TransferTable"]
 
 @dataclass(frozen=True)
 class Row:
-    """What one encoder reaches on one set."""
+    """One encoder's result on one set."""
 
     name: str
     """The set."""
@@ -22,7 +22,7 @@ class Row:
     """The recipe, "raw pixels" or "random encoder"."""
 
     measure: str
-    """Which measure is quoted, such as top-1."""
+    """The measure, such as top-1."""
 
     value: float
     """Its value, in percent."""
@@ -45,16 +45,16 @@ class TransferTable:
     """Version of its meaning."""
 
     settings: Mapping[str, Any]
-    """Every setting of it."""
+    """Every setting of the protocol."""
 
     rows: tuple[Row, ...]
-    """What was measured, set by set."""
+    """Results, set by set."""
 
     left_out: Mapping[str, str]
-    """Sets that were not judged, and why."""
+    """Sets that were not evaluated, and why."""
 
     changes: tuple[Change, ...] = ()
-    """Settings that are not as they are by default."""
+    """Settings that differ from the defaults."""
 
     checkpoint: str = ""
     """Name of the run's checkpoint."""
@@ -63,19 +63,19 @@ class TransferTable:
     """Kind of device."""
 
     libraries: Mapping[str, str] = field(default_factory=dict)
-    """Versions."""
+    """Versions of libraries."""
 
     def cells(self) -> list[list[str]]:
-        """A head, a line for each set, and the mean over sets of each encoder, where it has all of them."""
+        """A header, a line for each set, and each encoder's mean over sets, where it has a result on all of them."""
         encoders = list(dict.fromkeys(row.encoder for row in self.rows))
         names = list(dict.fromkeys(row.name for row in self.rows))
         value = {(row.name, row.encoder): row for row in self.rows}
         lines = [["set", *encoders, "measure", "training images", "test images"]]
         for name in names:
-            here = [value.get((name, encoder)) for encoder in encoders]
-            first = next(row for row in here if row is not None)
-            told = ["" if row is None else f"{row.value:.2f}" for row in here]
-            lines.append([name, *told, first.measure, str(first.train_images), str(first.test_images)])
+            rows = [value.get((name, encoder)) for encoder in encoders]
+            first = next(row for row in rows if row is not None)
+            cells = ["" if row is None else f"{row.value:.2f}" for row in rows]
+            lines.append([name, *cells, first.measure, str(first.train_images), str(first.test_images)])
         means = []
         for encoder in encoders:
             every = [value[name, encoder].value for name in names if (name, encoder) in value]
@@ -83,16 +83,16 @@ class TransferTable:
         return [*lines, ["mean", *means, "", "", ""]] if len(names) > 1 else lines
 
     def markdown(self) -> str:
-        """A table, the protocol with its settings, what it was made with, and the sets that were left out."""
+        """The table, the protocol with its settings, checkpoint, device and libraries, and the sets left out."""
         head, *lines = map(tuple, self.cells())
         below = [f"{self.protocol} version {self.version}: {json.dumps(dict(self.settings))}; values in percent."]
         if self.changes:
             below.append(f"Not by default: {', '.join(each.sentence for each in self.changes)}.")
         versions = ", ".join(f"{name} {version}" for name, version in self.libraries.items())
-        made = {"checkpoint": self.checkpoint, "device": self.device, "libraries": versions}
-        if any(made.values()):
-            below.append(f"Made with {'; '.join(f'{what}: {told}' for what, told in made.items() if told)}.")
-        below += [f"Not judged: {name} ({why})" for name, why in self.left_out.items()]
+        facts = {"checkpoint": self.checkpoint, "device": self.device, "libraries": versions}
+        if any(facts.values()):
+            below.append(f"Made with {'; '.join(f'{name}: {value}' for name, value in facts.items() if value)}.")
+        below += [f"Not evaluated: {name} ({why})" for name, why in self.left_out.items()]
         return "\n".join([Table(head, tuple(lines)).markdown(), "", *below]) + "\n"
 
     def comma_separated(self) -> str:

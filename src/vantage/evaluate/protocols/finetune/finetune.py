@@ -36,39 +36,40 @@ class FineTune:
     """Fine-tuning on a share of the labels, or on all (InterCLR, arXiv 2008.11702, appendix B; SimCLR's lists).
 
     A copy of the backbone and a linear classifier on its features are trained together: SGD with momentum .9, the
-    classifier at a rate a hundred times that of the backbone, both times .2 after 60 % and 80 % of the epochs; random
-    resized crop and flip in training, the middle of the resized image in testing. BatchNorm is trained, over the whole
-    batch. Nothing is chosen, and the checkpoint stays as it is, which is checked.
+    classifier at a hundred times the learning rate of the backbone, both times .2 after 60 % and 80 % of the epochs;
+    random resized crop and flip in training, the middle of the resized image in testing. BatchNorm is trained, over the
+    whole batch. Nothing is chosen. The checkpoint stays unchanged, which is checked.
 
-    The paper's values: 1 % or 10 % of the labels of ImageNet, and of these top-5 is quoted. A random encoder
-    (--baselines) trained the same way is supervised learning from scratch.
+    The paper trains on 1 % or 10 % of ImageNet's labels and reports top-5. A random encoder (--baselines) trained the
+    same way is supervised learning from scratch.
     """
 
     name: ClassVar[str] = "finetune"
     version: ClassVar[int] = 1
 
     fraction: float = 0.1
-    """Share of the images of each class that are trained on, at least one; 1 for all."""
+    """Share of each class that is trained on, at least one image; 1 for all."""
     names: str = ""
-    """File with the names of the images that are trained on, one on each line, in the place of a share: paths as the
-    set has them, or their last parts, as SimCLR's lists have them."""
+    """File with the names of the images to train on, one per line, instead of a share: whole names as in the set, or
+    their last parts, as in SimCLR's lists."""
     samples: int = 1
-    """Independent draws of the share; with several, mean and standard deviation are told."""
+    """Independent draws of the share; with several, mean and standard deviation are reported."""
     epochs: int = 20
     """Passes over the images."""
     batch_size: int = 256
-    """Images of a step; rates are not scaled by it. Batches of an epoch are of one size as far as possible."""
+    """Images of a step; learning rates are not scaled by it. Batches of an epoch are as equal in size as possible."""
     backbone_learning_rate: float = 0.01
     """Learning rate of the backbone."""
     head_learning_rate: float = 1.0
-    """Learning rate of the classifier. The paper's is for batches of 256 and the features of a ResNet-50: small sets,
-    batches and networks need less, such as 0.1, or the loss (told in the result) jumps; finetune-chosen finds one."""
+    """Learning rate of the classifier. The paper's is for batches of 256 and the features of a ResNet-50. Small sets,
+    batches and networks need less, such as 0.1, or the loss (recorded in the result) jumps; finetune-chosen finds
+    one."""
     weight_decay: float | None = None
-    """L2 penalty of all parameters; none: the paper's, 5e-4 for less than 5 % of the images of a set, else 1e-4."""
+    """L2 penalty of all parameters. If omitted, the paper's: 5e-4 for less than 5 % of a set's images, else 1e-4."""
     smallest_area: float = 0.08
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
     seed: int = 0
-    """Of the share, the order, the crops and the classifier's start."""
+    """Seed of the share, the order, the crops and the classifier's start."""
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1 or self.samples < 1 or self.epochs < 1 or self.batch_size < 2:
@@ -86,38 +87,39 @@ class FineTune:
             )
         if self.samples > 1 and (self.names or self.fraction == 1):
             raise UserError(
-                f"finetune: {self.samples} samples were asked for of {'a list' if self.names else 'all images'}, which"
-                " are the same images each time: ask for one sample, or for a fraction"
+                f"finetune: samples is {self.samples}, but with {'a list of names' if self.names else 'fraction 1'}"
+                " every sample has the same images: give one sample, or a smaller fraction without a list"
             )
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train a copy on images of `train`, count on `test`. A stopped training goes on after the last epoch that the
-        cache keeps, and ends as one that was never stopped; samples that are done are kept there and not done again."""
+        """Train a copy on images of `train`, evaluate on `test`. A stopped training continues after the last epoch in
+        the cache, and ends as if it had never been stopped; finished samples are read from the cache."""
         train, label = with_labels(train)
-        test, wanted = with_labels(test)
-        check_classes(label, wanted, test.classes, work.progress)
+        test, test_label = with_labels(test)
+        check_classes(label, test_label, test.classes, work.progress)
         classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), encoder.digest()
-        kept = work.cache / "finetune" / f"{self._key(encoder, train, label, test, wanted, work)}.json"
-        done = CachedResults(kept)
+        file = work.cache / "finetune" / f"{self._key(encoder, train, label, test, test_label, work)}.json"
+        results = CachedResults(file)
         for sample in range(self.samples):
-            if str(sample) in done:
+            if str(sample) in results:
                 continue
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)
-            course = self._course(len(rows) / len(train), seed)
-            tuned = tune(course, encoder, SourceSubset(train, rows), label[rows], classes, work)
-            measures = accuracy(tuned.predict(encoder, test, work), wanted, classes).measures()
-            one = {"measures": measures, "losses": tuned.losses, "images": len(rows), "how": dict(tuned.how)}
-            done.add(str(sample), one)
+            schedule = self._schedule(len(rows) / len(train), seed)
+            tuned = tune(schedule, encoder, SourceSubset(train, rows), label[rows], classes, work)
+            measures = accuracy(tuned.predict(encoder, test, work), test_label, classes).measures()
+            result = {"measures": measures, "losses": tuned.losses, "images": len(rows), "how": dict(tuned.how)}
+            results.add(str(sample), result)
         if encoder.digest() != before:
             raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
-        found = [done[str(sample)] for sample in range(self.samples)]
-        measured = [one["measures"] for one in found]
+        samples = [results[str(sample)] for sample in range(self.samples)]
+        by_sample = [one["measures"] for one in samples]
         chosen: dict[str, float | int | str | list[float]] = {"by": "the protocol"}
-        details: dict[str, Any] = {"samples": measured, "losses": [one["losses"] for one in found]}
+        details: dict[str, Any] = {"samples": by_sample, "losses": [one["losses"] for one in samples]}
         if self.names:
             details["names"] = hash_of([_bytes(self.names)])
-        return Outcome(mean_and_spread(measured), found[-1]["images"], len(wanted), chosen, details, found[0]["how"])
+        images, how = samples[-1]["images"], samples[0]["how"]
+        return Outcome(mean_and_spread(by_sample), images, len(test_label), chosen, details, how)
 
     def _key(
         self,
@@ -125,21 +127,21 @@ class FineTune:
         train: Source,
         label: Int[Tensor, "n"],
         test: Source,
-        wanted: Int[Tensor, "m"],
+        test_label: Int[Tensor, "m"],
         work: Work,
     ) -> str:
-        """Of all that a sample depends on; how many there are is nothing to it."""
+        """A hash of everything that a sample depends on, which the number of samples is not."""
         facts = (
             encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
-            str((label.tolist(), wanted.tolist())), work.resolved_device().type, torch.__version__, str(self.version),
-            str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
+            str((label.tolist(), test_label.tolist())), work.resolved_device().type, torch.__version__,
+            str(self.version), str(work.resident_bytes),  # crops of images that are held in memory are drawn by batch
         )  # fmt: skip
         return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
 
     def drawn(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
-        """The numbers of the images of the first sample, and the weight decay for so many."""
+        """The numbers of the images of the first sample, and the weight decay for that many."""
         rows = self._rows(train, label, self.seed)
-        return rows, self._course(len(rows) / len(train), self.seed).weight_decay
+        return rows, self._schedule(len(rows) / len(train), self.seed).weight_decay
 
     def _rows(self, train: Source, label: Int[Tensor, "n"], seed: int) -> Int[Tensor, "k"]:
         rows = named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
@@ -147,14 +149,14 @@ class FineTune:
             raise UserError(f"{len(rows)} image is too few to train on: BatchNorm needs two; give a larger fraction")
         return rows
 
-    def _course(self, share: float, seed: int) -> TuningSchedule:
+    def _schedule(self, share: float, seed: int) -> TuningSchedule:
         decay = self.weight_decay if self.weight_decay is not None else 5e-4 if share < 0.05 else 1e-4
         rates = (self.backbone_learning_rate, self.head_learning_rate)
         return TuningSchedule(self.epochs, self.batch_size, rates, decay, self.smallest_area, seed)
 
 
 def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> Int[Tensor, "k"]:
-    """The numbers of a share of the images of each class, drawn with `seed`, at least one of each; in order."""
+    """The numbers of a share of each class, drawn with `seed`, at least one image of each; in order."""
     generator = torch.Generator().manual_seed(draws.mix(seed, _SHARE))
     drawn = []
     for number in label.unique().tolist():
@@ -165,39 +167,42 @@ def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> 
 
 
 def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
-    """The numbers of the images that a file names, one on each line, in order: by their whole names, or by the last
-    parts of those. Raises `UserError` for a file that cannot be read, and for names that are unknown or ambiguous.
+    """The numbers of the images named in a file, one name per line, in the order of the source. Names are whole, or the
+    last parts of whole names. Raises `UserError` for a file that cannot be read, and for unknown or ambiguous names.
     """
     try:
-        wanted = list(dict.fromkeys(line.strip() for line in file.read_text().splitlines() if line.strip()))
+        names = list(dict.fromkeys(line.strip() for line in file.read_text().splitlines() if line.strip()))
     except (OSError, UnicodeDecodeError) as problem:
         raise UserError(
-            f"cannot read the names of images in {file}: {getattr(problem, 'strerror', None) or problem}"
+            f"cannot read names of images from {file}: {getattr(problem, 'strerror', None) or problem}"
         ) from problem
     whole = {source.name(number): number for number in range(len(source))}
     last: dict[str, list[int]] = {}
     for name, number in whole.items():
         last.setdefault(name.rpartition("/")[2], []).append(number)
-    found = [[whole[name]] if name in whole else last.get(name, []) for name in wanted]
-    bad = [name for name, numbers in zip(wanted, found, strict=True) if len(numbers) != 1]
-    if bad or not wanted:
-        words = f"{len(bad)} of the {len(wanted)} names in {file} are none or several of the labeled images"
-        example = f", such as {bad[0]!r} (the set has names such as {source.name(0)!r})" if bad else ""
-        raise UserError(f"{words}{example}: name each image once, as the set does")
-    return torch.tensor(sorted(numbers[0] for numbers in found))
+    matches = [[whole[name]] if name in whole else last.get(name, []) for name in names]
+    bad = [name for name, numbers in zip(names, matches, strict=True) if len(numbers) != 1]
+    if bad:
+        raise UserError(
+            f"{len(bad)} of the {len(names)} names in {file} match no labeled image or several, such as {bad[0]!r} (the"
+            f" set has names such as {source.name(0)!r}): name each image once, as the set does"
+        )
+    if not names:
+        raise UserError(f"{file} names no image: write one name per line")
+    return torch.tensor(sorted(numbers[0] for numbers in matches))
 
 
 def _bytes(names: str) -> bytes:
-    """What a file of names holds; nothing where there is none, which is told where it is read."""
+    """Contents of a file of names; nothing where it cannot be read, which is an error where names are read."""
     try:
         return Path(names).read_bytes() if names else b""
     except OSError:
         return b""
 
 
-def mean_and_spread(found: list[dict[str, float]]) -> Mapping[str, float]:
-    """Of each measure the mean over samples and, of several, the standard deviation."""
-    mean = {name: fmean(one[name] for one in found) for name in found[0]}
-    if len(found) == 1:
+def mean_and_spread(samples: list[dict[str, float]]) -> Mapping[str, float]:
+    """The mean of each measure over samples and, of several samples, the standard deviation."""
+    mean = {name: fmean(one[name] for one in samples) for name in samples[0]}
+    if len(samples) == 1:
         return mean
-    return mean | {f"{name} sd": stdev(one[name] for one in found) for name in found[0]}
+    return mean | {f"{name} sd": stdev(one[name] for one in samples) for name in samples[0]}

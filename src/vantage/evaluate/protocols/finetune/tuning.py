@@ -1,6 +1,6 @@
-"""How a copy of a backbone and a linear classifier are trained together.
+"""The joint training of a copy of a backbone and a linear classifier.
 
-n: images   b: images of a batch   t: guesses an image   c: channels   s: side of a view in pixels
+n: images   b: images of a batch   t: guesses per image   c: channels   s: side of a view in pixels
 """
 
 import copy
@@ -33,12 +33,12 @@ _START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
 
 
 class Diverged(UserError):
-    """A training whose loss is no longer a number."""
+    """A training whose loss is no longer finite."""
 
 
 @dataclass(frozen=True)
 class TuningSchedule:
-    """A training."""
+    """How long, how fast and on what crops a copy is trained."""
 
     epochs: int
     """Passes over the images."""
@@ -53,26 +53,26 @@ class TuningSchedule:
     """L2 penalty of all parameters."""
 
     smallest_area: float
-    """Least share of the image that a crop takes."""
+    """Smallest share of the image that a crop covers."""
 
     seed: int
-    """Of order, crops, and the classifier's start."""
+    """Seed of the order, the crops and the classifier's start."""
 
     milestones: tuple[float, ...] = (0.6, 0.8)
-    """Shares of the epochs after which both rates fall."""
+    """Shares of the epochs after which both learning rates fall."""
 
     decay: float = 0.2
-    """What they are then multiplied with."""
+    """The factor of each fall."""
 
     momentum: float = 0.9
-    """Of SGD."""
+    """Momentum of SGD."""
 
     head_start: float = 0.01
-    """Standard deviation of the classifier's first weights, whose mean is 0; biases are 0."""
+    """Standard deviation of the classifier's initial weights, whose mean is 0; biases are 0."""
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What the settings of a protocol do not tell, as plain data."""
+        """What the settings of a protocol do not say, as plain data."""
         return {
             "weight_decay": self.weight_decay,
             "rates_fall_after_shares": list(self.milestones),
@@ -82,13 +82,13 @@ class TuningSchedule:
         }
 
     def factor(self, epoch: int) -> float:
-        """What the rates are multiplied with in an epoch."""
+        """The factor of both learning rates in an epoch."""
         return self.decay ** sum(epoch >= round(share * self.epochs) for share in self.milestones)
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came out of a training."""
+    """The result of a training."""
 
     backbone: nn.Module
     """The copy, trained, in evaluation mode."""
@@ -100,67 +100,69 @@ class Tuned:
     """Mean cross-entropy of each epoch."""
 
     how: Mapping[str, Any]
-    """What the course fixes, how images are seen in it, and how their crops were drawn."""
+    """What the schedule fixes, how training images are seen, and how their crops were drawn."""
 
     @torch.no_grad()
     def predict(self, encoder: FrozenEncoder, source: Source, work: Work) -> Int[Tensor, "n t"]:
-        """The first five classes of each image (fewer where there are fewer), best first, through the view of
+        """The five best classes of each image (or all, where there are fewer), best first, through the view of
         `encoder`."""
-        seen = replace(encoder, backbone=self.backbone, name=f"{encoder.name}, fine-tuned")
+        tuned = replace(encoder, backbone=self.backbone, name=f"{encoder.name}, fine-tuned")
         head = self.head.cpu()
-        return torch.cat([best_classes(head(features)) for _, features in batches(seen, source, work)])
+        return torch.cat([best_classes(head(features)) for _, features in batches(tuned, source, work)])
 
 
 def tune(
-    course: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], classes: int, work: Work
+    schedule: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], classes: int, work: Work
 ) -> Tuned:
     """Train a copy of a backbone and a linear classifier.
 
-    BatchNorm takes its statistics over the whole batch, whatever the pretraining did. What is drawn follows from seed,
-    epoch and step alone, and the state after an epoch is kept in the cache now and then, so that a stopped training
-    ends as one that was never stopped. Raises `Diverged` where the loss is no longer a number.
+    BatchNorm takes its statistics over the whole batch, whatever pretraining did. Draws depend on seed, epoch and step
+    alone, and the state after an epoch is cached every few minutes, so a stopped training ends as if it had never been
+    stopped. Raises `Diverged` where the loss is no longer finite.
     """
     device = work.resolved_device()
-    state = _State(course, encoder, classes, device)
-    facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(course), str(label.tolist()), device.type)
+    state = _State(schedule, encoder, classes, device)
+    facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device.type)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
-    kept = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
-    if before := kept.read():
+    cached = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+    if before := cached.read():
         state.restore(before)
-    size = ceil(len(source) / ceil(len(source) / course.batch_size))
-    view = training_view(encoder, course.smallest_area)
-    images = epochs_of(source, view, size, course.seed, work)
+    size = ceil(len(source) / ceil(len(source) / schedule.batch_size))
+    view = training_view(encoder, schedule.smallest_area)
+    images = epochs_of(source, view, size, schedule.seed, work)
     label = label.to(device)
     count, note = len(source), ""
-    work.progress.start(f"fine-tuning, {encoder.name}, images", course.epochs * count, len(state.losses) * count)
-    for epoch in range(len(state.losses), course.epochs):
+    work.progress.start(f"fine-tuning, {encoder.name}, images", schedule.epochs * count, len(state.losses) * count)
+    for epoch in range(len(state.losses), schedule.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            views = counted(images(epoch), work.progress, epoch * count, f"epoch {epoch + 1} of {course.epochs}{note}")
+            views = counted(
+                images(epoch), work.progress, epoch * count, f"epoch {epoch + 1} of {schedule.epochs}{note}"
+            )
             loss = state.epoch(views, label, epoch)
         if not loss < float("inf"):
             work.progress.stop()
             raise Diverged(
-                f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower rates"
-                " (--backbone-learning-rate, --head-learning-rate)"
+                f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower learning"
+                " rates (--backbone-learning-rate, --head-learning-rate)"
             )
         note = f", loss {loss:.3f}"
-        if kept.due and epoch + 1 < course.epochs:
-            kept.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
+        if cached.due and epoch + 1 < schedule.epochs:
+            cached.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
     work.progress.stop()
-    kept.forget()
-    how = course.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
+    cached.forget()
+    how = schedule.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
     return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
 
 
 class _State:
-    """All that changes during a training."""
+    """Everything that changes during a training."""
 
-    def __init__(self, course: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
-        self.course, self.losses = course, list[float]()
+    def __init__(self, schedule: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
+        self.schedule, self.losses = schedule, list[float]()
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draws.mix(course.seed, _START))
+            torch.manual_seed(draws.mix(schedule.seed, _START))
             self.head = nn.Linear(encoder.width, classes)
-            nn.init.normal_(self.head.weight, std=course.head_start)
+            nn.init.normal_(self.head.weight, std=schedule.head_start)
             nn.init.zeros_(self.head.bias)
         self.backbone = copy.deepcopy(encoder.backbone).requires_grad_(True).train()
         for layer in self.backbone.modules():
@@ -169,22 +171,24 @@ class _State:
         self.head.to(device)
         self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         parts = [list(part.parameters()) for part in (self.backbone, self.head)]
-        groups = [{"params": part, "lr": rate} for part, rate in zip(parts, course.learning_rates, strict=True) if part]
-        self.optimizer = torch.optim.SGD(groups, momentum=course.momentum, weight_decay=course.weight_decay)
+        groups = [
+            {"params": part, "lr": rate} for part, rate in zip(parts, schedule.learning_rates, strict=True) if part
+        ]
+        self.optimizer = torch.optim.SGD(groups, momentum=schedule.momentum, weight_decay=schedule.weight_decay)
         self.rates = [group["lr"] for group in groups]
 
     def epoch(
         self, images: Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]], label: Int[Tensor, "n"], epoch: int
     ) -> float:
-        """Train for one pass over the images; the mean loss. A rest of one image is left out, since BatchNorm needs
-        two."""
+        """Train for one pass over the images; returns the mean loss. A last batch of one image is skipped, since
+        BatchNorm needs two."""
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = rate * self.course.factor(epoch)
+            group["lr"] = rate * self.schedule.factor(epoch)
         total, count = torch.zeros((), dtype=torch.float64), 0
         for step, (rows, views) in enumerate(images):
             if len(rows) < 2:
                 continue
-            torch.manual_seed(draws.mix(self.course.seed, _STEP, epoch, step))  # for dropout
+            torch.manual_seed(draws.mix(self.schedule.seed, _STEP, epoch, step))  # for dropout
             features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
             loss = F.cross_entropy(self.head(features), label[rows.to(label.device)])
             self.optimizer.zero_grad(set_to_none=True)
@@ -196,10 +200,10 @@ class _State:
 
     @property
     def parts(self) -> dict[str, nn.Module]:
-        """What is trained."""
+        """The modules in training."""
         return {"backbone": self.backbone, "head": self.head}
 
     def restore(self, before: State) -> None:
-        """Go on from a kept state."""
+        """Continue from a cached state."""
         if restore(self.parts, self.optimizer, before.tensors):
             self.losses = before.facts["losses"]

@@ -20,59 +20,59 @@ from vantage.views.evaluation import Straight
 __all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked"]
 
 EPSILON = 1e-5
-"""What is added to the length of features before they are divided by it."""
+"""Added to the length of a feature vector before it is divided by that length."""
 
 
 @dataclass(frozen=True)
 class MarkedFeatures:
-    """Features of images, and the classes that each shows."""
+    """Features of images, and the classes that each image shows."""
 
     vector: Float[Tensor, "n d"]
     """Features x / (‖x‖ + 1e-5), on the CPU."""
 
     mark: Int8[Tensor, "n c"]
-    """1 where an image shows a class, 0 where that is difficult to see, −1 where it does not."""
+    """1 where an image shows a class, 0 where the class is difficult to see, −1 where the image does not show it."""
 
     classes: tuple[str, ...]
     """Names of the classes."""
 
 
 def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
-    """The encoder as linear SVMs read it, and its features in words.
+    """The encoder whose features linear SVMs are trained on, and those features in words.
 
     The whole image is squeezed to the side of the encoder's view, without a crop (`Straight`). The deepest map is
-    averaged to 2 × 2 places: at 224 pixels by the 6 × 6 windows, one apart, of the published protocol, which makes
-    8,192 numbers of a ResNet-50; at other sizes by quarters of the map (`grid_pool`). A backbone that shows no maps, or
-    whose features are more numbers than that, as raw pixels are, is read by its features.
+    averaged to 2 × 2 places: at 224 pixels over the published protocol's 6 × 6 windows, one apart, which gives 8,192
+    numbers for a ResNet-50; at other sizes over quarters of the map (`grid_pool`). A backbone that shows no maps, or
+    whose own features are more numbers than that, as raw pixels are, is used with its own features.
     """
     view = encoder.view if isinstance(encoder.view, Straight) else Straight(encoder.view)
-    there = next(encoder.backbone.parameters(), torch.empty(0)).device
-    example = torch.zeros(1, len(view.channels), view.size, view.size, device=there)
-    as_it_is = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
+    device = next(encoder.backbone.parameters(), torch.empty(0)).device
+    example = torch.zeros(1, len(view.channels), view.size, view.size, device=device)
+    own = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
     try:
         with torch.no_grad(), in_evaluation(encoder.backbone):
-            high, wide = maps(encoder.backbone, example)[-1].shape[2:]
+            height, width = maps(encoder.backbone, example)[-1].shape[2:]
     except UserError:
-        return as_it_is
-    backbone = AtDepth(encoder.backbone, -1, grid_pool(GRIDS[-1], high, wide), example).eval()
+        return own
+    backbone = AtDepth(encoder.backbone, -1, grid_pool(GRIDS[-1], height, width), example).eval()
     if backbone.width < encoder.width:
-        return as_it_is
+        return own
     return replace(encoder, backbone=backbone, view=view), f"deepest map at 2 x 2 places: {backbone.width} numbers"
 
 
 def marked(encoder: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
-    """Features and marks of the images of a source, cached. Of a source with one class an image those without a class
-    are left out. Raises `UserError` where no image shows a class.
+    """Features and marks of the images of a source, cached. Where images have one class each, those without a class are
+    left out. Raises `UserError` where no image shows a class.
     """
     count = len(source)
     if marks_in(source) is None:
-        known = (labels_of(source) >= 0).nonzero().squeeze(1)
-        source = source if len(known) == len(source) else SourceSubset(source, known)
+        rows = (labels_of(source) >= 0).nonzero().squeeze(1)
+        source = source if len(rows) == len(source) else SourceSubset(source, rows)
     mark = marks_of(source)
     if not (mark == 1).any():
         raise UserError(
-            f"none of the {count} images is known to show a class: put each class in a folder of its own, name"
-            " classes in a list file (one an image) or in a table (.csv, several an image)"
+            f"none of the {count} images is known to show a class: put each class in its own folder, or name the"
+            " classes in a list file (one per image) or in a table (.csv, several per image)"
         )
     vector = finite_features(encoder, source, work)
     vector = vector / (torch.linalg.vector_norm(vector, dim=1, keepdim=True) + EPSILON)

@@ -1,9 +1,9 @@
-"""Linear SVMs on samples of a few images of each class: what both low-shot protocols do.
+"""Linear SVMs on samples of a few images of each class: the work of both low-shot protocols.
 
-n: images   m: test images   r: images drawn   c: classes   v: values of C   d: width of the features
+n: images   m: test images   r: images of a sample   c: classes   v: values of C   d: width of the features
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from vantage.measures.average_precision import average_precision
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
 
-__all__ = ["Judged", "SamplePlan", "few_images", "judge"]
+__all__ = ["SamplePlan", "SampleResults", "evaluate_samples", "few_images"]
 
 _DRAW = 0x10E5  # what a seed is for
 
@@ -36,117 +36,125 @@ def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> In
     Raises `UserError` where there are fewer.
     """
     generator, drawn = torch.Generator().manual_seed(seed), []
-    for wanted, count, words in ((1, k, "with"), (-1, negatives * k, "without")):
-        there = (mark == wanted).nonzero().squeeze(1)
-        if len(there) < count:
-            raise UserError(f"{count} images {words} a class were asked for, but there are {len(there)}")
-        drawn.append(there[torch.randperm(len(there), generator=generator)[:count]])
+    for sign, count, words in ((1, k, "with"), (-1, negatives * k, "without")):
+        numbers = (mark == sign).nonzero().squeeze(1)
+        if len(numbers) < count:
+            raise UserError(f"a sample needs {count} images {words} a class, but there are {len(numbers)}")
+        drawn.append(numbers[torch.randperm(len(numbers), generator=generator)[:count]])
     return torch.cat(drawn)
 
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """What the two protocols do."""
+    """Which samples are drawn, and which SVMs are fitted on them."""
 
     shots: tuple[int, ...]
-    """Images of the class, for each k."""
+    """Values of k, the number of images with the class."""
     samples: int
-    """How often each k is drawn."""
+    """Samples for each k."""
     negatives: int
-    """Images of other classes for each image of the class."""
+    """Images without the class, for each image with it."""
     seed: int
-    """Of the draws."""
+    """Seed of the samples."""
     costs: tuple[float, ...]
-    """C of the machines."""
+    """Values of C."""
     choice: tuple[int, float] | tuple[()]
-    """Folds, and C where k is 1; () for machines of every C."""
+    """Folds, and C where k is 1; () for SVMs of every C."""
     solver: Solver
-    """What fits the machines."""
+    """What fits the SVMs."""
 
-    def task(self, known: MarkedFeatures, k: int, sample: int, number: int) -> tuple[Any, ...]:
-        """The machines of one class on one sample."""
+    def task(self, features: MarkedFeatures, k: int, sample: int, number: int) -> tuple[Any, ...]:
+        """Fits of one class on one sample, as `in_parallel` runs them."""
         seed = draws.mix(self.seed, _DRAW, k, sample, number)
-        rows = few_images(known.mark[:, number], k, self.negatives, seed)
-        drawn = known.vector.numpy(), rows.numpy(), known.mark[rows, number].numpy()
+        rows = few_images(features.mark[:, number], k, self.negatives, seed)
+        images = features.vector.numpy(), rows.numpy(), features.mark[rows, number].numpy()
         if not self.choice:
-            return (self.solver.machines, *drawn, self.costs)
-        folds, alone = self.choice
-        return (self.solver.chosen, *drawn, self.costs if k > 1 else (alone,), min(folds, k))
+            return (self.solver.machines, *images, self.costs)
+        folds, cost_of_one = self.choice
+        return (self.solver.chosen, *images, self.costs if k > 1 else (cost_of_one,), min(folds, k))
 
 
-class Judged(NamedTuple):
-    """What came of it."""
+class SampleResults(NamedTuple):
+    """How well the SVMs of every sample do."""
 
     precision: dict[tuple[int, int], Float[Tensor, "c v"]]
-    """Of each k and sample the average precision, in percent, of every class and machine."""
+    """Average precision, in percent, of every class and SVM, by k and sample."""
     train_images: int
     """Training images to draw from."""
     test_images: int
     """Test images."""
     features: str
-    """Which features they have."""
+    """The features, in words."""
     how: dict[str, Any]
-    """How they are seen, and what fits the machines."""
+    """How images are seen, and the solver's settings."""
 
 
-def judge(plan: SamplePlan, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Judged:
-    """Draw, fit and judge every sample; those that are done are read from the cache."""
-    seen, words = deepest(encoder)
-    known, asked = marked(seen, train, work), marked(seen, test, work)
-    check_classes(known, known.mark, asked, asked.mark, 1)
-    _enough(plan, known)
-    facts = (seen.digest(), repr(seen.view), cache_key(train), cache_key(test), repr(plan))
+def evaluate_samples(
+    plan: SamplePlan, encoder: FrozenEncoder, train: Source, test: Source, work: Work
+) -> SampleResults:
+    """Draw, fit and evaluate every sample; finished samples are read from the cache."""
+    encoder, words = deepest(encoder)
+    train_features, test_features = marked(encoder, train, work), marked(encoder, test, work)
+    check_classes(train_features, train_features.mark, test_features, test_features.mark, 1)
+    _check_enough(plan, train_features)
+    facts = (encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(plan))
     facts += (sklearn.__version__, work.resolved_device().type)
-    kept = work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json"
-    done = CachedResults(kept)
+    results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
-    left = [pair for pair in pairs if f"{pair[0]}/{pair[1]}" not in done]
-    classes = len(known.classes)
-    machines = _machines(plan, known, left)
-    query, before = asked.vector.double(), (len(pairs) - len(left)) * classes
-    work.progress.start("SVMs on few images", len(pairs) * classes, before)
-    for pair in left:
+    todo = [pair for pair in pairs if _key(pair) not in results]
+    classes = len(train_features.classes)
+    machines = _machines(plan, train_features, todo)
+    query, count = test_features.vector.double(), (len(pairs) - len(todo)) * classes
+    work.progress.start("SVMs on few images", len(pairs) * classes, count)
+    for pair in todo:
         table = []
         for number in range(classes):
-            table.append(_precisions(next(machines), query, asked.mark[:, number]))
-            before += 1
-            work.progress.advance(before, f"{pair[0]} images of each class")
-        done.add(f"{pair[0]}/{pair[1]}", table)
+            table.append(_precisions(next(machines), query, test_features.mark[:, number]))
+            count += 1
+            work.progress.advance(count, f"{pair[0]} images of each class")
+        results.add(_key(pair), table)
     work.progress.stop()
-    found = {pair: torch.tensor(done[f"{pair[0]}/{pair[1]}"], dtype=torch.float64) for pair in pairs}
-    return Judged(found, len(known.mark), len(asked.mark), words, how_of(seen, plan.solver))
+    precision = {pair: torch.tensor(results[_key(pair)], dtype=torch.float64) for pair in pairs}
+    how = how_of(encoder, plan.solver)
+    return SampleResults(precision, len(train_features.mark), len(test_features.mark), words, how)
 
 
-def _machines(plan: SamplePlan, known: MarkedFeatures, left: Iterable[tuple[int, int]]) -> Iterator[list[Machine]]:
-    """The machines of every sample and class, in order."""
-    todo = [(k, sample, number) for k, sample in left for number in range(len(known.classes))]
-    largest = max(plan.shots) * (1 + plan.negatives) * known.vector.shape[1]
-    fits = len(todo) * len(plan.costs)
-    return in_parallel((plan.task(known, *one) for one in todo), processes_for(largest, fits) if todo else 1)
+def _key(pair: tuple[int, int]) -> str:
+    """What the cache calls a sample."""
+    k, sample = pair
+    return f"{k}/{sample}"
+
+
+def _machines(plan: SamplePlan, features: MarkedFeatures, todo: Sequence[tuple[int, int]]) -> Iterator[list[Machine]]:
+    """The SVMs of every sample and class, in order."""
+    triples = [(k, sample, number) for k, sample in todo for number in range(len(features.classes))]
+    largest = max(plan.shots) * (1 + plan.negatives) * features.vector.shape[1]
+    processes = processes_for(largest, len(triples) * len(plan.costs)) if triples else 1
+    return in_parallel((plan.task(features, *triple) for triple in triples), processes)
 
 
 def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8[Tensor, "m"]) -> list[float]:
     counted = mark != 0
     weight = torch.from_numpy(np.stack([machine.weight for machine in machines], 1))
-    score = query[counted] @ weight  # the bias does not change an order
-    return [100.0 * average_precision(one, mark[counted] == 1) for one in score.T]
+    scores = query[counted] @ weight  # the bias does not change an order
+    return [100.0 * average_precision(score, mark[counted] == 1) for score in scores.T]
 
 
-def _enough(plan: SamplePlan, known: MarkedFeatures) -> None:
+def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
     """Raises `UserError` where a class has too few images for the largest k."""
     most = [
         min(int((one == 1).sum()), int((one == -1).sum()) // plan.negatives if plan.negatives else len(one))
-        for one in known.mark.T
+        for one in features.mark.T
     ]
     least = min(most)
     if least >= max(plan.shots):
         return
     number = most.index(least)
-    with_it, without = (int((known.mark[:, number] == sign).sum()) for sign in (1, -1))
+    positive, negative = (int((features.mark[:, number] == sign).sum()) for sign in (1, -1))
     fitting = " ".join(str(k) for k in plan.shots if k <= least)
     raise UserError(
-        f"{max(plan.shots)} images with and {plan.negatives * max(plan.shots)} without each class were asked for, but"
-        f" of {known.classes[number]} there are {with_it} with and {without} without it: "
-        + (f"ask for --shots {fitting}" if fitting else "give more images")
-        + ", or for fewer --negatives"
+        f"samples need {max(plan.shots)} images with each class and {plan.negatives * max(plan.shots)} without it, but"
+        f" {positive} images are with {features.classes[number]} and {negative} without it: "
+        + (f"choose --shots {fitting}" if fitting else "give more images")
+        + ", or fewer --negatives"
     )

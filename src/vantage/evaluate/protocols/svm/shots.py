@@ -1,4 +1,4 @@
-"""How well few images of each class do, run by run: table and picture of low-shot results (InterCLR, figure 5)."""
+"""Low-shot results of several runs, as a table and a figure (InterCLR, figure 5)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ShotsCurve", "Shots", "read_shots"]
 
 _LATER = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1e-4}
-"""Settings that the first results did not tell, and what they were."""
+"""Settings that the first results did not record, and their values."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class ShotsCurve:
     """One encoder."""
 
     name: str
-    """What it is called."""
+    """Its name in the table."""
 
     samples: Mapping[int, Sequence[float]]
-    """For every number of images of each class the measure of every sample, in percent."""
+    """The measure of every sample, in percent, by the number of images of each class."""
 
 
 @dataclass(frozen=True)
 class Shots:
-    """Encoders that were judged by one low-shot protocol."""
+    """Encoders that were evaluated by one low-shot protocol."""
 
     measure: str
     """What was measured, such as "oracle-C mAP"."""
@@ -42,8 +42,8 @@ class Shots:
     """The encoders."""
 
     def lines(self) -> list[str]:
-        """The table: a line for each encoder, a column for each number of images; mean ± standard deviation. The
-        mean over them is told of encoders that have them all: few images are harder than many."""
+        """The table: a line for each encoder, a column for each number of images; mean ± standard deviation. Only
+        encoders with all of the columns have a mean over them, since few images are harder than many."""
         shots = sorted({k for curve in self.curves for k in curve.samples})
         head = (f"{self.measure}, %", *(f"k={k}" for k in shots), "mean")
         rows = tuple(
@@ -74,15 +74,14 @@ class Shots:
 
 
 def read_shots(files: Sequence[Path]) -> Shots:
-    """The low-shot results that files of `vantage evaluate lowshot` hold; of a folder (a run's) those in its
-    `evaluations`.
+    """The low-shot results in files of `vantage evaluate lowshot`; for a run's folder, those in its `evaluations`.
 
-    Encoders that are judged in several files alike, such as baselines, are taken once; different ones of the same name
-    are told apart by their files. Raises `UserError` where there is none, or where results cannot be compared: their
-    protocols, settings or images differ. Only the numbers of images of each class may: what one of them draws does not
-    depend on the others.
+    Encoders with the same results in several files, such as baselines, are taken once; different encoders of one name
+    are distinguished by their files. Raises `UserError` where there are no results, or where their protocols, settings
+    or images differ, so that they cannot be compared. Only the numbers of images of each class may differ: the samples
+    of one number do not depend on the others.
     """
-    found: dict[str, ShotsCurve] = {}
+    curves: dict[str, ShotsCurve] = {}
     measures: list[str] = []
     records = _records(files)
     _check_alike(records)
@@ -90,16 +89,16 @@ def read_shots(files: Sequence[Path]) -> Shots:
         for name, outcome in record["outcomes"].items():
             samples = {int(k): tuple(values) for k, values in outcome["details"]["shots"].items()}
             measures.append(next(iter(outcome["measures"])))
-            if name in found and found[name].samples != samples:
-                place = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
-                name = f"{name}, {place}" if f"{name}, {place}" not in found else f"{name}, {file}"
-            found[name] = ShotsCurve(name, samples)
-    if not found:
+            if name in curves and curves[name].samples != samples:
+                origin = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
+                name = f"{name}, {origin}" if f"{name}, {origin}" not in curves else f"{name}, {file}"
+            curves[name] = ShotsCurve(name, samples)
+    if not curves:
         raise UserError(
-            f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make them first, such as vantage"
-            " evaluate lowshot RUN --data PATH --test PATH"
+            f"no low-shot results in {', '.join(map(str, files)) or 'no files'}: make some first, for example with"
+            " vantage evaluate lowshot RUN --data PATH --test PATH"
         )
-    return Shots(measures[0], tuple(found.values()))
+    return Shots(measures[0], tuple(curves.values()))
 
 
 def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
@@ -108,31 +107,32 @@ def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
     if len(protocols) > 1:
         raise UserError(f"results of different protocols cannot be compared: {', '.join(protocols)}")
     for file, record in records[1:]:
-        first, known = records[0]
-        ours, theirs = ({**_LATER, **each["settings"], "shots": None} for each in (known, record))
-        apart = [
+        first_file, first = records[0]
+        ours, theirs = ({**_LATER, **each["settings"], "shots": None} for each in (first, record))
+        differences = [
             f"{name} {json.dumps(ours.get(name))} and {json.dumps(theirs.get(name))}"
             for name in dict.fromkeys((*ours, *theirs))
             if ours.get(name) != theirs.get(name)
         ]
-        apart += [f"different {part} images" for part in ("train", "test") if known.get(part) != record.get(part)]
-        if apart:
+        differences += [f"different {part} images" for part in ("train", "test") if first.get(part) != record.get(part)]
+        if differences:
             raise UserError(
-                f"{first} and {file} cannot be compared, they are of {', '.join(apart)}: name files of one kind (a"
-                " folder gives all that its evaluations hold), or judge one run anew with the settings and images of"
-                " the other"
+                f"{first_file} and {file} cannot be compared, since they differ: {', '.join(differences)}; name files"
+                " of one kind (a folder stands for all of its evaluations), or evaluate one run again with the settings"
+                " and images of the other"
             )
 
 
 def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     records = []
-    for place in files:
-        inside = sorted((place / "evaluations").glob("lowshot*.json")) if place.is_dir() else [place]
-        if not inside:
+    for path in files:
+        results = sorted((path / "evaluations").glob("lowshot*.json")) if path.is_dir() else [path]
+        if not results:
             raise UserError(
-                f"no low-shot results in {place}: make them first, such as vantage evaluate lowshot {place} --data PATH"
+                f"no low-shot results in {path}: make some first, for example with vantage evaluate lowshot {path}"
+                " --data PATH"
             )
-        for file in inside:
+        for file in results:
             try:
                 record = json.loads(file.read_bytes())
                 record["settings"] = dict(record.get("settings") or {})

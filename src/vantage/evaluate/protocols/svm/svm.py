@@ -1,4 +1,4 @@
-"""Linear support vector machines on frozen features, one for each class, as VOC07 is judged.
+"""Linear support vector machines on frozen features, one for each class, as evaluated on VOC07.
 
 n: images   m: test images   c: classes   c2: classes of the test images
 """
@@ -42,13 +42,13 @@ class SVM:
     """A linear SVM for each class on the deepest map of the backbone (Goyal et al., arXiv 1905.01235; InterCLR, arXiv
     2008.11702, appendix B).
 
-    Features: `deepest` (2 × 2 places of the deepest map, the whole image squeezed to the view's side),
-    divided by their length + 1e-5. For each class one machine against the rest, squared hinge, L2, the errors of its
-    images counted twice; C by the mean average precision on 3 folds of the training images, the lowest of equals. What
-    is told is the mean over the classes of the average precision with all points interpolated, on test images.
+    Features: `deepest` (2 × 2 places of the deepest map, the whole image squeezed to the view's side), divided by their
+    length + 1e-5. For each class one SVM against the rest, squared hinge, L2, errors on images of the class counted
+    twice; C by the mean average precision on 3 folds of the training images, the lowest of equals. The result is the
+    mean over classes of the average precision on the test images, interpolated at all points.
 
-    Images may show several classes (a table file, or a PASCAL VOC folder) or have one class each. Difficult images
-    count as the released code has them: negatives in training, left out in testing.
+    Images may show several classes (a table file, or a PASCAL VOC folder) or have one class each. Images in which a
+    class is difficult to see count as in the released code: negatives in training, left out in testing.
     """
 
     name: ClassVar[str] = "svm"
@@ -58,10 +58,10 @@ class SVM:
     """Values of C to choose from: numbers, or the name of a list: interclr (19 values, 2^-19 to 100) or vissl (11
     values, .01 to 1000). With one, nothing is chosen."""
     folds: int = 3
-    """Parts of the training images that choose C."""
+    """Folds of the training images that choose C."""
     difficult_train: int = -1
-    """What an image counts as in training whose class is difficult to see: -1 (without the class), 1 (with it), or 0
-    (left out)."""
+    """How an image counts in training for a class that is difficult to see in it: -1 (without the class), 1 (with it),
+    or 0 (left out)."""
     difficult_test: int = 0
     """The same in testing."""
     positive_weight: float = 2.0
@@ -69,9 +69,9 @@ class SVM:
     iterations: int = 2000
     """Most passes of the solver over the images."""
     tolerance: float = 1e-4
-    """When the solver stops."""
+    """Tolerance at which the solver stops."""
     seed: int = 0
-    """Of the order in which the solver visits the images."""
+    """Seed of the order in which the solver visits the images."""
 
     def __post_init__(self) -> None:
         costs_of(self.costs)
@@ -87,75 +87,70 @@ class SVM:
             )
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Fit on `train`, count on `test`. Classes that are done are kept in the cache, so that a stopped evaluation
-        goes on after the last."""
-        seen, words = deepest(encoder)
-        known, asked = marked(seen, train, work), marked(seen, test, work)
-        mark, wanted = counted_as(known.mark, self.difficult_train), counted_as(asked.mark, self.difficult_test)
-        costs = costs_of(self.costs)
-        check_classes(known, mark, asked, wanted, self.folds if len(costs) > 1 else 1)
-        facts = (
-            seen.digest(),
-            repr(seen.view),
-            cache_key(train),
-            repr(self),
-            sklearn.__version__,
-            work.resolved_device().type,
-        )
-        found = self._choose(known, mark, costs, work, hash_of(fact.encode() for fact in facts))
-        # Of equal ones the first, as the released code has it; the lists ascend.
-        best = [costs[int(np.argmax([score for score, _ in of_class]))] for of_class in found]
-        machines = self._fit(known, mark, best, work)
-        vector = asked.vector.numpy()
+        """Fit on `train`, evaluate on `test`. The cache keeps the folds of finished classes, so a stopped evaluation
+        continues after the last of them."""
+        encoder, words = deepest(encoder)
+        train_features, test_features = marked(encoder, train, work), marked(encoder, test, work)
+        mark = counted_as(train_features.mark, self.difficult_train)
+        test_mark = counted_as(test_features.mark, self.difficult_test)
+        costs, classes = costs_of(self.costs), train_features.classes
+        check_classes(train_features, mark, test_features, test_mark, self.folds if len(costs) > 1 else 1)
+        facts = (encoder.digest(), repr(encoder.view), cache_key(train), repr(self), sklearn.__version__)
+        key = hash_of(fact.encode() for fact in (*facts, work.resolved_device().type))
+        on_folds = self._choose(train_features, mark, costs, work, key)
+        # The first of equals, as in the released code; the lists ascend.
+        best = [costs[int(np.argmax([score for score, _ in row]))] for row in on_folds]
+        machines = self._fit(train_features, mark, best, work)
+        vector = test_features.vector.numpy()
         precision = [
             100.0 * average_precision(torch.from_numpy(machine.score(vector))[one != 0], one[one != 0] == 1)
-            for machine, one in zip(machines, wanted.T, strict=True)
+            for machine, one in zip(machines, test_mark.T, strict=True)
         ]
+        failures = sum(failed for row in on_folds for _, failed in row)
         details = {
             "features": words,
-            "average_precision": dict(zip(known.classes, precision, strict=True)),
-            "held_out_precision": dict(zip(known.classes, [[s for s, _ in row] for row in found], strict=True)),
-            "fits_not_converged": sum(failed for row in found for _, failed in row)
-            + sum(not machine.converged for machine in machines),
+            "average_precision": dict(zip(classes, precision, strict=True)),
+            "held_out_precision": dict(zip(classes, [[score for score, _ in row] for row in on_folds], strict=True)),
+            "fits_not_converged": failures + sum(not machine.converged for machine in machines),
         }
         by = "the protocol" if len(costs) == 1 else f"average precision on {self.folds} folds of the training images"
         chosen: dict[str, float | int | str | list[float]] = {"cost": best, "by": by, "costs": list(costs)}
-        how = how_of(seen, self.solver)
-        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(wanted), chosen, details, how)
+        how = how_of(encoder, self.solver)
+        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(test_mark), chosen, details, how)
 
     @property
     def solver(self) -> Solver:
-        """What fits the machines."""
+        """What fits the SVMs."""
         return Solver(self.positive_weight, self.tolerance, self.iterations, self.seed)
 
     def _choose(
-        self, known: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work, key: str
+        self, features: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work, key: str
     ) -> list[list[tuple[float, int]]]:
-        """Of each class and C the precision on images held out, and how many machines did not converge."""
+        """The precision on held-out images for each class and C, and how many SVMs did not converge."""
         if len(costs) == 1:
-            return [[(0.0, 0)] for _ in known.classes]
-        done, numbers = CachedResults(work.cache / "svm" / f"{key}.json"), range(len(known.classes))
-        left = [(number, cost) for number in numbers if str(number) not in done for cost in costs]
+            return [[(0.0, 0)] for _ in features.classes]
+        results, numbers = CachedResults(work.cache / "svm" / f"{key}.json"), range(len(features.classes))
+        todo = [(number, cost) for number in numbers if str(number) not in results for cost in costs]
         total = len(numbers) * len(costs)
-        vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
-        tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in left)
+        vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
+        tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in todo)
         row: list[Any] = []
-        work.progress.start("SVMs on folds", total, total - len(left))
-        results = in_parallel(tasks, processes_for(vector.size, len(left) * self.folds))
-        for count, ((number, _), result) in enumerate(zip(left, results, strict=True), total - len(left) + 1):
-            row.append(result)
-            work.progress.advance(count, known.classes[number])
+        work.progress.start("SVMs on folds", total, total - len(todo))
+        fits = in_parallel(tasks, processes_for(vector.size, len(todo) * self.folds))
+        for count, ((number, _), fit) in enumerate(zip(todo, fits, strict=True), total - len(todo) + 1):
+            row.append(fit)
+            work.progress.advance(count, features.classes[number])
             if len(row) == len(costs):
-                done.add(str(number), row)
+                results.add(str(number), row)
                 row = []
         work.progress.stop()
-        return [[(float(score), int(failed)) for score, failed in done[str(number)]] for number in numbers]
+        return [[(float(score), int(failed)) for score, failed in results[str(number)]] for number in numbers]
 
     def _fit(
-        self, known: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work
+        self, features: MarkedFeatures, mark: Int8[Tensor, "n c"], costs: Sequence[float], work: Work
     ) -> list[Machine]:
-        """The machine of each class."""
-        vector, column = known.vector.numpy(), mark.T.contiguous().numpy()
+        """The SVM of each class."""
+        vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
         tasks = ((self.solver.fit, vector, one, cost) for one, cost in zip(column, costs, strict=True))
         machines: list[Machine] = []
         work.progress.start("SVMs", len(costs))
@@ -166,9 +161,9 @@ class SVM:
         return machines
 
 
-def how_of(seen: FrozenEncoder, solver: Solver) -> dict[str, Any]:
+def how_of(encoder: FrozenEncoder, solver: Solver) -> dict[str, Any]:
     """What linear SVMs fix: how images are seen, the number added to a feature's length, and the solver."""
-    return {"view": repr(seen.view), "added_to_the_length": EPSILON, "solver": solver.facts}
+    return {"view": repr(encoder.view), "added_to_the_length": EPSILON, "solver": solver.facts}
 
 
 def costs_of(costs: Costs) -> tuple[float, ...]:
@@ -182,37 +177,35 @@ def costs_of(costs: Costs) -> tuple[float, ...]:
 
 
 def counted_as(mark: Int8[Tensor, "n c"], difficult: int) -> Int8[Tensor, "n c"]:
-    """The marks, with another number in the place of those that are 0."""
+    """The marks, with `difficult` in place of 0."""
     return torch.where(mark == 0, torch.tensor(difficult, dtype=mark.dtype), mark)
 
 
 def check_classes(
-    known: MarkedFeatures,
-    mark: Int8[Tensor, "n c"],
-    asked: MarkedFeatures,
-    wanted: Int8[Tensor, "m c2"],
+    train: MarkedFeatures,
+    train_mark: Int8[Tensor, "n c"],
+    test: MarkedFeatures,
+    test_mark: Int8[Tensor, "m c2"],
     least: int,
 ) -> None:
-    """Raises `UserError` where both sets do not name the same classes, a class has fewer than `least` training images
-    with it or without it, or no test image."""
-    alien = [name for name in asked.classes if name not in set(known.classes)]
-    if alien or asked.classes != known.classes:
-        raise UserError(
-            f"the test images show classes that no training image knows ({', '.join(alien[:5])}): name sets of the"
-            " same classes"
-        )
-    few = {f"with {name}": int(count) for name, count in zip(known.classes, (mark == 1).sum(0), strict=True)} | {
-        f"without {name}": int(count) for name, count in zip(known.classes, (mark == -1).sum(0), strict=True)
-    }
-    short = [f"{count} {which}" for which, count in few.items() if count < least]
+    """Raises `UserError` where the two sets do not name the same classes, where a class has fewer than `least` training
+    images with it or without it, or where it has no test image."""
+    unknown = [name for name in test.classes if name not in set(train.classes)]
+    if unknown or test.classes != train.classes:
+        only = f" (only test images show {', '.join(unknown[:5])})" if unknown else ""
+        raise UserError(f"training and test images have different classes{only}: name sets of the same classes")
+    positive, negative = ((train_mark == sign).sum(0).tolist() for sign in (1, -1))
+    counts = [(count, f"with {name}") for name, count in zip(train.classes, positive, strict=True)]
+    counts += [(count, f"without {name}") for name, count in zip(train.classes, negative, strict=True)]
+    short = [f"{count} {which}" for count, which in counts if count < least]
     if short:
         raise UserError(
             f"linear SVMs need {least} training images with and {least} without each class, but there are"
             f" {', '.join(short[:5])}{' …' if short[5:] else ''}: give more images, or leave out these classes"
         )
-    unseen = [name for name, count in zip(known.classes, (wanted == 1).sum(0), strict=True) if not count]
-    if unseen:
+    absent = [name for name, count in zip(train.classes, (test_mark == 1).sum(0), strict=True) if not count]
+    if absent:
         raise UserError(
-            f"no test image shows {', '.join(unseen[:5])}{' …' if unseen[5:] else ''}, so average precision is"
+            f"no test image shows {', '.join(absent[:5])}{' …' if absent[5:] else ''}, so average precision is"
             " undefined there: give test images of each class, or leave out these classes"
         )

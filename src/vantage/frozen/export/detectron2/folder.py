@@ -1,8 +1,7 @@
-"""The folder that an export to Detectron2 makes: weights, a YAML file for each detector, and a script that trains.
+"""The folder of an export to Detectron2: weights, a YAML file for each detector, and a script that trains.
 
-The weights are tensors in torch's own zip format, which Detectron2's checkpointer reads by `torch.load`; they hold
-nothing but tensors, so `weights_only=True` reads them too. Writing them needs pickle's format, reading it is
-nothing that Vantage does.
+The weights are tensors in torch's own zip format, which Detectron2's checkpointer reads by `torch.load`. They hold
+nothing but tensors, so `weights_only=True` reads them too. Vantage writes pickle's format here, but never reads it.
 """
 
 import io
@@ -30,13 +29,13 @@ _WEIGHTS, _TO_RES4, _SCRIPT = "weights.pth", "weights-to-res4.pth", "train_net.p
 def write_folder(encoder: FrozenEncoder, folder: Path) -> Path:
     """Write a backbone and the settings of detectors to a new or empty folder; returns the file with the weights.
 
-    `weights.pth` has the whole network. Detectron2's C4 detectors take the last stage as their head, which there is
-    always of three bottleneck blocks; a network of depth 18 or 34 has others, whose tensors would fit in part and be
-    mixed with fresh ones without a word. So such a network has `weights-to-res4.pth` as well, which its C4 settings
-    name.
+    `weights.pth` holds the whole network. Detectron2's C4 detectors use the last stage as their head, which always has
+    three bottleneck blocks there. The last stage of a network of depth 18 or 34 has other blocks: some of its tensors
+    would fit and be mixed silently with random ones. For such a network the C4 settings name `weights-to-res4.pth`, a
+    second file without that stage.
 
-    Raises `UserError` where Detectron2 has no such network, where the network does not see RGB, where the folder holds
-    files already or cannot be written.
+    Raises `UserError` where Detectron2 has no such network, where the network does not see RGB, or where the folder
+    holds files already or cannot be written.
     """
     choice = check_network(encoder.choice)
     if not isinstance(encoder.view.space, RGB) or encoder.view.channels != (0, 1, 2):
@@ -51,10 +50,10 @@ def write_folder(encoder: FrozenEncoder, folder: Path) -> Path:
     _save(folder / _WEIGHTS, tensors)
     if not whole:
         _save(folder / _TO_RES4, {name: value for name, value in tensors.items() if not name.startswith("res5.")})
-    wanted = detectors(choice, encoder.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
-    for name, settings in wanted.items():
+    settings_files = detectors(choice, encoder.view.statistics, _WEIGHTS, _WEIGHTS if whole else _TO_RES4)
+    for name, settings in settings_files.items():
         write_result(folder / f"{name}.yaml", "\n".join(yaml_lines(settings)) + "\n", "the export")
-    # Kept as text: as a module of this package it could not be imported without Detectron2.
+    # A text file, since a module of this package could not be imported without Detectron2.
     script = resources.files("vantage.frozen.export.detectron2").joinpath("train_net.txt").read_text(encoding="utf-8")
     write_result(folder / _SCRIPT, script, "the export")
     return folder / _WEIGHTS
@@ -71,8 +70,8 @@ def yaml_lines(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 
 
 def _save(file: Path, tensors: Mapping[str, Tensor]) -> None:
-    # matching_heuristics: tensors find their places by the ends of names, in pyramids and in C4 heads alike.
+    # matching_heuristics: tensors are matched by the ends of their names, in pyramids and in C4 heads alike.
     content = {"model": dict(tensors), "__author__": "Vantage", "matching_heuristics": True}
-    whole = io.BytesIO()  # torch tells of a full disk in words of its own
-    torch.save(content, whole)
-    write_result(file, whole.getvalue(), "the export")
+    buffer = io.BytesIO()  # so that a full disk gives our error message, not torch's
+    torch.save(content, buffer)
+    write_result(file, buffer.getvalue(), "the export")

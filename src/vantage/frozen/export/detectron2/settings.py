@@ -1,15 +1,15 @@
-"""Settings of the detectors that papers train from a contrastive backbone, as Detectron2's configuration has them.
+"""Settings, in Detectron2's format, of the detectors that papers train from a contrastive backbone.
 
-Fine-tuned: every layer learns (FREEZE_AT 0), BatchNorm is synchronized and is added to new layers: after the last
-stage of C4 heads (MoCo, arXiv 1911.05722, §4.2; the head is in train_net.py), to the feature pyramid and the heads on
-it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). Frozen: the backbone stays
-as it is (FREEZE_AT 5), the rest is Detectron2's own (Ring, appendix D).
+Fine-tuned: every layer learns (FREEZE_AT 0), and BatchNorm is synchronized and added to new layers: after the last
+stage of C4 heads (MoCo, arXiv 1911.05722, §4.2; the head is in train_net.py), and to the feature pyramid and the heads
+on it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). Frozen: the backbone
+does not learn (FREEZE_AT 5), and the rest is Detectron2's default (Ring, appendix D).
 
-Pascal VOC: 24,000 steps. COCO: 90,000 steps are "1x", 180,000 "2x", 540,000 "6x". As released, rates fall at 2/3 and
-8/9 of the steps, but for "6x" 60,000 and 20,000 before the end. 16 images a step, rate .02.
+Pascal VOC: 24,000 steps. COCO: "1x" is 90,000 steps, "2x" 180,000, "6x" 540,000. As released, the learning rate falls
+at 2/3 and 8/9 of the steps, but for "6x" 60,000 and 20,000 steps before the end. 16 images a step, learning rate .02.
 
 Detectron2 subtracts PIXEL_MEAN from values of 0 to 255 in the order of INPUT.FORMAT. Both are RGB here, in the order
-of the statistics that the backbone was trained with; Detectron2's own default is BGR.
+of the statistics that the backbone was trained with; Detectron2's default is BGR.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _PYRAMID = ["res2", "res3", "res4", "res5"]
 
 @dataclass(frozen=True)
 class _Backbone:
-    """What is the same in every file of a folder."""
+    """What all files of a folder share."""
 
     choice: ResNet
     statistics: Statistics
@@ -40,8 +40,8 @@ class _Backbone:
 
 
 def detectors(choice: ResNet, statistics: Statistics, weights: str, weights_c4: str) -> dict[str, Settings]:
-    """Settings by name, such as `coco-mask-rcnn-fpn-1x`. `weights` and `weights_c4` are files for the pyramids and for
-    the C4 detectors."""
+    """Settings by name, such as `coco-mask-rcnn-fpn-1x`. `weights` is the file for pyramids, `weights_c4` the file for
+    C4 detectors."""
     backbone = _Backbone(choice, statistics, weights, weights_c4)
     tuned = {"voc-faster-rcnn-c4-24k": _merged(_c4(backbone, frozen=False), _voc())}
     frozen = {"voc-faster-rcnn-c4-24k-frozen": _merged(_c4(backbone, frozen=True), _voc())}
@@ -145,27 +145,27 @@ _ON_PYRAMIDS: dict[str, Settings] = {
 
 
 def _voc() -> Settings:
-    *falls, last = _VOC
+    *milestones, steps = _VOC
     return {
         "MODEL": {"ROI_HEADS": {"NUM_CLASSES": 20}},
         "INPUT": {"MIN_SIZE_TRAIN": _SHORT_SIDES_VOC},
         "DATASETS": {"TRAIN": ["voc_2007_trainval", "voc_2012_trainval"], "TEST": ["voc_2007_test"]},
-        "SOLVER": {"STEPS": falls, "MAX_ITER": last, "WARMUP_ITERS": 100},
+        "SOLVER": {"STEPS": milestones, "MAX_ITER": steps, "WARMUP_ITERS": 100},
     }
 
 
 def _coco(length: str) -> Settings:
-    *falls, last = _SCHEDULES[length]
+    *milestones, steps = _SCHEDULES[length]
     return {
         "MODEL": {"ROI_HEADS": {"NUM_CLASSES": 80}},
         "INPUT": {"MIN_SIZE_TRAIN": _SHORT_SIDES_COCO},
         "DATASETS": {"TRAIN": ["coco_2017_train"], "TEST": ["coco_2017_val"]},
-        "SOLVER": {"STEPS": falls, "MAX_ITER": last},
+        "SOLVER": {"STEPS": milestones, "MAX_ITER": steps},
     }
 
 
 def _merged(*parts: Mapping[str, Any]) -> Settings:
-    """All settings; of one that several parts have, the last."""
+    """All settings; where several parts have one, the last counts."""
     whole: Settings = {}
     for part in parts:
         for name, value in part.items():

@@ -1,9 +1,9 @@
 """Parameters of a residual network under the names that Detectron2's `ResNet` gives them.
 
-The two libraries build the same network: a 7x7 stem with a max-pool, blocks with the stride in the 3x3 convolution
+Both libraries build the same network: a 7x7 stem with a max-pool, blocks with the stride in the 3x3 convolution
 (`STRIDE_IN_1X1: False` there), a projection where the channels change. Only names differ: `layer1` is `res2`, each
-BatchNorm is a part of the convolution before it (`conv1.norm`), `downsample` is `shortcut`. `num_batches_tracked` is
-left out, since Detectron2's frozen BatchNorm has none and the others do not read it.
+BatchNorm belongs to the convolution before it (`conv1.norm`), `downsample` is `shortcut`. `num_batches_tracked` is left
+out, since Detectron2's frozen BatchNorm has none and its other norms do not read it.
 """
 
 import re
@@ -21,7 +21,7 @@ _STEM = {"conv1": "stem.conv1", "bn1": "stem.conv1.norm"}
 
 
 def check_network(choice: Backbone | None) -> ResNet:
-    """The choice, if Detectron2 has a network like it; raises `UserError` that says why not."""
+    """The choice, if Detectron2 can build it; else raises `UserError`, which says why not."""
     if not isinstance(choice, ResNet):
         raise UserError(f"Detectron2 has residual networks, but this run trained {choice!r}: export it to safetensors")
     if choice.small:
@@ -39,7 +39,7 @@ def check_network(choice: Backbone | None) -> ResNet:
 
 
 def name_there(name: str) -> str | None:
-    """Detectron2's name for a parameter or buffer with torchvision's name; none for what it does not have.
+    """Detectron2's name for torchvision's name of a parameter or buffer; none where Detectron2 has no such tensor.
 
     Raises `UserError` for a name that no residual network has.
     """
@@ -48,10 +48,10 @@ def name_there(name: str) -> str | None:
     part, _, last = name.rpartition(".")
     if part in _STEM:
         return f"{_STEM[part]}.{last}"
-    found = _BLOCK.fullmatch(name)
-    if not found:
-        raise UserError(f"{name} is no parameter of a residual network, so Detectron2 has no name for it")
-    stage, block, kind, number, shortcut, last = found.groups()
+    match = _BLOCK.fullmatch(name)
+    if not match:
+        raise UserError(f"{name} is not a parameter of a residual network, so Detectron2 has no name for it")
+    stage, block, kind, number, shortcut, last = match.groups()
     inside = f"shortcut{'.norm' if shortcut == '1' else ''}" if shortcut else f"conv{number}"
     norm = ".norm" if kind == "bn" else ""
     return f"res{int(stage) + 1}.{block}.{inside}{norm}.{last}"

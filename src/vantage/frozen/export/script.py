@@ -1,0 +1,37 @@
+"""Lines of Python that build a network and load a file into it, as far as libraries share them."""
+
+from vantage.encoders.backbones import ResNet
+
+__all__ = ["block_name", "loading_script", "plain_name", "stem_lines"]
+
+
+def loading_script(library: str, build: list[str], file: str) -> str:
+    """The whole script: `build` makes `model` with a library, then the file is loaded."""
+    imports = ["import torch"] + ([f"import {library}"] if library != "torch" else [])
+    loading = [f"model.load_state_dict(load_file({file!r}), strict=True)", "model.eval()"]
+    return "\n".join([*imports, "from safetensors.torch import load_file", "", *build, *loading]) + "\n"
+
+
+def plain_name(choice: ResNet) -> str | None:
+    """The name that torchvision and timm have for a published ResNet; none for others."""
+    named = {(50, 1, 64): "resnet50", (50, 32, 4): "resnext50_32x4d", (50, 1, 128): "wide_resnet50_2"}
+    named |= {(101, 1, 64): "resnet101", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
+    named |= {(101, 1, 128): "wide_resnet101_2"}
+    named |= {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 152)}
+    return named.get((choice.depth, choice.groups, choice.width_per_group))
+
+
+def block_name(choice: ResNet) -> str:
+    """The name that torchvision and timm have for the blocks of a ResNet."""
+    return "BasicBlock" if choice.depth < 50 else "Bottleneck"
+
+
+def stem_lines(choice: ResNet) -> list[str]:
+    """The lines that replace the stem of a published ResNet by the one it was trained with."""
+    if choice.small:
+        first = f"{choice.in_channels}, 64, kernel_size=3, stride={choice.stem_stride}, padding=1, bias=False"
+        return [f"model.conv1 = torch.nn.Conv2d({first})", "model.maxpool = torch.nn.Identity()"]
+    if choice.in_channels != 3:
+        first = f"{choice.in_channels}, 64, kernel_size=7, stride=2, padding=3, bias=False"
+        return [f"model.conv1 = torch.nn.Conv2d({first})"]
+    return []

@@ -1,0 +1,23 @@
+"""Backbones for torchvision, which has ResNets."""
+
+from vantage.encoders.backbones import LAYERS, Backbone, ResNet
+from vantage.errors import UserError
+from vantage.frozen.export.script import block_name, loading_script, plain_name, stem_lines
+
+__all__ = ["torchvision_script"]
+
+
+def torchvision_script(choice: Backbone | None, file: str) -> str:
+    """The lines that build a backbone with torchvision and load a file. Raises `UserError` where it has no such
+    network."""
+    if not isinstance(choice, ResNet):
+        raise UserError(f"torchvision has no network for {choice!r}: export it to timm or safetensors")
+    if name := plain_name(choice):
+        build = f"model = torchvision.models.{name}()"
+    else:
+        block, layers = block_name(choice), list(LAYERS[choice.depth])
+        build = (
+            f"model = torchvision.models.resnet.ResNet(torchvision.models.resnet.{block}, {layers},"
+            f" groups={choice.groups}, width_per_group={choice.width_per_group})"
+        )
+    return loading_script("torchvision", [build, "model.fc = torch.nn.Identity()", *stem_lines(choice)], file)
