@@ -29,8 +29,8 @@ _AHEAD = 3
 
 @dataclass(frozen=True)
 class Work:
-    """Resources for work after training: device, threads, memory and cache. Only `resident_bytes` changes results by more
-    than rounding."""
+    """Resources for work after training: device, threads, memory and cache. Only `resident_bytes` changes results by
+    more than rounding."""
 
     device: str = "auto"
     """Device, such as cpu or cuda:0; auto takes an accelerator if there is one."""
