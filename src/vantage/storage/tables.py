@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Row", "Table", "aligned", "csv_of", "csv_text"]
+__all__ = ["Row", "Table", "aligned", "csv_of", "csv_text", "mean_and_deviation"]
 
 Row = Mapping[str, str | int | float | None]
 """A row of plain values by column; `None` where there is none."""
@@ -76,6 +76,12 @@ class Table:
 def aligned(rows: Sequence[Row]) -> list[str]:
     """The lines of a table of plain values; none for no rows."""
     return Table.of(rows).lines() if rows else []
+
+
+def mean_and_deviation(mean: float, deviation: float | None, digits: int, sign: str = "") -> str:
+    """Such as 12.30 ± 0.42; the mean alone where there is no deviation. With "+" for `sign`, no sign is left out."""
+    words = f"{round(mean, digits) + 0.0:{sign}.{digits}f}"  # + 0 takes the sign from −0.00
+    return words if deviation is None else f"{words} ± {deviation:.{digits}f}"
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -211,14 +211,14 @@ def _scales(weights: list[Tensor], gradients: list[Tensor], trust: float, weight
 
 
 def _split(module: nn.Module, exclude: Exclusion) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    named = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
-    if not named:
+    pairs = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    if not pairs:
         raise UserError(
             f"{type(module).__name__} has no parameter that requires a gradient, so there is nothing to optimize:"
             " give the optimizer the network that trains"
         )
-    excluded = [parameter for name, parameter in named if exclude(name, parameter)]
-    return [parameter for name, parameter in named if not exclude(name, parameter)], excluded
+    excluded = [parameter for name, parameter in pairs if exclude(name, parameter)]
+    return [parameter for name, parameter in pairs if not exclude(name, parameter)], excluded
 
 
 def _filled(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -227,7 +227,7 @@ def refuse_conflicts(stored: Run, run: Run) -> None:
     free = ("hardware.", "monitoring.", "data.")
     conflicts = [change for change in differences(stored, run) if not change[0].startswith(free)]
     if conflicts:
-        named = "; ".join(
+        listing = "; ".join(
             f"{path} is {before!r} in the run, {after!r} was asked for" for path, before, after in conflicts[:4]
         )
-        raise UserError(f"a resumed run keeps its settings: {named}. Start a new run to change them")
+        raise UserError(f"a resumed run keeps its settings: {listing}. Start a new run to change them")

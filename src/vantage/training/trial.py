@@ -37,12 +37,12 @@ def try_networks(run: Run, source: Source) -> None:
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
         networks = run.encoders.build().eval()
-        used = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
-        for number in sorted(used):
+        numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
+        for number in sorted(numbers):
             try:
                 with torch.no_grad():
                     networks.queries({number: views[number]})
-            except Exception as problem:  # a network of another's making refuses in its own way
+            except Exception as problem:  # a user's network may raise anything
                 raise UserError(_misfit(run, number, views[number], problem)) from problem
 
 

@@ -63,8 +63,8 @@ def _names(path: Path, heading: Line | None, first: Line, width: int) -> list[st
 
 def _check_no(path: Path, words: set[str]) -> None:
     """Raises `DataError` where absence of a class is written in more than one way."""
-    written = {"0": words & _NO, "-1": words & _MINUS, "nothing": words & {""}}
-    ways = [way for way, cells in written.items() if cells]
+    cells_of = {"0": words & _NO, "-1": words & _MINUS, "nothing": words & {""}}
+    ways = [way for way, cells in cells_of.items() if cells]
     if len(ways) > 1:
         raise DataError(
             f"the table {path} has columns of flags with {' and '.join(ways)} in them, one of which may mean that a"

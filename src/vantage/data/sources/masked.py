@@ -109,8 +109,8 @@ def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     """
     if len(classes) > IGNORED:
         raise DataError(f"{len(classes)} classes are too many: an index is one byte, and {IGNORED} means no class")
-    written, mark, part = paths.rpartition("#")
-    root = Path(written).expanduser()
+    folder, mark, part = paths.rpartition("#")
+    root = Path(folder).expanduser()
     if not mark or not part or not root.is_dir():
         raise DataError(
             f"{paths}: name two folders with # between them, the images and their masks, such as"

@@ -55,8 +55,7 @@ def open_source(
     needs. Raises `DataError` saying what is missing and what to do.
     """
     cache = cache or cache_folder()
-    written = os.fspath(path)
-    source = _open_written(written, cache, data_root or cache / "sets", max_pixels)
+    source = _open_name(os.fspath(path), cache, data_root or cache / "sets", max_pixels)
     if len(source) < at_least:
         raise DataError(
             f"{path} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
@@ -65,19 +64,19 @@ def open_source(
     return source
 
 
-def _open_written(written: str, cache: Path, data_root: Path, max_pixels: int) -> Source:
-    if written.startswith("torchvision:"):
-        name, _, part = written.removeprefix("torchvision:").partition("#")
-        return open_torchvision(name, part, data_root)
-    if written.startswith("crops:"):
-        path, part = _split(written.removeprefix("crops:"))
+def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int) -> Source:
+    if name.startswith("torchvision:"):
+        set_name, _, part = name.removeprefix("torchvision:").partition("#")
+        return open_torchvision(set_name, part, data_root)
+    if name.startswith("crops:"):
+        path, part = _split(name.removeprefix("crops:"))
         return BoxCrops(path, Path(part) if part else None, max_pixels=max_pixels)
-    if written in ("photographs:train", "photographs:test"):
-        return Photographs("train" if written.endswith("train") else "test")
-    module, _, rest = written.partition(":")
-    if own_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(written).exists():
+    if name in ("photographs:train", "photographs:test"):
+        return Photographs("train" if name.endswith("train") else "test")
+    module, _, rest = name.partition(":")
+    if own_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(name).exists():
         return _open_own(module, *rest.split(":", 1))
-    path, part = _split(written)
+    path, part = _split(name)
     return _open_path(path, part, cache, max_pixels)
 
 
@@ -88,13 +87,13 @@ def _open_own(module: str, name: str, *path: str) -> Source:
     return source
 
 
-def _split(written: str) -> tuple[Path, str]:
+def _split(name: str) -> tuple[Path, str]:
     """Path and part. Raises `DataError` when the path does not exist."""
-    whole = Path(written).expanduser()
-    if whole.exists() or "#" not in written:
+    whole = Path(name).expanduser()
+    if whole.exists() or "#" not in name:
         path, part = whole, ""
     else:
-        before, _, part = written.rpartition("#")
+        before, _, part = name.rpartition("#")
         path = Path(before).expanduser()
     if not path.exists():
         near = path.parent

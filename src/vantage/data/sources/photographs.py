@@ -126,7 +126,7 @@ def _read(package: str, path: str) -> UInt8[Tensor, "3 h w"]:
             f"the demonstration needs the photograph {path} of the package {package}, but the installed version does "
             "not have it. Install scikit-image 0.24 or later and scikit-learn 1.5 or later"
         )
-    with file.open("rb") as opened, Image.open(opened) as image:
+    with file.open("rb") as stream, Image.open(stream) as image:
         size = (_COLUMNS * _BLOCK, _ROWS * _BLOCK)
-        cut = ImageOps.fit(image.convert("RGB"), size, Image.Resampling.LANCZOS)
-    return torch.from_numpy(np.array(cut)).permute(2, 0, 1)
+        crop = ImageOps.fit(image.convert("RGB"), size, Image.Resampling.LANCZOS)
+    return torch.from_numpy(np.array(crop)).permute(2, 0, 1)

@@ -1,7 +1,7 @@
 """A comparison as text: Markdown and LaTeX for people, CSV for programs."""
 
 from vantage.evaluate.compare.comparison import LEVEL, Cell, Column, Comparison, Row
-from vantage.storage.tables import Table, csv_text
+from vantage.storage.tables import Table, csv_text, mean_and_deviation
 
 __all__ = ["as_csv", "as_latex", "as_markdown", "notes"]
 
@@ -104,9 +104,7 @@ def _numbers(cell: Cell | None) -> tuple[list[object], list[str]]:
 
 
 def _words(cell: Cell | None) -> str:
-    if cell is None:
-        return "–"
-    return f"{cell.mean:.2f}" if cell.deviation is None else f"{cell.mean:.2f} ± {cell.deviation:.2f}"
+    return "–" if cell is None else mean_and_deviation(cell.mean, cell.deviation, 2)
 
 
 def _seeds(row: Row) -> str:

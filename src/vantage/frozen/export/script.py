@@ -14,11 +14,11 @@ def loading_script(library: str, build: list[str], file: str) -> str:
 
 def plain_name(choice: ResNet) -> str | None:
     """The name that torchvision and timm have for a published ResNet; none for others."""
-    named = {(50, 1, 64): "resnet50", (50, 32, 4): "resnext50_32x4d", (50, 1, 128): "wide_resnet50_2"}
-    named |= {(101, 1, 64): "resnet101", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
-    named |= {(101, 1, 128): "wide_resnet101_2"}
-    named |= {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 152)}
-    return named.get((choice.depth, choice.groups, choice.width_per_group))
+    names = {(50, 1, 64): "resnet50", (50, 32, 4): "resnext50_32x4d", (50, 1, 128): "wide_resnet50_2"}
+    names |= {(101, 1, 64): "resnet101", (101, 32, 8): "resnext101_32x8d", (101, 64, 4): "resnext101_64x4d"}
+    names |= {(101, 1, 128): "wide_resnet101_2"}
+    names |= {(depth, 1, 64): f"resnet{depth}" for depth in (18, 34, 152)}
+    return names.get((choice.depth, choice.groups, choice.width_per_group))
 
 
 def block_name(choice: ResNet) -> str:

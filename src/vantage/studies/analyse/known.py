@@ -6,7 +6,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from vantage.storage.figures import color, panels
-from vantage.storage.tables import Row, aligned
+from vantage.storage.tables import Row, aligned, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,9 @@ class Known:
         """The table for people, in nats."""
         rows: list[Row] = []
         for at, lower in enumerate(self.lower):
-            cells = {curve.name: f"{curve.mean[at]:+.5f} ± {curve.deviation[at]:.5f}" for curve in self.curves}
+            cells = {
+                curve.name: mean_and_deviation(curve.mean[at], curve.deviation[at], 5, "+") for curve in self.curves
+            }
             rows.append({"w_l": f"{lower:g}" if lower else "0 (NCE)", **cells})
         return [f"{self.title}, in nats (exact: {self.information:.6f})", *aligned(rows)]
 

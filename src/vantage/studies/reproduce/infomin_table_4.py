@@ -11,6 +11,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.results import KeptResults
+from vantage.storage.tables import mean_and_deviation
 from vantage.studies.moving_mnist.clips import Clips, Scene
 from vantage.studies.moving_mnist.contrast import ClipContrast
 from vantage.studies.moving_mnist.course import ClipTraining
@@ -231,8 +232,7 @@ def _numbers(name: str, measures: Sequence[Mapping[str, float]]) -> dict[str, An
 
 
 def _spread(values: Sequence[float], digits: int) -> str:
-    mean = f"{round(fmean(values), digits) + 0.0:.{digits}f}"  # + 0 takes the sign from −0.00
-    return f"{mean} ± {_deviation(values):.{digits}f}" if len(values) > 1 else mean
+    return mean_and_deviation(fmean(values), stdev(values) if len(values) > 1 else None, digits)
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from vantage.storage.tables import Row, Table, csv_of
+from vantage.storage.tables import Row, Table, csv_of, mean_and_deviation
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow
 
 __all__ = ["Mean", "SweepResult"]
@@ -31,9 +31,8 @@ class Mean:
         return cls(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
     def words(self, digits: int) -> str:
-        """Such as 12.3 ± .4; without a deviation for a single seed."""
-        spread = f" ± {self.deviation:.{digits}f}" if self.seeds > 1 else ""
-        return f"{self.mean:.{digits}f}{spread}"
+        """Such as 12.3 ± 0.4; without a deviation for a single seed."""
+        return mean_and_deviation(self.mean, self.deviation if self.seeds > 1 else None, digits)
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,10 @@ def voc_precision_of(source: Annotated, detections: Sequence[Detections]) -> Pre
     if len(detections) != len(source):
         raise UserError(f"there are results of {len(detections)} images, but {len(source)} images")
     tables = [_of_class(source, detections, label) for label in range(len(source.classes))]
-    counted = [table for table in tables if table is not None]
-    if not counted:
+    present = [table for table in tables if table is not None]
+    if not present:
         raise UserError("no test image shows anything to detect (difficult instances do not count)")
-    mean = torch.stack(counted).mean(0)
+    mean = torch.stack(present).mean(0)
     measures: dict[str, float | None] = {"AP": mean.mean().item(), "AP50": mean[0].item(), "AP75": mean[5].item()}
     each = (None if table is None else table.mean().item() for table in tables)
     return Precision(measures, dict(zip(source.classes, each, strict=True)))

@@ -158,12 +158,12 @@ class FineTune:
 def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> Int[Tensor, "k"]:
     """The numbers of a share of each class, drawn with `seed`, at least one image of each; in order."""
     generator = torch.Generator().manual_seed(draws.mix(seed, _SHARE))
-    drawn = []
+    rows = []
     for number in label.unique().tolist():
         members = (label == number).nonzero().squeeze(1)
         count = max(1, round(fraction * len(members)))
-        drawn.append(members[torch.randperm(len(members), generator=generator)[:count]])
-    return torch.cat(drawn).sort().values
+        rows.append(members[torch.randperm(len(members), generator=generator)[:count]])
+    return torch.cat(rows).sort().values
 
 
 def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:

@@ -135,9 +135,8 @@ def tune(
     work.progress.start(f"fine-tuning, {encoder.name}, images", schedule.epochs * count, len(state.losses) * count)
     for epoch in range(len(state.losses), schedule.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            views = counted(
-                images(epoch), work.progress, epoch * count, f"epoch {epoch + 1} of {schedule.epochs}{note}"
-            )
+            words = f"epoch {epoch + 1} of {schedule.epochs}{note}"
+            views = counted(images(epoch), work.progress, epoch * count, words)
             loss = state.epoch(views, label, epoch)
         if not loss < float("inf"):
             work.progress.stop()

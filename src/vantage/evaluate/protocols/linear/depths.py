@@ -91,14 +91,14 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     parts = (numbers[start : start + work.batch_size] for start in range(0, count, work.batch_size))
     plain = _normalized(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     total, squares = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    pixels, done = 0, 0
+    pixels, images = 0, 0
     with counting(work.progress, "mean and deviation") as progress:
         for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers):
             values = plain.finish(crops).double()
             total += values.sum((0, 2, 3))
             squares += values.square().sum((0, 2, 3))
             pixels += values[:, 0].numel()
-            progress(done := done + len(crops), count)
+            progress(images := images + len(crops), count)
     mean = total / pixels
     deviation = (squares / pixels - mean.square()).clamp(min=1e-12).sqrt()
     if bool((deviation < 1e-5).any()):

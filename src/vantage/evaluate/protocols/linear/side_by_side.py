@@ -161,14 +161,14 @@ def _train(
     """Train the first classifiers on all images, and the second, if any, on those that `subset` marks; an interrupted
     training resumes at the epoch it was stopped in."""
     live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    saved, device, done = state.read(), work.resolved_device(), 0
-    if saved and saved.tensors.keys() == live.keys():
-        done = saved.facts["epochs"]
-        for name, value in saved.tensors.items():
+    before, device, start = state.read(), work.resolved_device(), 0
+    if before and before.tensors.keys() == live.keys():
+        start = before.facts["epochs"]
+        for name, value in before.tensors.items():
             live[name].copy_(value)
     count = len(label)
-    work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, done * count)
-    for epoch in range(done, plan.epochs):
+    work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count)
+    for epoch in range(start, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
         for rows, views in counted(images(epoch), work.progress, epoch * count, note):
             features, target = encode(encoder.backbone, views), label[rows].to(device)

@@ -139,10 +139,10 @@ class Segmentation(OwnTask):
         facts = (maps.key, repr(self), torch.__version__)
         state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
-        saved = state.read()
-        done = saved.facts["epochs"] if saved and restore(parts, optimizer, saved.tensors) else 0
-        work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, done)
-        for epoch in range(done, self.epochs):
+        before = state.read()
+        start = before.facts["epochs"] if before and restore(parts, optimizer, before.tensors) else 0
+        work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)
+        for epoch in range(start, self.epochs):
             loss = torch.zeros(())
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
                 progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
@@ -172,8 +172,8 @@ class Segmentation(OwnTask):
 def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
     present = [value for value in present if value != IGNORED]
     if len(present) < 2:
-        named = names[present[0]] if present else "none"
-        raise DataError(f"the training masks show one class only ({named}): at least two are needed")
+        only = names[present[0]] if present else "none"
+        raise DataError(f"the training masks show one class only ({only}): at least two are needed")
 
 
 @torch.no_grad()

@@ -35,13 +35,13 @@ def few_images(mark: Int8[Tensor, "n"], k: int, negatives: int, seed: int) -> In
 
     Raises `UserError` where there are fewer.
     """
-    generator, drawn = torch.Generator().manual_seed(seed), []
+    generator, rows = torch.Generator().manual_seed(seed), []
     for sign, count, words in ((1, k, "with"), (-1, negatives * k, "without")):
         numbers = (mark == sign).nonzero().squeeze(1)
         if len(numbers) < count:
             raise UserError(f"a sample needs {count} images {words} a class, but there are {len(numbers)}")
-        drawn.append(numbers[torch.randperm(len(numbers), generator=generator)[:count]])
-    return torch.cat(drawn)
+        rows.append(numbers[torch.randperm(len(numbers), generator=generator)[:count]])
+    return torch.cat(rows)
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ def _machines(plan: SamplePlan, features: MarkedFeatures, todo: Sequence[tuple[i
 
 
 def _precisions(machines: list[Machine], query: Float[Tensor, "m d"], mark: Int8[Tensor, "m"]) -> list[float]:
-    counted = mark != 0
+    clear = mark != 0  # images in which the class is difficult to see do not count
     weight = torch.from_numpy(np.stack([machine.weight for machine in machines], 1))
-    scores = query[counted] @ weight  # the bias does not change an order
-    return [100.0 * average_precision(score, mark[counted] == 1) for score in scores.T]
+    scores = query[clear] @ weight  # the bias does not change an order
+    return [100.0 * average_precision(score, mark[clear] == 1) for score in scores.T]
 
 
 def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
-from vantage.storage.tables import Table
+from vantage.storage.tables import Table, mean_and_deviation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class Shots:
         for number, curve in enumerate(self.curves):
             shots = sorted(curve.samples)
             mean = [fmean(curve.samples[k]) for k in shots]
-            spread = [_spread(curve.samples[k]) for k in shots]
+            spread = [stdev(curve.samples[k]) if len(curve.samples[k]) > 1 else 0.0 for k in shots]
             panel.errorbar(
                 shots, mean, spread, color=color(number), marker="o", markersize=3.5, linewidth=1.4, capsize=2,
                 label=curve.name,
@@ -147,16 +147,10 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def _cell(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    return f"{fmean(values):.1f} ± {_spread(values):.1f}" if len(values) > 1 else f"{fmean(values):.1f}"
+    return mean_and_deviation(fmean(values), stdev(values) if len(values) > 1 else None, 1) if values else "–"
 
 
 def _mean(curve: ShotsCurve, shots: Sequence[int]) -> str:
     if set(curve.samples) != set(shots):
         return "–"
     return f"{fmean(fmean(values) for values in curve.samples.values()):.1f}"
-
-
-def _spread(values: Sequence[float]) -> float:
-    return stdev(values) if len(values) > 1 else 0.0

@@ -59,5 +59,5 @@ def name_there(name: str) -> str | None:
 
 def weights_there(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors of a residual network under Detectron2's names, on the CPU."""
-    named = ((name_there(name), tensor) for name, tensor in tensors.items())
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in named if name is not None}
+    pairs = ((name_there(name), tensor) for name, tensor in tensors.items())
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in pairs if name is not None}

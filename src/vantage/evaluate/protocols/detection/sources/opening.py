@@ -28,25 +28,25 @@ def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated:
 
     Raises `DataError`, which names what is missing and what to do.
     """
-    written = str(path)
-    if not Path(written).exists() and "," in written:
-        return join([_open_one(part.strip(), max_pixels) for part in written.split(",") if part.strip()])
-    return _open_one(written, max_pixels)
+    name = str(path)
+    if not Path(name).exists() and "," in name:
+        return join([_open_one(part.strip(), max_pixels) for part in name.split(",") if part.strip()])
+    return _open_one(name, max_pixels)
 
 
 def split_annotated(source: Annotated, share: float = 0.2, seed: int = 0) -> tuple[Annotated, Annotated]:
     """Training and test images of one source: `share` of all images is for testing, drawn with `seed`."""
-    held = round(share * len(source))
-    if not 0 < held < len(source):
+    count = round(share * len(source))
+    if not 0 < count < len(source):
         raise UserError(f"{len(source)} images are too few to hold out {share:.0%} of them: name test images")
     order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, _HELD_OUT)))
-    return SelectedImages(source, order[held:].sort().values), SelectedImages(source, order[:held].sort().values)
+    return SelectedImages(source, order[count:].sort().values), SelectedImages(source, order[:count].sort().values)
 
 
-def _open_one(written: str, max_pixels: int) -> Annotated:
-    path, part = Path(written).expanduser(), ""
-    if not path.exists() and "#" in written:
-        before, _, part = written.rpartition("#")
+def _open_one(name: str, max_pixels: int) -> Annotated:
+    path, part = Path(name).expanduser(), ""
+    if not path.exists() and "#" in name:
+        before, _, part = name.rpartition("#")
         path = Path(before).expanduser()
     if not path.exists():
         raise DataError(f"{path} does not exist. Check the path")
@@ -61,7 +61,7 @@ def _open_one(written: str, max_pixels: int) -> Annotated:
     if part in splits:
         return VocImages(path, part, max_pixels)
     if splits:
-        raise DataError(f"{written} is a folder of PASCAL VOC: name a split after # ({', '.join(splits)})")
+        raise DataError(f"{name} is a folder of PASCAL VOC: name a split after # ({', '.join(splits)})")
     files = sorted(str(file.relative_to(path)) for file in [*path.glob("*.json"), *path.glob("annotations/*.json")])
     hint = (
         f"Name one of its files: {', '.join(files[:4])}"
