@@ -25,7 +25,7 @@ from vantage.training.run import Run
 
 @dataclass(frozen=True)
 class SmallBackbone:
-    """Three convolutions whose maps can be seen."""
+    """Three convolutions that show their maps."""
 
     in_channels: int = 3
 

@@ -1,4 +1,4 @@
-"""Settings that are no numbers, and classifiers that diverge: refused by name, never reported."""
+"""Settings that are not finite, and classifiers that diverge: refused by name, never reported as results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -36,8 +36,8 @@ def test_settings_are_finite_numbers(make: Callable[[float], object], named: str
         make(value)
 
 
-def test_a_classifier_that_diverged_is_no_result(tmp_path: Path) -> None:
-    """A weight decay of 1 at so high a rate takes weights beyond all numbers within some steps."""
+def test_a_diverged_classifier_gives_no_result(tmp_path: Path) -> None:
+    """At this learning rate a weight decay of 1 makes the weights overflow within a few steps."""
     trained, train, test = random_encoder(mapped_run()), images(40, 0), images(8, 1)
     with pytest.raises(UserError, match=r"diverged at learning rate 1e\+10: give lower ones"):
         LinearMulti((1e10,), epochs=3, batch_size=16, weight_decay=1.0)(trained, train, test, work(tmp_path))

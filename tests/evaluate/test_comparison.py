@@ -1,4 +1,4 @@
-"""Comparisons: which runs are one row, what is read from records, and what may be said of a difference."""
+"""Comparisons: which runs share a row, what is read from records, and which differences count."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ from vantage.training.run import Monitoring
 
 @dataclass(frozen=True)
 class ByName:
-    """Measures what a test wants: by recipe and seed."""
+    """A protocol whose measures a test sets, by recipe and seed."""
 
     name: ClassVar[str] = "by-name"
     version: ClassVar[int] = 3
@@ -85,13 +85,13 @@ def test_a_difference_within_the_spread_is_never_bold(tmp_path: Path) -> None:
     assert "within the spread (Welch's t, n = 3, p = " in as_markdown(table)
 
 
-def test_two_seeds_say_nothing(tmp_path: Path) -> None:
+def test_two_seeds_are_not_tested(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1), bad=(0, 1, 2))
     table = judged(folders, tmp_path, ByName((("good", (90.0, 90.1)), ("bad", (1.0, 1.1, 1.2)))))
     assert table.columns[0].best is None and not table.columns[0].differences and len(notes(table)) == 1
 
 
-def test_what_is_recorded_is_not_made_again_and_a_broken_record_is(tmp_path: Path) -> None:
+def test_records_are_read_and_broken_ones_are_replaced(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 1))
     protocol = ByName((("good", (50.0, 51.0)),))
     ByName.calls.clear()
@@ -161,7 +161,7 @@ def test_latex_escapes_and_counts_its_columns() -> None:
     assert len(body) == 3 and all(line.count(" & ") == 3 for line in body)
 
 
-def test_a_table_tells_which_settings_are_not_the_default(tmp_path: Path) -> None:
+def test_a_table_names_the_settings_that_differ_from_the_default(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     table = judged(folders, tmp_path, KNN(k=3), KNN(k=5, temperature=0.5), NearestNeighbor())
     assert [column.name for column in table.columns] == ["knn k=3", "knn k=5 temperature=0.5", "nearest-neighbor"]
@@ -190,7 +190,7 @@ def test_what_evaluate_measured_with_the_same_settings_is_read(tmp_path: Path) -
     assert heard[3] == "4 of 6: good, seed 0, by knn k=4" and sum("read" in line for line in heard) == 1
 
 
-def test_changed_settings_are_told_as_they_are_written() -> None:
+def test_changed_settings_are_shown_as_they_are_written() -> None:
     told = [str(each) for each in changes(LowShot(shots=(1, 2), costs=(0.5, 10.0)))]
     assert told == ["shots=1 2", "costs=0.5 10"] and not changes(LowShot())
     assert [each.sentence for each in changes(FineTune(weight_decay=1e-4))] == [
@@ -200,7 +200,7 @@ def test_changed_settings_are_told_as_they_are_written() -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Measures what a test wants: ten times the run's seed, and its own."""
+    """A protocol that measures ten times the run's seed plus its own."""
 
     name: ClassVar[str] = "drawn"
     version: ClassVar[int] = 1
@@ -220,7 +220,7 @@ def not_seed_7(encoder: FrozenEncoder) -> None:
 
 
 OF_NETWORKS: dict[str, Any] = {"pixels": "raw pixels have no network", "check": not_seed_7}
-"""What a task of networks only has, that judges none of seed 7."""
+"""Options of a task that judges networks only, and none of seed 7."""
 
 
 def judged_by(folders: list[Path], tmp_path: Path, *tasks: Task, report=lambda line: None) -> Comparison:
@@ -249,7 +249,7 @@ def test_the_mean_of_trials_is_the_number_of_a_run(tmp_path: Path) -> None:
     assert len(Drawn.calls) == made + 5  # the fourth of each: what was judged is not judged again
 
 
-def test_of_one_run_the_deviation_is_over_its_trials_and_nothing_is_tested(tmp_path: Path) -> None:
+def test_a_single_run_has_a_deviation_over_its_trials_and_no_test(tmp_path: Path) -> None:
     table = judged_by(runs(tmp_path, good=(1,), bad=(0,)), tmp_path, asked(Drawn(), trials=3))
     cell = table.rows[0].cell(0)
     assert (cell.values, cell.deviation, cell.over) == ((11.0,), 1.0, "trials")
@@ -261,7 +261,7 @@ def test_of_one_run_the_deviation_is_over_its_trials_and_nothing_is_tested(tmp_p
         asked(KNN(), trials=2)
 
 
-def test_what_raw_pixels_cannot_be_judged_by_is_an_empty_cell(tmp_path: Path) -> None:
+def test_raw_pixels_have_an_empty_cell_where_a_protocol_cannot_judge_them(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0,))
     table = judged_by(folders, tmp_path, asked(KNN(k=3), split="here"), asked(Drawn(), "there", **OF_NETWORKS))
     assert [row.name.split()[0] for row in table.rows] == ["good", "raw", "random"]
@@ -274,7 +274,7 @@ def test_what_raw_pixels_cannot_be_judged_by_is_an_empty_cell(tmp_path: Path) ->
     assert (row["protocol"], row["values"], row["mean"], row["sd"], row["n"]) == ("drawn", "", "", "", "0")
 
 
-def test_runs_that_a_task_refuses_are_told_before_anything_is_judged(tmp_path: Path) -> None:
+def test_refused_runs_are_reported_before_anything_is_judged(tmp_path: Path) -> None:
     folders = runs(tmp_path, good=(0, 7))
     Drawn.calls.clear()
     with pytest.raises(UserError, match="good-7 by drawn: this one cannot be judged"):
@@ -303,7 +303,7 @@ def test_baselines_that_evaluate_judged_are_read(tmp_path: Path) -> None:
     assert [row.cell(0).mean for row in table.rows] == [one.measures["top-1"] for one in found.outcomes.values()]
 
 
-def test_many_settings_stand_below_the_table_and_those_of_parts_are_told(tmp_path: Path) -> None:
+def test_many_changed_settings_are_listed_below_the_table(tmp_path: Path) -> None:
     protocol = Detection(steps=5, batch_size=2, sizes=Sizes(test_side=400), network_on=Pyramid(frozen_stages=2))
     told = [str(each) for each in changes(protocol)]
     assert told == ["steps=5", "batch_size=2", "sizes.test_side=400", "network_on.frozen_stages=2"] and not changes(

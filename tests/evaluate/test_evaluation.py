@@ -23,7 +23,7 @@ def run_folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_the_record_says_everything(run_folder: Path, tmp_path: Path) -> None:
+def test_the_record_is_complete(run_folder: Path, tmp_path: Path) -> None:
     train, test = images(60, 0), images(30, 1)
     protocol = LinearMoCo(learning_rates=(0.5, 1.0), epochs=2, batch_size=16)
     found = evaluate(run_folder, protocol, train, test, baselines=True, work=work(tmp_path))
@@ -56,7 +56,7 @@ def test_a_fifth_is_held_out_where_there_is_no_test_set(run_folder: Path, tmp_pa
     assert not (run_folder / "evaluations").exists()
 
 
-def test_the_training_images_are_no_test_images(run_folder: Path, tmp_path: Path) -> None:
+def test_training_images_are_refused_as_test_images(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the test images are the training images"):
         evaluate(run_folder, KNN(5), images(60, 0), images(60, 0), work=work(tmp_path))
 
@@ -69,8 +69,8 @@ def test_results_do_not_depend_on_a_cache(run_folder: Path, tmp_path: Path) -> N
     assert judged("one") == judged("one") == judged("two")
 
 
-def test_real_digits_are_told_apart(shared_data: Path, tmp_path: Path) -> None:
-    """On MNIST a random encoder is far above chance by every protocol, and k nearest pixels are near what is known."""
+def test_real_digits_are_recognized(shared_data: Path, tmp_path: Path) -> None:
+    """On MNIST a random encoder is far above chance by every protocol, and kNN on pixels is near published results."""
     digits = open_source(f"{shared_data / 'mnist.npz'}#train")
     train, test = SourceSubset(digits, range(1600)), SourceSubset(digits, range(1600, 2000))
     trained = random_encoder(tiny_run())
@@ -81,7 +81,7 @@ def test_real_digits_are_told_apart(shared_data: Path, tmp_path: Path) -> None:
     assert NearestNeighbor()(raw_pixels(tiny_run()), train, test, work(tmp_path)).accuracy.top1 > 85
 
 
-def test_settings_are_read_not_guessed(run_folder: Path) -> None:
+def test_a_run_with_own_parts_needs_permission(run_folder: Path) -> None:
     assert load(run_folder).run == settings.read(run_folder)
     with pytest.raises(UserError):
         Context().run(load, run_folder)  # parts of the user's own must be allowed by name
@@ -99,7 +99,7 @@ def test_an_encoder_without_a_folder_is_evaluated_alike_and_nothing_is_written(
 
 
 def test_a_result_recorded_under_earlier_names_of_settings_is_read(run_folder: Path, tmp_path: Path) -> None:
-    """Settings that were called rates and batch, a view called Evaluation. With another learning rate it is judged."""
+    """Settings called rates and batch, and a view called Evaluation, are read; another learning rate is evaluated."""
     train, test, here = images(60, 0), images(30, 1), work(tmp_path)
     protocol = LinearMoCo(learning_rates=(0.5,), epochs=1, batch_size=16)
     result = evaluate(run_folder, protocol, train, test, work=here)

@@ -1,4 +1,4 @@
-"""Fine-tuning: against plain torch, what is drawn, that it learns, resumes, and leaves the run as it was."""
+"""Fine-tuning: against plain torch, its samples, learning and resuming, and an unchanged run."""
 
 import copy
 import json
@@ -30,24 +30,24 @@ from vantage.storage import state as kept_state
 
 def test_the_papers_values_are_the_default() -> None:
     protocol = FineTune()
-    course = protocol._course(0.01, 0)
-    assert (course.epochs, course.batch_size, course.learning_rates, course.weight_decay) == (
+    schedule = protocol._schedule(0.01, 0)
+    assert (schedule.epochs, schedule.batch_size, schedule.learning_rates, schedule.weight_decay) == (
         20,
         256,
         (0.01, 1.0),
         5e-4,
     )
-    assert protocol._course(0.1, 0).weight_decay == protocol._course(1.0, 0).weight_decay == 1e-4
-    assert FineTune(weight_decay=0.0)._course(0.01, 0).weight_decay == 0
-    factors = [course.factor(epoch) for epoch in range(20)]
+    assert protocol._schedule(0.1, 0).weight_decay == protocol._schedule(1.0, 0).weight_decay == 1e-4
+    assert FineTune(weight_decay=0.0)._schedule(0.01, 0).weight_decay == 0
+    factors = [schedule.factor(epoch) for epoch in range(20)]
     assert factors == pytest.approx([1.0] * 12 + [0.2] * 4 + [0.04] * 4)
 
 
-def test_it_is_plain_torch(tmp_path: Path) -> None:
+def test_it_equals_plain_torch(tmp_path: Path) -> None:
     trained, source, there = random_encoder(tiny_run()), images(20, 0), work(tmp_path)
     label = torch.tensor([source.label(number) or 0 for number in range(20)])
-    course = TuningSchedule(5, 8, (0.05, 0.5), 0.01, 0.3, 3)
-    found = tune(course, trained, source, label, 3, there)
+    schedule = TuningSchedule(5, 8, (0.05, 0.5), 0.01, 0.3, 3)
+    found = tune(schedule, trained, source, label, 3, there)
 
     backbone = TinyBackbone().build()  # whose BatchNorm is torch's own
     backbone.load_state_dict(trained.backbone.state_dict())
@@ -93,7 +93,7 @@ def test_it_learns_and_leaves_the_run_as_it_was(tmp_path: Path) -> None:
     assert record["encoder"] == load(tmp_path / "run").digest()
 
 
-def test_the_backbone_given_is_not_the_one_trained(tmp_path: Path) -> None:
+def test_a_copy_of_the_backbone_is_trained(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
     before = {name: value.clone() for name, value in trained.backbone.state_dict().items()}
     label = torch.tensor([0, 1, 2] * 4)
@@ -105,19 +105,19 @@ def test_the_backbone_given_is_not_the_one_trained(tmp_path: Path) -> None:
     assert not torch.equal(found.backbone.state_dict()["bn1.running_mean"], before["bn1.running_mean"])
 
 
-def test_batchnorm_in_groups_becomes_whole(tmp_path: Path) -> None:
+def test_batchnorm_in_groups_becomes_batchnorm_over_the_whole_batch(tmp_path: Path) -> None:
     whole = replace(random_encoder(tiny_run()), backbone=TinyBackbone().build().eval().requires_grad_(False))
     split = replace(whole, backbone=SplitBatchNorm(2).convert(copy.deepcopy(whole.backbone)))
     label = torch.tensor([0, 1, 2] * 3)  # nine images, which two groups do not divide
-    course = TuningSchedule(2, 9, (0.1, 0.1), 0.0, 0.5, 0)
-    one, two = (tune(course, each, images(9, 0), label, 3, work(tmp_path)) for each in (whole, split))
+    schedule = TuningSchedule(2, 9, (0.1, 0.1), 0.0, 0.5, 0)
+    one, two = (tune(schedule, each, images(9, 0), label, 3, work(tmp_path)) for each in (whole, split))
     torch.testing.assert_close(one.head.weight, two.head.weight)
 
 
-def test_a_stopped_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained, source = random_encoder(tiny_run()), images(24, 0)
-    label, course = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
-    whole = tune(course, trained, source, label, 3, work(tmp_path / "whole"))
+    label, schedule = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
+    whole = tune(schedule, trained, source, label, 3, work(tmp_path / "whole"))
     monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     plain = tuning._State.epoch
 
@@ -128,10 +128,10 @@ def test_a_stopped_training_ends_as_one_that_was_not(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(tuning._State, "epoch", stopping)
     with pytest.raises(KeyboardInterrupt):
-        tune(course, trained, source, label, 3, work(tmp_path / "cut"))
+        tune(schedule, trained, source, label, 3, work(tmp_path / "cut"))
     (kept,) = (tmp_path / "cut" / "cache" / "finetune").iterdir()
     monkeypatch.setattr(tuning._State, "epoch", plain)
-    again = tune(course, trained, source, label, 3, work(tmp_path / "cut"))
+    again = tune(schedule, trained, source, label, 3, work(tmp_path / "cut"))
     assert again.losses == whole.losses and torch.equal(again.head.weight, whole.head.weight)
     torch.testing.assert_close(again.backbone.state_dict(), whole.backbone.state_dict(), rtol=0, atol=0)
     assert not kept.exists()
@@ -146,7 +146,7 @@ def test_a_share_is_balanced(fraction: float) -> None:
     assert fraction == 1 or not torch.equal(rows, share_of_each_class(label, fraction, 1))
 
 
-def test_samples_tell_their_spread(tmp_path: Path) -> None:
+def test_several_samples_report_their_spread(tmp_path: Path) -> None:
     protocol = FineTune(
         fraction=0.2, samples=3, epochs=2, batch_size=16, backbone_learning_rate=0.05, head_learning_rate=0.2
     )
@@ -156,17 +156,17 @@ def test_samples_tell_their_spread(tmp_path: Path) -> None:
     assert len(each) == 3 and found.train_images == 18
 
 
-def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_samples_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = FineTune(
         fraction=0.2, samples=3, epochs=1, batch_size=16, backbone_learning_rate=0.05, head_learning_rate=0.2
     )
-    train, test, courses, stop = images(60, 0), images(30, 1), list[TuningSchedule](), 3
+    train, test, schedules, stop = images(60, 0), images(30, 1), list[TuningSchedule](), 3
 
-    def counted(course: TuningSchedule, *rest: object) -> tuning.Tuned:
-        courses.append(course)
-        if len(courses) == stop:
+    def counted(schedule: TuningSchedule, *rest: object) -> tuning.Tuned:
+        schedules.append(schedule)
+        if len(schedules) == stop:
             raise KeyboardInterrupt
-        return tune(course, *rest)  # pyright: ignore[reportArgumentType]
+        return tune(schedule, *rest)  # pyright: ignore[reportArgumentType]
 
     def found(protocol: FineTune, encoder: FrozenEncoder, folder: str) -> Outcome:
         return protocol(encoder, train, test, work(tmp_path / folder))
@@ -177,18 +177,21 @@ def test_samples_that_are_done_are_not_done_again(tmp_path: Path, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         found(protocol, trained, "cut")
     stop = 0
-    assert found(protocol, trained, "cut") == whole and [course.seed for course in courses[2:]] == [courses[2].seed] * 2
+    assert (
+        found(protocol, trained, "cut") == whole
+        and [schedule.seed for schedule in schedules[2:]] == [schedules[2].seed] * 2
+    )
     more = found(replace(protocol, samples=4), trained, "cut")
-    assert more.details["samples"][:3] == whole.details["samples"] and len(courses) == 5
+    assert more.details["samples"][:3] == whole.details["samples"] and len(schedules) == 5
     found(replace(protocol, seed=1), trained, "cut")
     found(protocol, random_encoder(tiny_run(), 1), "cut")
-    assert len(courses) == 5 + 3 + 3
+    assert len(schedules) == 5 + 3 + 3
     train = images(60, 2)
-    assert found(protocol, trained, "cut") != whole and len(courses) == 14
+    assert found(protocol, trained, "cut") != whole and len(schedules) == 14
 
 
 def test_images_in_memory_and_streamed_ones_are_different_trainings(tmp_path: Path) -> None:
-    """Their crops are drawn differently, so that what one of them left in the cache is not the other's."""
+    """Their crops are drawn differently, so neither may continue from the other's state in the cache."""
     protocol = FineTune(fraction=0.5, epochs=1, batch_size=16, backbone_learning_rate=0.05, head_learning_rate=0.2)
     trained, train, test, held = random_encoder(tiny_run()), images(60, 0), images(30, 1), work(tmp_path)
     streamed = replace(held, resident_bytes=0)
@@ -215,25 +218,29 @@ def test_names_in_a_file_are_trained_on(tmp_path: Path) -> None:
 
 
 class Named(SourceSubset):
-    """Images in folders."""
+    """Images with names of files in folders."""
 
     def name(self, number: int) -> str:
         return f"class {number % 2}/{number}.jpg" if number else "class 0/1.jpg"
 
 
-def test_names_may_be_last_parts_and_must_be_clear(tmp_path: Path) -> None:
+def test_names_may_be_last_parts_but_not_ambiguous(tmp_path: Path) -> None:
     source, file = Named(images(6, 0), range(6)), tmp_path / "list.txt"
     file.write_text("5.jpg\nclass 0/1.jpg\n")
     assert named_in(source, file).tolist() == [0, 5]
-    for text, told in (("1.jpg\n", "1 of the 1 names"), ("x.jpg\n5.jpg\n", "such as 'x.jpg'"), ("\n", "0 of the 0")):
+    for text, told in (
+        ("1.jpg\n", "1 of the 1 names"),
+        ("x.jpg\n5.jpg\n", "such as 'x.jpg'"),
+        ("\n", "names no image"),
+    ):
         file.write_text(text)
         with pytest.raises(UserError, match=told):
             named_in(source, file)
-    with pytest.raises(UserError, match="cannot read the names"):
+    with pytest.raises(UserError, match="cannot read names"):
         named_in(source, tmp_path / "missing.txt")
 
 
-def test_a_baseline_of_pixels_and_a_lone_last_image_are_no_trouble(tmp_path: Path) -> None:
+def test_raw_pixels_and_a_last_batch_of_one_image_are_no_trouble(tmp_path: Path) -> None:
     label = torch.tensor([0, 1, 0])
     for trained in (raw_pixels(tiny_run()), random_encoder(tiny_run())):
         found = tune(TuningSchedule(1, 2, (0.1, 0.1), 0.0, 0.5, 0), trained, images(3, 0), label, 2, work(tmp_path))
@@ -253,7 +260,7 @@ def test_what_cannot_be_tuned_is_refused(tmp_path: Path) -> None:
     trained, there = random_encoder(tiny_run()), work(tmp_path)
     with pytest.raises(UserError, match="one class"):
         FineTune()(trained, images(12, 0, classes=1), images(6, 1, classes=1), there)
-    with pytest.raises(UserError, match=r"diverged in epoch \d: the loss is .* choose lower rates"):
+    with pytest.raises(UserError, match=r"diverged in epoch \d: the loss is .* choose lower learning rates"):
         protocol = FineTune(fraction=1.0, epochs=3, batch_size=8, backbone_learning_rate=1e20, head_learning_rate=1e20)
         protocol(trained, images(24, 0), images(6, 1), there)
     (tmp_path / "one.txt").write_text(images(12, 0).name(3))

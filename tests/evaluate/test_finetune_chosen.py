@@ -1,4 +1,4 @@
-"""The classifier's rate, chosen on training images held out: the choice against trainings by hand, and its cost."""
+"""The classifier's learning rate, chosen on held-out training images: the choice against a plain loop, and its cost."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from vantage.measures import accuracy
 CHOOSING = FineTuneChosen(0.5, epochs=2, batch_size=8, backbone_learning_rate=0.05, head_learning_rates=(0.2, 1e-4))
 
 
-def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
+def test_the_learning_rate_is_the_best_on_held_out_images(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(90, 0), images(30, 1)
     found = CHOOSING(trained, train, test, work(tmp_path))
     label = labels_of(train)
@@ -30,8 +30,10 @@ def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
     assert (len(rows), int(held.sum())) == (45, 9)
     by_hand = []
     for rate in CHOOSING.head_learning_rates:
-        course = TuningSchedule(2, 8, (0.05, rate), 1e-4, 0.08, 0)
-        tuned = tune(course, trained, SourceSubset(train, rows[~held]), label[rows[~held]], 3, work(tmp_path / "hand"))
+        schedule = TuningSchedule(2, 8, (0.05, rate), 1e-4, 0.08, 0)
+        tuned = tune(
+            schedule, trained, SourceSubset(train, rows[~held]), label[rows[~held]], 3, work(tmp_path / "hand")
+        )
         guess = tuned.predict(trained, SourceSubset(train, rows[held]), work(tmp_path / "hand"))
         by_hand.append(accuracy(guess, label[rows[held]], 3).top1)
     assert found.details["held_out_accuracy"] == [by_hand] and by_hand[0] > by_hand[1]
@@ -42,7 +44,7 @@ def test_the_rate_is_the_best_on_images_held_out(tmp_path: Path) -> None:
     assert found.measures == alone.measures and found.details["losses"] == alone.details["losses"]
 
 
-def test_samples_choose_each_for_itself_and_are_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_sample_chooses_for_itself_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
     protocol = replace(CHOOSING, samples=2, epochs=1)
     found = protocol(trained, train, test, work(tmp_path))
@@ -53,7 +55,7 @@ def test_samples_choose_each_for_itself_and_are_done_once(tmp_path: Path, monkey
     assert protocol(trained, train, test, work(tmp_path)) == found
 
 
-def test_a_rate_that_diverges_is_not_taken(tmp_path: Path) -> None:
+def test_a_diverging_learning_rate_is_not_chosen(tmp_path: Path) -> None:
     protocol = replace(CHOOSING, head_learning_rates=(1e30, 0.2), epochs=3)
     found = protocol(random_encoder(tiny_run()), images(60, 0), images(30, 1), work(tmp_path))
     assert found.chosen["head_rate"] == [0.2] and found.details["held_out_accuracy"][0][0] == 0.0

@@ -1,4 +1,4 @@
-"""kNN against a loop that sorts everything, and at its edges."""
+"""kNN against a loop that sorts everything, and edge cases."""
 
 import math
 from collections import defaultdict
@@ -81,7 +81,7 @@ def test_a_low_temperature_does_not_overflow() -> None:
     assert torch.equal(found[:, 0], NearestNeighbor().predict(vectors.float(), label, asked.float()))
 
 
-def test_a_row_of_zeros_is_no_neighbor_and_no_failure() -> None:
+def test_a_row_of_zeros_is_not_a_neighbor_and_not_an_error() -> None:
     bank = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     found = NearestNeighbor().predict(bank, torch.tensor([2, 0, 1]), torch.tensor([[2.0, 0.1], [0.1, 3.0]]))
     assert found.tolist() == [0, 1]
@@ -95,7 +95,7 @@ def test_more_neighbors_than_images_are_refused(tmp_path: Path) -> None:
         KNN(0)
 
 
-def test_a_few_test_images_are_enough_and_easy_classes_are_told_apart(tmp_path: Path) -> None:
+def test_a_few_test_images_are_enough_and_easy_classes_are_distinguished(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, seed=0, noise=10), images(7, seed=1, noise=10)
     for protocol in (KNN(5), NearestNeighbor()):
         found = protocol(trained, train, test, work(tmp_path))

@@ -1,4 +1,4 @@
-"""The linear protocols: schedules, the choice of the rate, what is trained on what, and that the backbone stays."""
+"""The linear protocols: schedules, the choice of the learning rate, training images, and an unchanged backbone."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ PROTOCOLS = [LinearMoCo, LinearPyContrast]
 
 
 def factors(protocol: LinearMoCo | LinearPyContrast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What the rates are multiplied with, epoch by epoch, as the heads are told."""
+    """The factor of the learning rates that the heads get, epoch by epoch."""
     told: list[float] = []
 
     def step(self: Heads, features: Tensor, label: Tensor, factor: float) -> None:
@@ -35,12 +35,12 @@ def factors(protocol: LinearMoCo | LinearPyContrast, tmp_path: Path, monkeypatch
     return told
 
 
-def test_moco_s_rate_falls_at_60_and_80(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learning_rate_of_moco_falls_at_60_and_80(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [1.0] * 60 + [0.1] * 20 + [0.1**2] * 20
     assert factors(LinearMoCo(learning_rates=(30.0,)), tmp_path, monkeypatch) == pytest.approx(expected)
 
 
-def test_pycontrast_s_rate_falls_at_30_40_and_50(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learning_rate_of_pycontrast_falls_at_30_40_and_50(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [1.0] * 30 + [0.2] * 10 + [0.2**2] * 10 + [0.2**3] * 10
     assert factors(LinearPyContrast(learning_rates=(30.0,)), tmp_path, monkeypatch) == pytest.approx(expected)
 
@@ -96,7 +96,7 @@ def test_the_reported_head_is_plain_sgd_on_all_training_images(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_rate_is_chosen_without_the_test_labels(protocol, tmp_path: Path) -> None:
+def test_the_learning_rate_is_chosen_without_the_test_labels(protocol, tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30)
     small = protocol(learning_rates=(1e-6, 1.0, 3.0), epochs=6, batch_size=16)
     right = small(trained, train, test, work(tmp_path))
@@ -140,7 +140,7 @@ def test_a_backbone_that_changes_voids_the_result(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_settings_that_make_no_sense_are_refused(protocol) -> None:
+def test_invalid_settings_are_refused(protocol) -> None:
     for settings in ({"learning_rates": ()}, {"learning_rates": (0.0,)}, {"epochs": 0}, {"batch_size": 0}):
         with pytest.raises(UserError, match="linear evaluation"):
             protocol(**settings)

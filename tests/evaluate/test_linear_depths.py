@@ -29,7 +29,7 @@ from vantage.views.operations.operation import Operation
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[Classifiers]:
-    """All classifiers that are made, in order: those of all training images first."""
+    """All classifiers in the order they are built: those of all training images first."""
     made: list[Classifiers] = []
     start = Classifiers.__init__
 
@@ -44,7 +44,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[Classifiers]:
 def views_of(
     source: Arrays, batch: int, area: float, operations: tuple[Operation, ...]
 ) -> Callable[[int], list[tuple[Tensor, Tensor]]]:
-    """The crops that an epoch must have, with labels."""
+    """The crops of an epoch, computed plainly, with labels."""
     view = Augmentation(RandomResizedCrop(32, (area, 1.0)), (HorizontalFlip(0.5), *operations))
 
     def epoch(number: int) -> list[tuple[Tensor, Tensor]]:
@@ -60,7 +60,7 @@ def views_of(
 
 
 @torch.no_grad()
-def test_ring_is_sgd_at_one_rate_on_the_deepest_map_of_images_normalized_by_their_own_statistics(
+def test_ring_is_sgd_at_one_learning_rate_on_the_deepest_map_of_images_normalized_by_their_own_statistics(
     tmp_path: Path, kept: list[Classifiers]
 ) -> None:
     trained, train, test = random_encoder(mapped_run()), images(30, 0), images(24, 1)
@@ -124,7 +124,7 @@ def test_multi_is_nesterov_with_decay_on_normalized_maps_of_each_depth(tmp_path:
         assert not torch.allclose(kept[1].heads[depth].weight[0], classifier.weight, atol=1e-3)  # less those held out
 
 
-def test_multi_quotes_the_depth_that_images_held_out_choose_and_names_the_best_of_the_test(tmp_path: Path) -> None:
+def test_multi_reports_the_depth_chosen_on_held_out_images_and_names_the_best_on_test_images(tmp_path: Path) -> None:
     trained, train, test = random_encoder(mapped_run()), images(60, 0, noise=90), images(30, 1, noise=90)
     protocol = LinearMulti(learning_rates=(1e-5, 0.05), epochs=4, batch_size=16)
     found = protocol(trained, train, test, work(tmp_path))
@@ -166,7 +166,7 @@ def test_cmc_joins_the_features_of_both_encoders(tmp_path: Path, kept: list[Clas
     assert found.train_images == 30
 
 
-def test_cmc_wants_all_encoders_of_a_run_with_several(tmp_path: Path) -> None:
+def test_cmc_needs_all_encoders_of_a_run_with_several(tmp_path: Path) -> None:
     one, part = random_encoder(tiny_run()), random_encoder(two_run(), network=0)
     with pytest.raises(UserError, match=r"this run \(moco_v2\) has one encoder for all views: use linear-moco"):
         LinearCMC(epochs=1)(one, images(12, 0), images(6, 1), work(tmp_path))
@@ -219,13 +219,13 @@ def test_a_test_class_without_training_images_counts_as_wrong(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("protocol", [LinearCMC, LinearRing, LinearMulti])
-def test_settings_that_make_no_sense_are_refused(protocol) -> None:
+def test_invalid_settings_are_refused(protocol) -> None:
     for settings in ({"learning_rates": ()}, {"learning_rates": (0.0,)}, {"epochs": 0}, {"batch_size": 0}):
         with pytest.raises(UserError, match="linear evaluation"):
             protocol(**settings)
 
 
-def test_courses_that_make_no_sense_are_refused() -> None:
+def test_invalid_milestones_are_refused() -> None:
     for falls in ((0.5, 0.2), (1.0,)):
         with pytest.raises(UserError, match="give increasing shares between 0 and 1"):
             LinearMulti(milestones=falls)
@@ -233,7 +233,7 @@ def test_courses_that_make_no_sense_are_refused() -> None:
         LinearMulti(weight_decay=-1.0)
 
 
-def test_features_that_do_not_fit_are_made_again_and_are_the_same(tmp_path: Path) -> None:
+def test_features_that_do_not_fit_are_recomputed_and_equal(tmp_path: Path) -> None:
     trained, source = random_encoder(mapped_run()), images(37, 0)
     room = work(tmp_path)
     none = replace(room, cache=tmp_path / "none", resident_bytes=0)
@@ -258,8 +258,8 @@ def test_images_of_one_color_cannot_be_normalized(tmp_path: Path) -> None:
         statistics_of(random_encoder(mapped_run()), gray, work(tmp_path))
 
 
-def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:
-    """The protocols change the statistics of a copy, never of the encoder they are given."""
+def test_the_encoder_keeps_its_own_view(tmp_path: Path) -> None:
+    """The protocols change the statistics of a copy, never of the encoder itself."""
     trained: FrozenEncoder = random_encoder(mapped_run())
     before = (trained.view, trained.digest())
     LinearRing(epochs=1, batch_size=8)(trained, images(12, 0), images(6, 1), work(tmp_path))
@@ -272,8 +272,8 @@ def test_a_view_of_its_own_is_kept(tmp_path: Path) -> None:
     [LinearMoCo((0.5, 2.0), epochs=4, batch_size=16), LinearMulti((0.1, 0.3), epochs=4, batch_size=16)],
     ids=lambda protocol: protocol.name,
 )
-def test_a_stopped_training_ends_as_one_that_was_not(protocol, kept, tmp_path: Path, monkeypatch) -> None:
-    """Weights, velocities and BatchNorm's statistics, bit by bit; the epochs that are done are not done again."""
+def test_a_resumed_training_equals_an_uninterrupted_one(protocol, kept, tmp_path: Path, monkeypatch) -> None:
+    """Weights, velocities and BatchNorm's statistics to the bit; finished epochs are not repeated."""
     trained, train, test = random_encoder(mapped_run()), images(40, 0, noise=60), images(20, 1, noise=60)
     expected = protocol(trained, train, test, work(tmp_path / "whole"))
     wanted = [one.tensors() for one in kept]

@@ -1,4 +1,4 @@
-"""The setting of Places205: its crops against torchvision's own, and what it differs in from that of ImageNet."""
+"""The protocol for Places205: its crops against torchvision's own, and how it differs from that for ImageNet."""
 
 from pathlib import Path
 
@@ -41,15 +41,15 @@ def test_crops_are_those_of_torchvision(shape: tuple[int, int]) -> None:
         assert torch.equal(alone, expected(image, row, column)) and alone.shape == (3, 28, 28)
 
 
-def test_every_place_is_as_likely() -> None:
+def test_every_position_is_equally_likely() -> None:
     drawn = SquareCrop(6, 8).draw(9000, seeded(0))
     count = torch.zeros(3, 3).index_put_((drawn[:, 0], drawn[:, 1]), torch.ones(9000), accumulate=True)
     assert drawn.min() == 0 and drawn.max() == 2 and ((count / 1000 - 1).abs() < 0.12).all()
     assert (SquareCrop(8, 8).draw(5, seeded(0)) == 0).all()
 
 
-def test_both_ways_of_a_view_see_the_same() -> None:
-    """Whole images on the device, and crops cut where images are decoded, differ by rounding to gray levels only."""
+def test_batched_and_single_crops_agree() -> None:
+    """Crops of whole images on the device and crops made during decoding differ only by rounding to gray levels."""
     view = Augmentation(SquareCrop(28, 32), ())
     image = images(1, 0, size=48).image(0)
     cut = view.finish(view.crop_one(image, seeded(3))[None], seeded(0))
@@ -71,7 +71,7 @@ def plan_of(protocol: LinearMulti | LinearPlaces, monkeypatch: pytest.MonkeyPatc
     return made[0]
 
 
-def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
+def test_only_schedule_and_views_differ_from_the_protocol_for_imagenet(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     places, imagenet = (plan_of(one, monkeypatch, tmp_path) for one in (LinearPlaces(), LinearMulti(epochs=1)))
@@ -91,7 +91,7 @@ def test_it_differs_from_the_setting_of_imagenet_in_schedule_and_views_alone(
     assert round(224 / LinearPlaces().crop) == 256
 
 
-def test_raw_pixels_are_judged_too(tmp_path: Path) -> None:
+def test_raw_pixels_are_evaluated_too(tmp_path: Path) -> None:
     found = LinearPlaces(epochs=2)(raw_pixels(mapped_run()), images(24, 0), images(9, 1), work(tmp_path))
     assert "SquareCrop(size=32, resize=37)" in found.how["training_view"] and 0 <= found.measures["top-1"] <= 100
 
@@ -102,7 +102,7 @@ def test_crops_larger_than_their_square_are_refused(crop: float) -> None:
         LinearPlaces(crop=crop)
 
 
-def test_it_is_one_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_knows_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "linear-places", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "--epochs N" in told and "28" in told and "224 of 256 pixels" in told

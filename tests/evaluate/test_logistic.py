@@ -23,7 +23,7 @@ def data(count: int = 300) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("l2", [1e-3, 1e-1])
-def test_the_minimum_is_scikit_learn_s(l2: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_minimum_is_that_of_scikit_learn(l2: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logistic, "_ROWS", 64)  # several parts
     vector, label = data()
     mine = fit_logistic(vector, label, 4, l2, iterations=1000)
@@ -60,13 +60,13 @@ def test_one_penalty_is_not_chosen(tmp_path: Path) -> None:
     assert found.chosen == {"l2": 1e-3, "by": "the protocol"} and found.train_images == 30
 
 
-def test_features_that_never_change_do_no_harm() -> None:
+def test_constant_features_do_no_harm() -> None:
     vector, label = data()
     padded = torch.cat([vector, torch.zeros(len(vector), 1, dtype=torch.float64)], 1)
     assert fit_logistic(padded, label, 4, 1e-2).weight[:, -1].abs().max() == 0
 
 
-def test_settings_that_make_no_sense_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for settings in ({"l2": ()}, {"l2": (-1.0,)}, {"iterations": 0}):
         with pytest.raises(UserError, match="linear evaluation on cached features"):
             LinearCached(**settings)

@@ -1,4 +1,4 @@
-"""Few images of each class: what is drawn, both choices of C against plain loops, the table and the picture."""
+"""Few images of each class: the samples, both choices of C against plain loops, the table and the figure."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ SOLVER = Solver(2.0, 1e-4, 2000, 0)
 
 
 @pytest.mark.parametrize("k", [1, 2, 8])
-def test_exactly_so_many_are_drawn_without_repeats(k: int) -> None:
+def test_the_exact_number_is_drawn_without_repeats(k: int) -> None:
     mark = several(400, 0).mark[:, 0]
     rows = few_images(mark, k, 19, seed=5)
     assert len(rows) == 20 * k == len(rows.unique())
@@ -36,7 +36,7 @@ def test_exactly_so_many_are_drawn_without_repeats(k: int) -> None:
     assert torch.equal(rows, few_images(mark, k, 19, seed=5)) and not torch.equal(rows, few_images(mark, k, 19, seed=6))
 
 
-def test_every_image_is_drawn_as_often() -> None:
+def test_every_image_is_drawn_equally_often() -> None:
     mark = torch.cat([torch.ones(4), -torch.ones(8)]).to(torch.int8)
     count = torch.zeros(12)
     for seed in range(2000):
@@ -67,7 +67,7 @@ def precision(machine: Any, asked: Any, number: int) -> float:
     return 100 * by_loop(score.tolist(), (mark[mark != 0] == 1).tolist())
 
 
-def test_the_oracle_is_a_plain_loop(tmp_path: Path) -> None:
+def test_the_oracle_equals_a_plain_loop(tmp_path: Path) -> None:
     trained, train, test, known, asked = parts(tmp_path)
     found = LowShot(shots=(1, 4), samples=2, negatives=3, costs=FEW)(trained, train, test, work(tmp_path))
     best = []
@@ -84,7 +84,7 @@ def test_the_oracle_is_a_plain_loop(tmp_path: Path) -> None:
     assert next(iter(found.measures)) == "oracle-C mAP" and "TEST" in str(found.chosen["by"])
 
 
-def test_the_honest_choice_is_a_plain_loop(tmp_path: Path) -> None:
+def test_the_honest_choice_equals_a_plain_loop(tmp_path: Path) -> None:
     trained, train, test, known, asked = parts(tmp_path)
     protocol = LowShotChosen(shots=(1, 2, 6), samples=1, negatives=3, costs=FEW, cost_of_one=0.5)
     found = protocol(trained, train, test, work(tmp_path))
@@ -105,7 +105,7 @@ def test_the_honest_choice_is_a_plain_loop(tmp_path: Path) -> None:
     assert next(iter(found.measures)) == "mAP"
 
 
-def test_test_labels_do_not_choose_honestly_but_do_for_the_oracle(tmp_path: Path) -> None:
+def test_only_the_oracle_chooses_by_test_labels(tmp_path: Path) -> None:
     trained, train, test, _, _ = parts(tmp_path)
     turned = Several(test.pixels, -test.mark)
     chance = {"shots": (4,), "samples": 2, "negatives": 3}
@@ -124,7 +124,7 @@ def test_more_images_do_better(tmp_path: Path) -> None:
     assert found.measures["k=16"] > found.measures["k=1"] + 5
 
 
-def test_a_stopped_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_evaluation_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained, train, test, _, _ = parts(tmp_path)
     protocol = LowShot((1, 2), samples=2, negatives=3, costs=FEW)
     whole = protocol(trained, train, test, work(tmp_path / "whole"))
@@ -144,14 +144,14 @@ def test_a_stopped_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # none is left
 
 
-def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+def test_samples_that_cannot_be_drawn_are_refused(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), images(60, 0), images(30, 1)
-    told = r"of 0 there are 20 with and 40 without it: ask for --shots 1 2, or for fewer --negatives"
+    told = r"20 images are with 0 and 40 without it: choose --shots 1 2, or fewer --negatives"
     with pytest.raises(UserError, match=told):
         LowShot(costs=FEW)(trained, train, test, work(tmp_path))
     with pytest.raises(UserError, match="give more images"):
         LowShot(shots=(30,), negatives=1, costs=FEW)(trained, train, test, work(tmp_path))
-    with pytest.raises(UserError, match="2 images with a class were asked for, but there are 1"):
+    with pytest.raises(UserError, match="a sample needs 2 images with a class, but there are 1"):
         few_images(torch.tensor([1, -1, -1, 0], dtype=torch.int8), 2, 1, 0)
     for settings in ({"shots": ()}, {"shots": (1, 1)}, {"samples": 0}, {"negatives": 0}, {"costs": (-1.0,)}):
         with pytest.raises(UserError):
@@ -172,7 +172,7 @@ def two_runs(tmp_path: Path) -> list[Path]:
     return folders
 
 
-def test_runs_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_curves_of_several_runs_share_a_table_and_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = two_runs(tmp_path)
     found = read_shots(folders)
     assert [curve.name for curve in found.curves] == ["moco_v2", "raw pixels", "random encoder", "moco_v2, two"]
@@ -186,7 +186,7 @@ def test_runs_are_drawn_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [curve.name for curve in found.curves]
 
 
-def test_the_table_tells_mean_and_spread() -> None:
+def test_the_table_shows_mean_and_deviation() -> None:
     table = Shots("mAP", (ShotsCurve("a", {1: (10.0, 14.0), 2: (20.0,)}), ShotsCurve("b", {1: (5.0,)}))).lines()
     assert table == [
         "mAP, %         k=1   k=2  mean",
@@ -206,7 +206,7 @@ def test_the_table_tells_mean_and_spread() -> None:
         ("shots RUN/not.json", "is not a result of vantage evaluate"),
     ],
 )
-def test_what_cannot_be_drawn_side_by_side(
+def test_mistakes_with_shots_are_reported(
     words: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "not.json").write_text("[1]")
@@ -231,7 +231,9 @@ def test_other_settings_or_images_are_not_compared(changed: dict[str, Any], told
     for file, each in zip(files, (record, more, record | changed), strict=True):
         file.write_text(json.dumps(each | {"outcomes": {file.stem: outcome}}))
     assert [curve.name for curve in read_shots(files[:2]).curves] == ["one", "more"]
-    with pytest.raises(UserError, match=rf"one.json and .*other.json cannot be compared, they are of .*{told}.*: name"):
+    with pytest.raises(
+        UserError, match=rf"one.json and .*other.json cannot be compared, since they differ: .*{told}.*; name"
+    ):
         read_shots(files)
 
 

@@ -1,4 +1,4 @@
-"""Every protocol once on a CUDA device: it runs there, and tells what it tells on the CPU."""
+"""Every protocol once on a CUDA device: it runs there, with the results of the CPU."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,12 +31,12 @@ from vantage.views.operations.crops import SquareCrop
 pytestmark = pytest.mark.gpu
 DEVICE = "cuda"
 TEST = 24
-"""Test images: of one side more is right by one, at most, since rounding may turn a guess that hung in the balance."""
+"""Test images. Rounding may change the guess for one of them, where two classes are nearly equal."""
 
 
 @pytest.fixture(autouse=True)
 def exact() -> Iterator[None]:
-    """Convolutions and matrix products in float32, as on the CPU: by default a device may shorten numbers (TF32)."""
+    """Convolutions and matrix products in float32, as on the CPU: by default a device may round numbers to TF32."""
     parts = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)  # pyright: ignore[reportAttributeAccessIssue]
     before = [part.fp32_precision for part in parts]
     for part in parts:
@@ -47,13 +47,13 @@ def exact() -> Iterator[None]:
 
 
 def both(judge: Callable[[FrozenEncoder, Any], Any], run: Any, folder: Path, **change: Any) -> tuple[Any, Any]:
-    """What comes out on the CPU and on the GPU, of equal encoders, each with a cache of its own."""
+    """Outcomes on the CPU and on the GPU, of equal encoders with separate caches."""
     there = [replace(work(folder / device), device=device, **change) for device in ("cpu", DEVICE)]
     return judge(random_encoder(run), there[0]), judge(random_encoder(run), there[1])
 
 
 def near(cpu: Outcome, gpu: Outcome, off: float) -> None:
-    """Equal measures, but for `off` percent."""
+    """Equal measures, up to `off` percent."""
     assert list(cpu.measures) == list(gpu.measures) and cpu.how == gpu.how
     assert dict(gpu.measures) == pytest.approx(dict(cpu.measures), abs=off)
     assert (cpu.train_images, cpu.test_images) == (gpu.train_images, gpu.test_images)
@@ -61,7 +61,7 @@ def near(cpu: Outcome, gpu: Outcome, off: float) -> None:
 
 @pytest.mark.parametrize("resident", [0, 2**20])
 @pytest.mark.parametrize("protocol", [*NAMED, *BY_CLASS], ids=lambda one: one.name)
-def test_a_protocol_tells_the_same(protocol: Any, resident: int, tmp_path: Path) -> None:
+def test_a_protocol_gives_the_same_result(protocol: Any, resident: int, tmp_path: Path) -> None:
     sides: tuple[Source, Source] = (images(36, 0, noise=20), images(TEST, 1, noise=20))
     if protocol in BY_CLASS:
         sides = (several(90, 0), several(TEST, 1))
@@ -88,7 +88,7 @@ def test_features_agree(size: int, tmp_path: Path) -> None:
     torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
 
 
-def test_features_of_both_devices_are_kept_apart(tmp_path: Path) -> None:
+def test_features_of_both_devices_are_cached_separately(tmp_path: Path) -> None:
     for device in ("cpu", DEVICE, DEVICE):
         features_of(random_encoder(tiny_run()), images(20, 0), replace(work(tmp_path), device=device))
     assert len(list((tmp_path / "cache" / "features").glob("*.npy"))) == 2
@@ -104,7 +104,7 @@ def test_training_views_agree(shape: tuple[int, int]) -> None:
 
 
 def test_a_linear_classifier_learns_the_same_weights(tmp_path: Path) -> None:
-    """Rates of one size and many epochs: what is drawn is the same, so that accuracies held out are."""
+    """Similar learning rates and many epochs: the draws are the same, so the accuracies on held-out images are too."""
     protocol = LinearMoCo((0.01, 0.1), epochs=4, batch_size=12)
     cpu, gpu = both(lambda t, there: protocol(t, images(60, 0, noise=90), images(TEST, 1), there), tiny_run(), tmp_path)
     near(cpu, gpu, 100.1 / TEST)
@@ -117,18 +117,18 @@ def test_logistic_regression_chooses_the_same(tmp_path: Path) -> None:
     near(cpu, gpu, 100.1 / TEST)
 
 
-def test_fine_tuning_goes_the_same_way(tmp_path: Path) -> None:
+def test_fine_tuning_agrees(tmp_path: Path) -> None:
     protocol = FineTune(1.0, epochs=3, batch_size=12, backbone_learning_rate=0.01, head_learning_rate=0.1)
     cpu, gpu = both(lambda t, there: protocol(t, images(36, 0), images(TEST, 1), there), tiny_run(), tmp_path)
     assert gpu.details["losses"][0] == pytest.approx(cpu.details["losses"][0], rel=1e-3)
 
 
-def test_a_stopped_fine_tuning_goes_on_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_fine_tuning_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to the order of sums, which a CUDA device does not keep."""
     trained, source = random_encoder(tiny_run()), images(24, 0)
-    label, course = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
+    label, schedule = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     there = replace(work(tmp_path), device=DEVICE)
-    whole = tune(course, trained, source, label, 3, there)
+    whole = tune(schedule, trained, source, label, 3, there)
     monkeypatch.setattr(kept_state, "MINUTES", -1.0)
     plain = tuning._State.epoch
 
@@ -139,15 +139,15 @@ def test_a_stopped_fine_tuning_goes_on_there(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(tuning._State, "epoch", stopping)
     with pytest.raises(KeyboardInterrupt):
-        tune(course, trained, source, label, 3, there)
+        tune(schedule, trained, source, label, 3, there)
     monkeypatch.setattr(tuning._State, "epoch", plain)
-    again = tune(course, trained, source, label, 3, there)
+    again = tune(schedule, trained, source, label, 3, there)
     assert again.losses == pytest.approx(whole.losses, rel=1e-4) and len(again.losses) == 4
     torch.testing.assert_close(again.head.weight, whole.head.weight, rtol=1e-3, atol=1e-5)
 
 
-def test_a_backbone_that_was_moved_is_the_same(tmp_path: Path) -> None:
-    """A comparison judges one encoder by many protocols; the first leaves it on the device."""
+def test_moving_a_backbone_keeps_its_digest(tmp_path: Path) -> None:
+    """A comparison runs many protocols on one encoder; the first one leaves it on the device."""
     trained, train, test = random_encoder(mapped_run()), images(36, 0), images(TEST, 1)
     before, there = trained.digest(), replace(work(tmp_path), device=DEVICE)
     for protocol in (NAMED[0], NAMED[3], NAMED[7], NAMED[-2], NAMED[0]):

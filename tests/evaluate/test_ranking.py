@@ -1,4 +1,4 @@
-"""On real photographs a network that has learned the classes ranks above a random one, whatever judges it."""
+"""On real photographs a network that has learned the classes ranks above a random one by every protocol."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ from vantage.training import checkpoint
 
 @dataclass(frozen=True)
 class SmallBackbone:
-    """Three convolutions, which show their maps."""
+    """Three convolutions that show their maps."""
 
     def build(self) -> nn.Module:
         return Small()
@@ -91,14 +91,14 @@ class Ranked:
     folder: Path
 
     def by(self, protocol: EvaluationProtocol, train: Source, test: Source) -> list[Mapping[str, float]]:
-        """What a protocol measures on both; features are made once for all tests."""
+        """A protocol's measures of both; features are computed once for all tests."""
         encoders = self.random, self.learned
         return [protocol(each, train, test, work(self.folder, 250)).measures for each in encoders]
 
 
 @pytest.fixture(scope="module")
 def ranked(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Ranked:
-    """3,000 photographs to learn from, 1,100 to judge by."""
+    """3,000 photographs for training, 1,100 for testing."""
     folder = tmp_path_factory.mktemp("ranked")
     photographs = open_source(f"{shared_data / 'cifar10-jpg.tar.gz'}#train", cache=folder)
     order = torch.randperm(len(photographs), generator=torch.Generator().manual_seed(0))
@@ -116,21 +116,21 @@ def decoded(source: SourceSubset) -> Arrays:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
-def test_learned_is_above_random(protocol: EvaluationProtocol, ranked: Ranked) -> None:
+def test_a_trained_network_ranks_above_a_random_one(protocol: EvaluationProtocol, ranked: Ranked) -> None:
     low, high = ranked.by(protocol, ranked.train, ranked.test)
     headline = next(iter(low))
     assert high[headline] > low[headline] + 3, (low, high)
 
 
 @pytest.mark.slow
-def test_learned_is_above_random_for_every_pixel(ranked: Ranked, tmp_path: Path) -> None:
+def test_a_trained_network_ranks_above_a_random_one_on_pixels(ranked: Ranked, tmp_path: Path) -> None:
     train, test = mosaics(ranked.train, tmp_path / "train", 50), mosaics(ranked.test, tmp_path / "test", 30)
     low, high = ranked.by(Segmentation(size=64, width=32, epochs=8, batch_size=5), train, test)
     assert high["mIoU"] > low["mIoU"] + 3 and high["mean accuracy"] > low["mean accuracy"] + 3, (low, high)
 
 
 @pytest.mark.slow
-def test_learned_is_above_random_in_a_table_of_sets(ranked: Ranked, tmp_path: Path) -> None:
+def test_a_trained_network_ranks_above_a_random_one_in_a_table_of_sets(ranked: Ranked, tmp_path: Path) -> None:
     learner = kept_run(tmp_path / "run", RUN)
     learner.networks.encoders[0].get_submodule("backbone").load_state_dict(ranked.learned.backbone.state_dict())
     state = {f"learner.{name}": value for name, value in learner.state_dict().items()}

@@ -1,4 +1,4 @@
-"""A record tells every number that shapes a result: settings, what a protocol fixes, and how crops were drawn."""
+"""A record holds everything that decides a result: settings, a protocol's fixed numbers, and how crops were drawn."""
 
 import json
 from dataclasses import dataclass, field, fields, replace
@@ -53,7 +53,7 @@ def found(protocol: Any, folder: Path, resident: int = 2**20) -> Outcome:
 
 
 @pytest.mark.parametrize(("protocol", "told"), LINEAR, ids=lambda value: getattr(value, "name", ""))
-def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, Any], tmp_path: Path) -> None:
+def test_a_linear_protocol_records_what_it_fixes(protocol: Any, told: dict[str, Any], tmp_path: Path) -> None:
     how = found(protocol, tmp_path).how
     assert told.items() <= how.items() and how["held_out_to_choose"] == 0.1 and how["crops"] == MEMORY
     assert "RandomResizedCrop(size=32" in how["training_view"] and "Flip(probability=0.5)" in how["training_view"]
@@ -72,13 +72,13 @@ def test_a_linear_protocol_tells_what_it_fixes(protocol: Any, told: dict[str, An
     "protocol",
     [LinearMoCo((0.1,), 1, 20), FineTune(1.0, epochs=1), FineTuneChosen(0.5, epochs=1, head_learning_rates=(0.1, 0.2))],
 )
-def test_it_tells_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: Path) -> None:
+def test_it_records_how_crops_were_drawn(protocol: Any, resident: int, tmp_path: Path) -> None:
     assert found(protocol, tmp_path, resident).how["crops"] == (MEMORY if resident else STREAMED)
 
 
 @dataclass
 class Heard(QuietProgress):
-    """Keeps what was begun."""
+    """Records what was started."""
 
     begun: list[str] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ class Heard(QuietProgress):
 
 
 @pytest.mark.parametrize("protocol", [LinearRing(epochs=1), FineTune(1.0, epochs=1)], ids=lambda one: one.name)
-def test_decoding_and_measuring_are_told(protocol: Any, tmp_path: Path) -> None:
+def test_decoding_and_measuring_report_progress(protocol: Any, tmp_path: Path) -> None:
     heard = Heard()
     there = replace(work(tmp_path), progress=heard)
     protocol(random_encoder(mapped_run()), images(40, 0), images(12, 1), there)
@@ -95,7 +95,7 @@ def test_decoding_and_measuring_are_told(protocol: Any, tmp_path: Path) -> None:
     assert ("mean and deviation: 40" in heard.begun) == isinstance(protocol, LinearRing)
 
 
-def test_results_of_images_in_memory_and_of_streamed_ones_have_files_of_their_own(tmp_path: Path) -> None:
+def test_results_of_resident_and_of_streamed_images_have_different_files(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", tiny_run())
     for resident in (0, 2**20):
         there = replace(work(tmp_path), resident_bytes=resident)
@@ -105,7 +105,7 @@ def test_results_of_images_in_memory_and_of_streamed_ones_have_files_of_their_ow
     assert {record["outcomes"]["moco_v2"]["how"]["crops"] for record in records} == {MEMORY, STREAMED}
 
 
-def test_fine_tuning_tells_its_course(tmp_path: Path) -> None:
+def test_fine_tuning_records_its_schedule(tmp_path: Path) -> None:
     how = found(FineTune(1.0, epochs=2, batch_size=16), tmp_path).how
     assert how["weight_decay"] == 1e-4  # of the whole set; the setting is none
     assert (how["momentum"], how["rates_fall_after_shares"], how["rates_fall_by"]) == (0.9, [0.6, 0.8], 0.2)
@@ -126,7 +126,7 @@ def test_fine_tuning_tells_its_course(tmp_path: Path) -> None:
     }
 
 
-def test_logistic_regression_tells_its_solver(tmp_path: Path) -> None:
+def test_logistic_regression_records_its_solver(tmp_path: Path) -> None:
     solver = found(LinearCached((0.1,), iterations=8), tmp_path).how["solver"]
     assert solver == {**logistic._SOLVER, "max_eval": 10} and solver["history_size"] == 10
 
@@ -135,7 +135,7 @@ FEW: dict[str, Any] = {"shots": (1, 2), "samples": 1, "negatives": 2, "costs": (
 
 
 @pytest.mark.parametrize("protocol", [SVM((1.0,)), LowShot(**FEW), LowShotChosen(**FEW)], ids=lambda one: one.name)
-def test_svms_tell_their_solver_and_how_images_are_seen(protocol: Any, tmp_path: Path) -> None:
+def test_svms_record_their_solver_and_how_images_are_seen(protocol: Any, tmp_path: Path) -> None:
     how = found(protocol, tmp_path).how
     assert how["view"].startswith("Straight(") and how["added_to_the_length"] == 1e-5
     kind = {"penalty": "l2", "loss": "squared_hinge", "dual": True}

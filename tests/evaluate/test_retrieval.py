@@ -1,4 +1,4 @@
-"""Retrieval: against a full sort of all cosines, and a picture in which right and wrong are told without colors."""
+"""Retrieval: against a full sort of all cosines, and a picture in which right and wrong differ without color too."""
 
 from pathlib import Path
 
@@ -50,12 +50,12 @@ def test_neighbors_and_precision_are_those_of_a_full_sort(tmp_path: Path) -> Non
     assert isinstance(Retrieval(), EvaluationProtocol)
 
 
-def test_one_neighbor_is_quoted_once(tmp_path: Path) -> None:
+def test_one_neighbor_is_reported_once(tmp_path: Path) -> None:
     outcome = Retrieval(1)(random_encoder(tiny_run()), images(20, 0), images(9, 1), work(tmp_path))
     assert list(outcome.measures) == ["precision at 1"]
 
 
-def test_images_without_labels_are_looked_up_but_not_judged(tmp_path: Path) -> None:
+def test_images_without_labels_are_looked_up_but_not_scored(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
     bank, asked = queries(unlabeled(40, 0))
     assert (len(bank), len(asked)) == (32, 8)
@@ -68,12 +68,12 @@ def test_images_without_labels_are_looked_up_but_not_judged(tmp_path: Path) -> N
         Retrieval(3)(trained, bank, asked, work(tmp_path))
 
 
-def test_labeled_images_are_parted_as_in_every_evaluation() -> None:
+def test_labeled_images_are_split_as_in_every_evaluation() -> None:
     bank, asked = queries(images(30, 0))
     assert labels_of(asked).sort().values.tolist() == [0, 0, 1, 1, 2, 2] and len(bank) == 24
 
 
-def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
+def test_impossible_searches_are_refused(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
     with pytest.raises(UserError, match="k is 10, but there are only 6 images to search; choose a smaller k \\(--k\\)"):
         neighbors(trained, images(6, 0), images(3, 1), 10, work(tmp_path))
@@ -93,7 +93,7 @@ def test_what_cannot_be_looked_up_is_refused(tmp_path: Path) -> None:
 
 
 def cells(picture: Image.Image, side: int, row: int, column: int) -> np.ndarray:
-    """An image with its frame, where the layout has it."""
+    """An image with its frame, cut out of the picture."""
     step, high = side + 10 + 12, side + 10 + 30 + 12
     left, top = 12 + column * step + (12 if column else 0), 19 + 12 + row * high
     return np.asarray(picture)[top : top + side + 10, left : left + side + 10]

@@ -1,4 +1,4 @@
-"""Segmentation: the measures against a loop, what is trained, that the backbone stays, and masks that do not fit."""
+"""Segmentation: the measures against a loop, training, an unchanged backbone, and masks that do not fit."""
 
 import copy
 import json
@@ -36,7 +36,7 @@ PLAIN = Statistics((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
 
 
 def write_scenes(folder: Path, count: int, size: int = 24, seed: int = 0, classes: int = 3) -> str:
-    """Rectangles on a background, whose color tells their class; the border is ignored."""
+    """Rectangles on a background, with a color for each class; the border is ignored."""
     chance = np.random.default_rng(seed)
     colors = np.array([[60, 60, 60], [200, 60, 60], [60, 200, 60], [60, 60, 220]])
     for kind in ("images", "masks"):
@@ -70,7 +70,7 @@ def test_measures_are_those_of_a_loop() -> None:
     assert confusion.present().tolist() == [True, True, True, False, True]
 
 
-def test_a_class_that_is_guessed_but_nowhere_counts_as_nothing_right() -> None:
+def test_a_class_that_is_only_predicted_does_not_count() -> None:
     confusion = Confusion.empty(3).plus(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 2, 1, 1]))
     assert confusion.measures() == pytest.approx({"mIoU": 50.0, "pixel accuracy": 75.0, "mean accuracy": 75.0})
 
@@ -95,7 +95,7 @@ def test_the_decoder_has_four_convolutions() -> None:
     assert decoder(torch.randn(2, 6, 20, 20)).shape == (2, 3, 20, 20)
 
 
-def test_colors_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
+def test_colors_are_distinguished_and_the_backbone_stays(tmp_path: Path) -> None:
     place = write_scenes(tmp_path, 24)
     train, test = split_masked(open_masked(place))
     assert (len(train), len(test), train.classes) == (19, 5, ("0", "1", "2"))
@@ -108,7 +108,7 @@ def test_colors_are_told_apart_and_the_backbone_stays(tmp_path: Path) -> None:
     assert QUICK(raw_pixels(RUN), train, test, work(tmp_path)).measures["pixel accuracy"] > 0
 
 
-def test_held_read_and_made_anew_maps_train_the_same_decoder(tmp_path: Path) -> None:
+def test_maps_in_memory_cached_or_recomputed_train_the_same_decoder(tmp_path: Path) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
     trained, there = random_encoder(SMALL), work(tmp_path)
     (tmp_path / "file").write_text("")
@@ -148,7 +148,7 @@ def test_a_backbone_sees_images_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert sum(seen) == 2 * (2 * 8 + 2 + 2)
 
 
-def test_changed_images_and_masks_are_looked_at_anew(tmp_path: Path) -> None:
+def test_changed_images_and_masks_are_read_again(tmp_path: Path) -> None:
     place = write_scenes(tmp_path, 10)
     trained, there = random_encoder(SMALL), work(tmp_path)
     first = QUICK(trained, *split_masked(open_masked(place)), there)
@@ -159,7 +159,7 @@ def test_changed_images_and_masks_are_looked_at_anew(tmp_path: Path) -> None:
     assert second != first and second == QUICK(trained, *split_masked(open_masked(place)), work(tmp_path / "fresh"))
 
 
-def test_what_was_broken_off_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_maps_are_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = split_masked(open_masked(write_scenes(tmp_path, 10)))
     trained, there = random_encoder(SMALL), work(tmp_path)
     honest, calls = MapAt.forward, list[int]()
@@ -178,7 +178,7 @@ def test_what_was_broken_off_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_evaluates_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept_run(tmp_path / "run", RUN)
     place, test = write_scenes(tmp_path / "one", 8), write_scenes(tmp_path / "two", 4, seed=1)
     (tmp_path / "names.txt").write_text("ground\nred\ngreen\n")
@@ -209,7 +209,7 @@ def test_a_run_is_judged_on_the_command_line(tmp_path: Path, capsys: pytest.Capt
     assert main([*words[:4], str(tmp_path), *words[5:]]) == 2 and "two folders with #" in capsys.readouterr().err
 
 
-def test_a_test_set_of_its_own_is_no_training_set(tmp_path: Path) -> None:
+def test_the_training_set_is_refused_as_test_set(tmp_path: Path) -> None:
     kept_run(tmp_path / "run", RUN)
     train = open_masked(write_scenes(tmp_path / "one", 6))
     with pytest.raises(UserError, match="test images are the training images"):
@@ -219,7 +219,7 @@ def test_a_test_set_of_its_own_is_no_training_set(tmp_path: Path) -> None:
     assert load(tmp_path / "run").digest()
 
 
-def test_masks_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_masks_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     place = write_scenes(tmp_path, 6)
     masks = tmp_path / "masks" / "a"
     trained, there = random_encoder(RUN), work(tmp_path)
@@ -243,7 +243,7 @@ def test_masks_that_do_not_fit_are_told(tmp_path: Path) -> None:
         open_masked(place)
 
 
-def test_one_class_is_none(tmp_path: Path) -> None:
+def test_one_class_is_refused(tmp_path: Path) -> None:
     place = write_scenes(tmp_path, 6)
     for file in (tmp_path / "masks" / "a").iterdir():
         Image.fromarray(np.zeros((24, 28), np.uint8)).save(file)
@@ -255,7 +255,7 @@ def test_one_class_is_none(tmp_path: Path) -> None:
         open_masked(place)
 
 
-def test_a_class_without_training_pixels_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_class_without_training_pixels_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
     train, test = source.some(torch.tensor([0, 2, 4])), source.some(torch.tensor([1, 3, 6]))
     found = QUICK(random_encoder(SMALL), train, test, work(tmp_path))
@@ -277,12 +277,12 @@ def test_indices_of_few_bits_are_read_as_they_are(bits: int, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change", [{"epochs": 0}, {"batch_size": 1}, {"learning_rate": 0.0}, {"flip": 2.0}, {"size": -1}]
 )
-def test_settings_that_cannot_be(change: dict[str, float]) -> None:
+def test_invalid_settings_are_refused(change: dict[str, float]) -> None:
     with pytest.raises(UserError, match="segmentation: "):
         Segmentation(**change)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_stopped_decoder_ends_as_one_that_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_decoder_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scenes = open_masked(write_scenes(tmp_path / "scenes", 12))
     trained, protocol = random_encoder(SMALL), replace(QUICK, epochs=4)
     expected = protocol(trained, scenes, scenes, work(tmp_path / "whole"))

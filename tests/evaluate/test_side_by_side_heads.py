@@ -1,4 +1,4 @@
-"""Classifiers trained side by side are those that each rate alone would give."""
+"""Classifiers trained side by side equal those that each learning rate alone would give."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def start(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
     return 0.3 * torch.randn(4, 6, dtype=dtype), 0.3 * torch.randn(4, dtype=dtype)
 
 
-def test_each_head_equals_torch_s_sgd_at_its_rate() -> None:
+def test_each_head_equals_sgd_of_torch_at_its_learning_rate() -> None:
     weight, bias = start()
     factors = [1.0] * 10 + [0.1] * 10 + [0.01] * 10
     heads = Heads(weight, bias, RATES)
@@ -57,7 +57,7 @@ def test_each_head_equals_torch_s_sgd_at_its_rate() -> None:
         assert distance < 1e-9 if RATES[one] == RATES[other] else distance > 1e-3
 
 
-def test_one_rate_among_many_is_what_it_is_alone() -> None:
+def test_a_learning_rate_gives_the_same_alone_and_among_others() -> None:
     weight, bias = start(torch.float32)
     together, single = Heads(weight, bias, RATES), Heads(weight, bias, [0.1])
     for features, label in batches(torch.float32):
@@ -66,7 +66,7 @@ def test_one_rate_among_many_is_what_it_is_alone() -> None:
     torch.testing.assert_close(together.weight[0], single.weight[0], rtol=1e-5, atol=1e-6)
 
 
-def test_a_rate_moves_its_head_in_proportion() -> None:
+def test_a_learning_rate_moves_its_head_in_proportion() -> None:
     weight, bias = start()
     heads = Heads(weight, bias, [0.1, 1.0, 10.0])
     features, label = batches()[0]
@@ -75,7 +75,7 @@ def test_a_rate_moves_its_head_in_proportion() -> None:
     assert moved[1] / moved[0] == pytest.approx(10) and moved[2] / moved[1] == pytest.approx(10)
 
 
-def test_a_head_that_diverges_is_alone_in_it() -> None:
+def test_a_diverging_head_does_not_disturb_the_others() -> None:
     weight, bias = start(torch.float32)
     heads = Heads(weight, bias, [0.1, 1e38])
     for features, label in batches(torch.float32):
@@ -86,7 +86,7 @@ def test_a_head_that_diverges_is_alone_in_it() -> None:
     assert good > 60 and bad == 0
 
 
-def test_no_images_change_nothing() -> None:
+def test_an_empty_batch_changes_nothing() -> None:
     weight, bias = start()
     heads = Heads(weight, bias, RATES)
     heads.step(torch.empty(0, 6, dtype=torch.float64), torch.empty(0, dtype=torch.int64), 1.0)

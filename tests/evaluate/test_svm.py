@@ -1,4 +1,4 @@
-"""Linear SVMs: features, choice of C and average precision against plain computations, and what is refused."""
+"""Linear SVMs: features, choice of C and average precision against plain computations, and errors."""
 
 import dataclasses
 import json
@@ -67,7 +67,7 @@ def test_a_backbone_without_maps_is_read_by_its_pooled_features() -> None:
         assert seen.backbone is trained.backbone and words == f"pooled features: {trained.width} numbers"
 
 
-def test_features_are_of_the_whole_image_and_of_length_one(tmp_path: Path) -> None:
+def test_features_show_the_whole_image_and_have_unit_length(tmp_path: Path) -> None:
     view = Straight(EvaluationView(8, 10, IMAGENET))
     wide = torch.arange(3 * 20 * 40, dtype=torch.uint8).view(3, 20, 40)
     from torchvision.transforms.v2 import functional
@@ -92,7 +92,7 @@ def plain(x: np.ndarray, mark: np.ndarray, costs: tuple[float, ...]) -> float:
     return found
 
 
-def test_the_protocol_is_a_plain_loop(tmp_path: Path) -> None:
+def test_the_protocol_equals_a_plain_loop(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), several(150, 0), several(80, 1)
     found = SVM(costs=FEW)(trained, train, test, work(tmp_path))
     seen, _ = deepest(trained)
@@ -121,7 +121,7 @@ def test_folds_are_those_of_cross_val_score() -> None:
     assert Solver(2.0, 1e-4, 2000, 0).held_out(x, mark, 0.5, 3) == (pytest.approx(theirs), 0)
 
 
-def test_difficult_images_count_as_is_asked(tmp_path: Path) -> None:
+def test_difficult_images_count_as_the_settings_say(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), several(150, 0), several(80, 1)
     judged = {
         (a, b): SVM(costs=(1.0,), difficult_train=a, difficult_test=b)(trained, train, test, work(tmp_path))
@@ -132,12 +132,14 @@ def test_difficult_images_count_as_is_asked(tmp_path: Path) -> None:
     assert SVM(costs=(1.0,))(trained, as_negative, test, work(tmp_path)).measures == judged[-1, 0].measures
 
 
-def test_one_class_an_image_will_do(tmp_path: Path) -> None:
+def test_one_class_per_image_is_enough(tmp_path: Path) -> None:
     found = SVM(costs=FEW)(random_encoder(tiny_run()), images(60, 0, noise=30), images(30, 1, noise=30), work(tmp_path))
     assert found.measures["mAP"] > 90 and len(found.details["average_precision"]) == 3
 
 
-def test_a_stopped_choice_goes_on_after_the_last_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_choice_resumes_after_the_last_finished_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trained, train, test = random_encoder(tiny_run()), several(90, 0), several(60, 1)
     whole = SVM(costs=FEW)(trained, train, test, work(tmp_path / "whole"))
     monkeypatch.setattr(module, "in_parallel", lambda tasks, n: _stopping(in_parallel(tasks, n), 4))
@@ -165,7 +167,7 @@ def _noted(tasks, asked):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.slow
-def test_processes_give_what_one_gives() -> None:
+def test_several_processes_give_the_results_of_one() -> None:
     chance = np.random.default_rng(0)
     x, mark = chance.normal(size=(80, 6)).astype(np.float32), np.where(chance.random(80) < 0.4, 1, -1).astype(np.int8)
     tasks = [(Solver(2.0, 1e-4, 50, 0).held_out, x, mark, cost, 3) for cost in (0.1, 1.0, 1000.0)]
@@ -174,13 +176,13 @@ def test_processes_give_what_one_gives() -> None:
     assert any(failed for _, failed in in_parallel(tasks, 1))  # told, not warned of
 
 
-def test_memory_bounds_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_memory_limits_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_svm.joblib, "cpu_count", lambda: 64)
     monkeypatch.setattr(linear_svm.os, "sysconf", lambda name: 4096 if "SIZE" in name else 2**20)  # 4 GiB free
     assert processes_for(5011 * 8192, 380) == 2 and processes_for(2**24, 3) == 3
 
 
-def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
+def test_unsuitable_sets_are_refused(tmp_path: Path) -> None:
     trained, there = random_encoder(tiny_run()), work(tmp_path)
     train, test = several(60, 0), several(40, 1)
 
@@ -199,12 +201,12 @@ def test_what_cannot_be_judged_is_refused(tmp_path: Path) -> None:
     refused("no test image shows class 0", test=Several(test.pixels, nowhere))
     blank = Several(train.pixels, torch.full((60, 3), -1, dtype=torch.int8))
     refused("none of the 60 images is known to show a class", blank)
-    refused("show classes that no training image knows", images(60, 0), images(40, 1, classes=4))
+    refused("different classes .only test images show", images(60, 0), images(40, 1, classes=4))
     one = images(30, 0, classes=1)
     refused("0 without", one, SourceSubset(one, range(20)))  # pyright: ignore[reportArgumentType]
 
 
-def test_settings_without_sense_are_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     for settings in ({"costs": ()}, {"costs": (0.0, 1.0)}, {"folds": 1}, {"difficult_train": 2}, {"tolerance": 0.0}):
         with pytest.raises(UserError):
             SVM(**settings)

@@ -1,4 +1,4 @@
-"""Transfer: one table of many sets, statistics of each, rows that were done before, and sets that are not here."""
+"""Transfer: one table of many sets, statistics of each, recorded rows, and sets that are not available."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ from vantage.views.colors.statistics import Statistics
 
 
 def write_set(file: Path, count: int, seed: int, classes: int = 3) -> str:
-    """Colored squares in an array file; returns its place."""
+    """Colored squares in an array file; returns its path."""
     source = images(count, seed, classes)
     pixels = torch.stack([source.image(number) for number in range(count)]).permute(0, 2, 3, 1).numpy()
     np.savez(file, images=pixels, labels=np.arange(count) % classes)
@@ -61,8 +61,10 @@ def test_one_table_of_many_sets(run_folder: Path, tmp_path: Path) -> None:
     assert list(csv.reader(table.comma_separated().splitlines())) == cells
 
 
-def test_each_set_is_normalized_by_its_own(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the mean and deviation of its training images, as a plain average over all pixels has them."""
+def test_each_set_is_normalized_by_its_own_statistics(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the mean and deviation over all pixels of its training images."""
     sets = two_sets(tmp_path)
     seen: list[Statistics] = []
 
@@ -83,7 +85,9 @@ def test_each_set_is_normalized_by_its_own(run_folder: Path, tmp_path: Path, mon
     assert trained.view.statistics not in seen
 
 
-def test_what_is_done_is_not_done_again(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_results_are_not_computed_again(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sets, there = two_sets(tmp_path), work(tmp_path)
     calls: list[int] = []
     judged = KNN.__call__
@@ -107,23 +111,23 @@ def test_what_is_done_is_not_done_again(run_folder: Path, tmp_path: Path, monkey
     assert len(calls) == 7
 
 
-def test_a_set_that_cannot_be_judged_is_named(run_folder: Path, tmp_path: Path) -> None:
+def test_a_set_that_cannot_be_evaluated_is_named(run_folder: Path, tmp_path: Path) -> None:
     sets = two_sets(tmp_path)
     table = transfer(run_folder, sets, KNN(45), work=work(tmp_path))
     assert [row.name for row in table.rows] == ["squares"] and "more" in table.left_out
-    assert "Not judged: more (" in table.markdown()
-    with pytest.raises(UserError, match="no set could be judged: squares"):
+    assert "Not evaluated: more (" in table.markdown()
+    with pytest.raises(UserError, match="no set could be evaluated: squares"):
         transfer(run_folder, sets[:1], KNN(500), work=work(tmp_path))
 
 
-def test_mistakes_are_told_first(run_folder: Path, tmp_path: Path) -> None:
+def test_mistakes_are_reported_first(run_folder: Path, tmp_path: Path) -> None:
     sets, there = two_sets(tmp_path), work(tmp_path)
     with pytest.raises(DataError, match="nowhere does not exist"):
         transfer(run_folder, (*sets, TransferSet("x", str(tmp_path / "nowhere"))), KNN(5), work=there)
-    with pytest.raises(UserError, match="a name of its own"):
+    with pytest.raises(UserError, match="sets with different names"):
         transfer(run_folder, (sets[0], sets[0]), KNN(5), work=there)
     one_class = TransferSet("one", write_set(tmp_path / "one.npz", 9, 0, classes=1))
-    with pytest.raises(DataError, match="all labeled images .* are of one class"):
+    with pytest.raises(DataError, match="all labeled images .* have the same class"):
         transfer(run_folder, (one_class,), KNN(5), work=there)
     with pytest.raises(UserError, match="test images are the training images"):
         transfer(run_folder, (replace(sets[0], test=sets[0].train),), KNN(5), work=there)
@@ -140,7 +144,7 @@ def write_folder(root: Path, count: int, classes: int = 2) -> None:
 
 
 def test_a_bad_set_of_a_suite_is_named_and_left_out(run_folder: Path, tmp_path: Path) -> None:
-    """But is a mistake where it was named by itself."""
+    """A set named by itself is an error instead."""
     root, there = tmp_path / "root", work(tmp_path)
     write_folder(root / "Fungi", 20)
     (root / "CUB").mkdir()
@@ -149,15 +153,15 @@ def test_a_bad_set_of_a_suite_is_named_and_left_out(run_folder: Path, tmp_path: 
     table = transfer(run_folder, (), KNN(3), suite=found, work=there)
     assert [row.name for row in table.rows] == ["Fungi"] and set(table.left_out) == {"CUB", "one"}
     assert table.left_out["CUB"].startswith(f"no images in {root / 'CUB'}: ")
-    assert "are of one class" in table.left_out["one"] and "Not judged: CUB (" in table.markdown()
+    assert "have the same class" in table.left_out["one"] and "Not evaluated: CUB (" in table.markdown()
     with pytest.raises(DataError, match="CUB: no images in"):
         transfer(run_folder, [one for one in found if one.name == "CUB"], KNN(3), work=there)
-    with pytest.raises(UserError, match="no set could be judged: CUB: "):
+    with pytest.raises(UserError, match="no set could be evaluated: CUB: "):
         transfer(run_folder, (), KNN(3), suite=[found[0]], work=there)
 
 
 def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> None:
-    """Are judged by a protocol that can, and left out with what to do by one that cannot."""
+    """Some protocols evaluate them; others leave them out, with a hint."""
     write_folder(tmp_path, 24)
     names = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("class*/*.png"))
     lines = [f"{name},{name.parts[0]},{'odd' if number % 2 else 'even'}" for number, name in enumerate(names)]
@@ -170,7 +174,7 @@ def test_images_that_show_several_classes(run_folder: Path, tmp_path: Path) -> N
     assert [row.name for row in table.rows] == ["squares"] and "judge them by svm" in table.left_out["marked"]
 
 
-def test_unreadable_images(run_folder: Path, tmp_path: Path) -> None:
+def test_unreadable_images_are_left_out_or_refused(run_folder: Path, tmp_path: Path) -> None:
     write_folder(tmp_path / "set", 100)
     (tmp_path / "set" / "class 1" / "7.png").write_bytes(b"no image")
     one, there = TransferSet("set", str(tmp_path / "set")), work(tmp_path)
@@ -180,7 +184,7 @@ def test_unreadable_images(run_folder: Path, tmp_path: Path) -> None:
         transfer(run_folder, [one], KNN(3), on_bad_image="stop", work=there)
 
 
-def test_other_versions_judge_anew(run_folder: Path, tmp_path: Path) -> None:
+def test_other_library_versions_evaluate_again(run_folder: Path, tmp_path: Path) -> None:
     sets, there = two_sets(tmp_path)[:1], work(tmp_path)
     table = transfer(run_folder, sets, KNN(5), work=there)
     (kept,) = (run_folder / "evaluations" / "transfer").iterdir()
@@ -194,7 +198,7 @@ def test_other_versions_judge_anew(run_folder: Path, tmp_path: Path) -> None:
     assert f"torch {record['libraries']['torch']}" in table.markdown()
 
 
-def test_a_suite_takes_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
+def test_a_suite_uses_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
     for place in ("CUB/train/a", "CUB/val/a", "Fungi/a", "Fungi/b", "COCO/annotations", "MNIST/train", "MNIST/test"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "COCO" / "annotations" / "instances_train2017.json").touch()
@@ -250,6 +254,6 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert wanted in capsys.readouterr().err.replace("\n", " "), wrong
 
 
-def test_any_protocol_judges(run_folder: Path, tmp_path: Path) -> None:
+def test_any_protocol_can_evaluate(run_folder: Path, tmp_path: Path) -> None:
     table = transfer(run_folder, two_sets(tmp_path)[:1], LinearCached((1e-3,)), work=work(tmp_path))
     assert table.protocol == "linear-cached" and table.rows[0].value > 50

@@ -32,14 +32,14 @@ CHOICES += [ResNet(152, groups=32, width_per_group=8), ResNet(50, width_per_grou
 
 
 def shapes(choice: ResNet) -> dict[str, torch.Tensor]:
-    """What is saved of a network, by Detectron2's names, without memory for its numbers."""
+    """Shapes of a network's saved tensors by Detectron2's names, without memory for numbers."""
     with torch.device("meta"):
         tensors = choice.build().state_dict()
     return {there: tensor for name, tensor in tensors.items() if (there := name_there(name)) is not None}
 
 
 def settle(backbone: torch.nn.Module, images: torch.Tensor) -> None:
-    """Statistics of BatchNorm become those of some images, so that the outputs of a fresh network are not all 0."""
+    """Sets BatchNorm's statistics to those of some images, so that the outputs of a fresh network are not all 0."""
     norms = [module for module in backbone.modules() if isinstance(module, torch.nn.BatchNorm2d)]
     for norm in norms:
         norm.momentum = 1.0
@@ -50,7 +50,7 @@ def settle(backbone: torch.nn.Module, images: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=repr)
-def test_every_name_and_shape_is_detectron2_s(choice: ResNet) -> None:
+def test_names_and_shapes_are_those_of_detectron2(choice: ResNet) -> None:
     there = shapes(choice)
     found = detectors(choice, IMAGENET, "weights.pth", "c4.pth")
     architectures = {repr({**settings["MODEL"]["RESNETS"], "NORM": ""}): name for name, settings in found.items()}
@@ -66,7 +66,7 @@ def test_every_name_and_shape_is_detectron2_s(choice: ResNet) -> None:
         assert set(taken) == wanted and not left, name
 
 
-def test_a_head_of_other_blocks_would_be_filled_in_part() -> None:
+def test_a_head_of_other_blocks_would_be_filled_only_partly() -> None:
     """Why depth 18 needs a file without its last stage for C4 detectors."""
     settings = detectors(ResNet(18), IMAGENET, "a", "b")["voc-faster-rcnn-c4-24k-frozen"]
     there = shapes(ResNet(18))
@@ -77,8 +77,8 @@ def test_a_head_of_other_blocks_would_be_filled_in_part() -> None:
 
 
 @pytest.mark.parametrize("choice", [ResNet(18), ResNet(50, groups=32, width_per_group=4)], ids=repr)
-def test_outputs_are_equal_there(choice: ResNet, tmp_path: Path) -> None:
-    """On pixels of 0 to 255 in the order that the settings tell, with their mean and deviation."""
+def test_outputs_equal_those_of_detectron2(choice: ResNet, tmp_path: Path) -> None:
+    """On pixels of 0 to 255 in the order of the settings, with their mean and deviation."""
     trained = encoder(choice)
     pixels = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     settle(trained.backbone, trained.view.finish(pixels))
@@ -131,7 +131,7 @@ def test_settings_are_the_papers() -> None:
     assert found["coco-mask-rcnn-c4-2x"]["MODEL"]["MASK_ON"] is True and len(found) == 21
 
 
-def test_frozen_resnet_18_is_ring_s() -> None:
+def test_frozen_resnet_18_is_that_of_ring() -> None:
     frozen = detectors(ResNet(18), IMAGENET, "weights.pth", "to-res4.pth")["coco-mask-rcnn-fpn-1x-frozen"]["MODEL"]
     assert frozen["BACKBONE"]["FREEZE_AT"] == 5 and frozen["FPN"]["NORM"] == ""
     assert frozen["RESNETS"]["RES2_OUT_CHANNELS"] == 64 and frozen["RESNETS"]["DEPTH"] == 18
@@ -166,7 +166,7 @@ def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_what_detectron2_has_not_is_refused(choice: ResNet | Timm, told: str, tmp_path: Path) -> None:
+def test_networks_that_detectron2_lacks_are_refused(choice: ResNet | Timm, told: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=told):
         export_backbone(encoder(choice), "detectron2", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -176,12 +176,12 @@ def test_other_colors_are_refused(tmp_path: Path) -> None:
     trained = encoder(ResNet(18))
     with pytest.raises(UserError, match="reads images as RGB"):
         export_backbone(replace(trained, view=replace(trained.view, space=Lab())), "detectron2", tmp_path / "out")
-    with pytest.raises(UserError, match="no parameter of a residual network"):
+    with pytest.raises(UserError, match="fc.weight is not a parameter of a residual network"):
         weights_there({"fc.weight": torch.zeros(1)})
 
 
 def test_the_script_finds_the_weights_and_adds_the_norm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run with stand-ins for what it takes from Detectron2."""
+    """Runs with stand-ins for its imports from Detectron2."""
     export_backbone(encoder(ResNet(18)), "detectron2", tmp_path / "out")
     script = stand_in(monkeypatch, tmp_path / "out" / "train_net.py")
     config = tmp_path / "out" / "coco-mask-rcnn-fpn-1x.yaml"
@@ -195,7 +195,7 @@ def test_the_script_finds_the_weights_and_adds_the_norm(tmp_path: Path, monkeypa
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, file: Path) -> Any:
-    """The script as a module, with Detectron2's names made of next to nothing."""
+    """The script as a module, with minimal stand-ins for Detectron2's names."""
 
     class Config(types.SimpleNamespace):
         def merge_from_file(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Embedding files: readable elsewhere, continued after a kill with the same bytes."""
+"""Embedding files: readable by other libraries, and continued to the same bytes after a kill."""
 
 import json
 import os
@@ -122,7 +122,7 @@ def test_a_draft_of_something_else_is_not_continued(trained: FrozenEncoder, tmp_
     assert np.array_equal(np.load(file), embed(trained, source, here).vector.numpy())
 
 
-def test_bounded_memory_of_batches(trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_holds_a_few_batches(trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     empty = torch.empty
 
@@ -136,7 +136,7 @@ def test_bounded_memory_of_batches(trained: FrozenEncoder, tmp_path: Path, monke
     assert max(sizes, default=0) < COUNT * 12
 
 
-def test_refusals(trained: FrozenEncoder, tmp_path: Path) -> None:
+def test_unsuitable_files_are_refused(trained: FrozenEncoder, tmp_path: Path) -> None:
     source, here = images(10, seed=0), work(tmp_path)
     with pytest.raises(UserError, match="end the name with .parquet or .npy"):
         write_embeddings(trained, source, tmp_path / "rows.csv", here)
@@ -146,7 +146,7 @@ def test_refusals(trained: FrozenEncoder, tmp_path: Path) -> None:
     assert (tmp_path / "rows.npy").read_text() == "mine"
 
 
-def test_a_disk_that_is_full_keeps_what_was_done(
+def test_a_full_disk_keeps_finished_rows(
     trained: FrozenEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(source: str, target: str) -> None:

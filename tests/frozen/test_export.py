@@ -95,7 +95,7 @@ def test_a_run_is_exported(tmp_path: Path) -> None:
         torch.testing.assert_close(found, learner.networks.encoders[0].features(images), rtol=0, atol=0)
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_unsuitable_networks_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="torchvision has no network for Timm"):
         export_backbone(encoder(Timm("mobilenetv3_small_050")), "torchvision", tmp_path / "a.safetensors")
     kept_run(tmp_path, tiny_run())

@@ -1,4 +1,4 @@
-"""Features that are kept: by what they are of, in parts, whole or not at all."""
+"""Cached features: their keys, reading in parts, resuming, and caches that cannot be used."""
 
 import fcntl
 from dataclasses import replace
@@ -20,7 +20,7 @@ from vantage.frozen.features import embed
 from vantage.storage import arrays
 
 
-def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) -> None:
+def test_the_cache_serves_the_same_encoder_and_images_only(tmp_path: Path) -> None:
     trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
     first = features_of(trained, source, here)
     assert source.reads == 40
@@ -33,7 +33,7 @@ def test_the_cache_is_used_for_the_same_and_only_for_the_same(tmp_path: Path) ->
     assert source.reads == 160 and not any(torch.equal(first, vector) for vector in other)
 
 
-def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_cache_is_replaced(tmp_path: Path) -> None:
     trained, source, here = random_encoder(tiny_run()), Counting(), work(tmp_path)
     first = features_of(trained, source, here)
     (kept,) = (tmp_path / "cache" / "features").iterdir()
@@ -41,7 +41,7 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path) -> None:
     assert torch.equal(features_of(trained, source, here), first) and source.reads == 80
 
 
-def test_a_stopped_making_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_computation_resumes_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained, here = random_encoder(tiny_run()), replace(work(tmp_path), batch_size=8)
     expected = embed(trained, Counting(), here).vector
     plain, calls = feature_cache.batches, list[int]()
@@ -66,7 +66,7 @@ def test_a_stopped_making_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: 
     assert np.array_equal(np.load(kept, allow_pickle=False), expected.numpy())
 
 
-def test_an_image_that_cannot_be_read_is_named_and_read_once(tmp_path: Path) -> None:
+def test_an_unreadable_image_is_named_and_read_once(tmp_path: Path) -> None:
     source = Counting(bad=21)
     with pytest.raises(UnreadableImage, match="row 21"):
         features_of(random_encoder(tiny_run()), source, work(tmp_path))
@@ -84,7 +84,7 @@ def test_many_features_are_mapped_and_few_are_read(tmp_path: Path) -> None:
 
 
 def _maps_of(vector: Tensor) -> str:
-    """The line of the process's map of memory that holds a tensor's numbers (Linux)."""
+    """The line of the process's memory map that covers a tensor's numbers (Linux)."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         pytest.skip("the map of memory is read from /proc")
@@ -95,7 +95,7 @@ def _maps_of(vector: Tensor) -> str:
     return ""
 
 
-def test_features_that_cannot_be_kept_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_that_cannot_be_cached_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process fills the same file; the disk is nearly full; the cache is a file."""
     trained, here = random_encoder(tiny_run()), work(tmp_path)
     expected = embed(trained, Counting(), here).vector
@@ -113,7 +113,7 @@ def test_features_that_cannot_be_kept_are_held(tmp_path: Path, monkeypatch: pyte
     assert torch.equal(features_of(trained, Counting(), blocked), expected)
 
 
-def test_of_no_images_there_are_no_features(tmp_path: Path) -> None:
+def test_no_images_give_no_features(tmp_path: Path) -> None:
     trained = random_encoder(tiny_run())
     for _ in range(2):
         assert features_of(trained, SourceSubset(Counting(), []), work(tmp_path)).shape == (0, trained.width)

@@ -1,4 +1,4 @@
-"""A run's encoder comes back as it was saved, without running anything, or not at all."""
+"""A run's encoder is loaded as it was saved, without executing anything, or refused."""
 
 import json
 from dataclasses import replace
@@ -68,7 +68,7 @@ def test_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_pickle_in_the_place_of_tensors_is_not_run(tmp_path: Path) -> None:
+def test_a_pickle_instead_of_tensors_is_not_executed(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     newest = checkpoint.latest(tmp_path)
     assert newest is not None
@@ -102,7 +102,7 @@ def test_a_random_encoder_follows_its_seed_and_leaves_the_generator_alone() -> N
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_a_digest_sees_every_buffer() -> None:
+def test_a_digest_covers_every_buffer() -> None:
     trained = random_encoder(tiny_run())
     before = trained.digest()
     with torch.no_grad():
@@ -136,7 +136,7 @@ def test_a_view_without_statistics_is_refused() -> None:
         evaluation_view(replace(tiny_run(), views=views))
 
 
-def test_a_maker_of_ones_own_says_how_its_images_are_seen() -> None:
+def test_a_users_own_views_say_how_images_are_seen() -> None:
     class Strange:
         count = 2
 
@@ -155,7 +155,7 @@ def test_a_maker_of_ones_own_says_how_its_images_are_seen() -> None:
         evaluation_view(run)
 
 
-def test_a_view_that_is_not_made_is_refused() -> None:
+def test_a_view_that_does_not_exist_is_refused() -> None:
     views = simclr(32).views
     assert views.evaluation() == views.evaluation(0) == views.evaluation(1)
     with pytest.raises(UserError, match="view 2 was asked for, but there are 2: choose 0 to 1"):

@@ -1,4 +1,4 @@
-"""Counting right guesses."""
+"""Accuracy: counts of correct guesses."""
 
 import torch
 
@@ -13,16 +13,16 @@ def test_first_and_first_five_guesses() -> None:
     assert accuracy(guess, label, 7) == Accuracy(25.0, 75.0)
 
 
-def test_there_is_no_top5_where_it_would_always_be_right() -> None:
+def test_top5_is_absent_where_it_would_always_be_right() -> None:
     guess = torch.tensor([[0, 1, 2, 3, 4]])
     assert accuracy(guess, torch.tensor([4]), 5) == Accuracy(0.0, None)
     assert accuracy(guess[:, :1], torch.tensor([0]), 9) == Accuracy(100.0, None)
 
 
-def test_a_class_that_was_never_trained_is_wrong() -> None:
+def test_a_class_without_training_images_is_wrong() -> None:
     guess = torch.tensor([[0, 1, 2, 3, 4], [1, 0, 2, 3, 4]])
     assert accuracy(guess, torch.tensor([9, 1]), 10) == Accuracy(50.0, 50.0)
 
 
-def test_what_is_not_a_number_comes_last() -> None:
+def test_nan_comes_last() -> None:
     assert best_classes(torch.tensor([[float("nan"), 1.0, 2.0]])).tolist() == [[2, 1, 0]]

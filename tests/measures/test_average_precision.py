@@ -21,7 +21,7 @@ def pairs(draw: st.DrawFn) -> tuple[list[float], list[bool]]:
 
 
 @given(st.composite(pairs)())
-def test_it_is_the_loop_s_and_not_below_scikit_learn_s(case: tuple[list[float], list[bool]]) -> None:
+def test_it_equals_a_loop_and_is_not_below_scikit_learn(case: tuple[list[float], list[bool]]) -> None:
     score, positive = case
     found = average_precision(torch.tensor(score), torch.tensor(positive))
     assert found == pytest.approx(by_loop(score, positive))
@@ -32,13 +32,13 @@ def test_it_is_the_loop_s_and_not_below_scikit_learn_s(case: tuple[list[float], 
         assert found == pytest.approx(theirs)
 
 
-def test_it_differs_from_scikit_learn_s_where_precision_rises_again() -> None:
+def test_it_differs_from_scikit_learn_where_precision_rises_again() -> None:
     score, positive = torch.tensor([4.0, 3, 2, 1]), torch.tensor([False, True, True, False])
     assert average_precision(score, positive) == pytest.approx(2 / 3)
     assert average_precision_score(positive, score) == pytest.approx((1 / 2 + 2 / 3) / 2)
 
 
-def test_scikit_learn_s_curve_interpolated_is_it() -> None:
+def test_it_is_the_curve_of_scikit_learn_interpolated() -> None:
     generator = torch.Generator().manual_seed(3)
     score, positive = torch.randn(500, generator=generator), torch.rand(500, generator=generator) < 0.2
     precision, recall, _ = (torch.from_numpy(part.copy()) for part in precision_recall_curve(positive, score))

@@ -17,14 +17,14 @@ def test_the_tail_is_that_of_printed_tables(t: float, freedom: float, p: float) 
     assert two_sided(-t, freedom) == two_sided(t, freedom)
 
 
-def test_the_tail_is_scipy_s() -> None:
+def test_the_tail_is_that_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     for freedom in (1.0, 1.7, 2.0, 3.4, 9.0, 40.5):
         for t in (0.0, 0.3, 1.0, 2.5, 8.0):
             assert two_sided(t, freedom) == pytest.approx(2 * float(stats.t.sf(t, freedom)), rel=1e-3, abs=1e-7)
 
 
-def test_paired_and_welch_s_tests_are_scipy_s() -> None:
+def test_paired_and_welch_tests_are_those_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     paired, welch = difference(A, B, True), difference(A, B[:3], False)
     assert paired is not None and welch is not None
@@ -34,12 +34,12 @@ def test_paired_and_welch_s_tests_are_scipy_s() -> None:
     assert (paired.test, welch.test) == ("paired t", "Welch's t")
 
 
-def test_nothing_is_said_of_two_numbers_or_of_numbers_without_spread() -> None:
+def test_two_numbers_or_numbers_without_spread_are_not_tested() -> None:
     assert difference(A[:2], B[:2], True) is None and difference(A, B[:2], False) is None
     assert difference([1.0, 2.0, 3.0], [0.0, 1.0, 2.0], True) is None
     assert difference([1.0] * 3, [2.0] * 3, False) is None
 
 
-def test_holm_multiplies_by_how_many_are_left() -> None:
+def test_holm_multiplies_by_the_number_left() -> None:
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0] and holm([]) == [] and not math.isnan(holm([0.2])[0])

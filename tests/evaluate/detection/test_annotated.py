@@ -1,4 +1,4 @@
-"""Annotated images: what is read from COCO and VOC files, what is made of them, and what is refused."""
+"""Annotated images: reading of COCO and VOC files, selections of images, and errors."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ from vantage.evaluate.protocols.detection import (
 )
 
 
-def test_a_coco_file_is_read_by_ids_and_finds_its_images(tmp_path: Path) -> None:
+def test_a_coco_file_is_read_by_ids_and_its_images_are_located(tmp_path: Path) -> None:
     content, pictures = coco_content()
     source = open_annotated(write_coco(tmp_path, content, pictures))
     assert isinstance(source, Annotated) and source.classes == ("box", "person") and len(source) == 6
@@ -48,7 +48,7 @@ def test_a_coco_file_is_read_by_ids_and_finds_its_images(tmp_path: Path) -> None
             assert found.points is not None and bool((found.points[row, :, 2] == 2).all()) == (one["category_id"] == 7)
 
 
-def test_run_lengths_go_there_and_back() -> None:
+def test_run_lengths_round_trip() -> None:
     mask = torch.rand(13, 7) < 0.4
     assert torch.equal(mask_of(run_lengths(mask)), mask)
 
@@ -116,7 +116,7 @@ def test_parts_and_other_classes(tmp_path: Path) -> None:
         split_annotated(SelectedImages(source, [0]))
 
 
-def test_what_is_read_tells_sets_apart(tmp_path: Path) -> None:
+def test_fingerprints_follow_the_annotations(tmp_path: Path) -> None:
     content, pictures = coco_content()
     first = CocoImages(write_coco(tmp_path / "a", content, pictures)).fingerprint()
     assert CocoImages(write_coco(tmp_path / "b", content, pictures)).fingerprint() == first
@@ -174,7 +174,7 @@ def test_a_wrong_coco_file_is_refused(tmp_path: Path, change: str) -> None:
         open_annotated(write_coco(tmp_path, content, pictures))
 
 
-def test_places_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_paths_are_refused(tmp_path: Path) -> None:
     file = small_coco(tmp_path)
     with pytest.raises(DataError, match="does not exist"):
         open_annotated(tmp_path / "nothing.json")

@@ -1,4 +1,4 @@
-"""Detectors in a comparison, from the command line: their images, several trials, and what is refused."""
+"""Detectors in a comparison, from the command line: their images, several trials, and errors."""
 
 import csv
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def labeled(folder: Path) -> str:
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, int, int]]:
-    """Who was trained a detector on, with which seed and how many images; no detector is trained."""
+    """Encoders, seeds and numbers of images of the detectors to train, in place of training them."""
     asked: list[tuple[str, int, int]] = []
 
     def judged(self: DetectorProtocol, trained: FrozenEncoder, train: object, test: object, work: Work) -> Outcome:
@@ -63,12 +63,12 @@ def trainings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str
 
 @pytest.fixture
 def any_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No network is refused, so that a small one will do where no detector is trained."""
+    """Accepts every network, so that a small one will do where no detector is trained."""
     monkeypatch.setattr("vantage.evaluate.protocols.detection.detector_protocol.check_backbone", lambda trained: None)
 
 
 @pytest.mark.usefixtures("any_network")
-def test_a_comparison_that_was_stopped_goes_on_with_the_trial_that_is_lacking(
+def test_a_stopped_comparison_resumes_with_the_missing_trial(
     tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, out = str(tmp_path / "run"), tmp_path / "table.csv"
@@ -104,9 +104,7 @@ def test_a_comparison_that_was_stopped_goes_on_with_the_trial_that_is_lacking(
 
 
 @pytest.mark.usefixtures("any_network")
-def test_results_of_evaluate_and_of_compare_are_each_others(
-    tmp_path: Path, trainings: list[tuple[str, int, int]]
-) -> None:
+def test_evaluate_and_compare_share_their_results(tmp_path: Path, trainings: list[tuple[str, int, int]]) -> None:
     run, protocol = tmp_path / "run", Detection(steps=2, batch_size=2, precise_batches=1, sizes=SIZES, seed=1)
     kept_run(run, tiny_run())
     train, test = small_coco(tmp_path / "a"), small_coco(tmp_path / "b", "val", 3, 1)
@@ -134,7 +132,7 @@ def test_results_of_evaluate_and_of_compare_are_each_others(
         ("knn --data LABELED", "(--set knn.k 9)"),
     ],
 )
-def test_what_cannot_be_compared_is_told_before_anything_is_trained(
+def test_mistakes_are_reported_before_anything_is_trained(
     words: str, told: str, tmp_path: Path, trainings: list[tuple[str, int, int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept_run(tmp_path / "tiny", tiny_run())
@@ -152,7 +150,7 @@ def test_what_cannot_be_compared_is_told_before_anything_is_trained(
     assert not trainings
 
 
-def test_images_that_do_not_serve_make_no_task(tmp_path: Path) -> None:
+def test_unsuitable_images_are_refused(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     empty = [number for number in range(len(source)) if not len(source.instances(number))]
     with pytest.raises(UserError, match="none of the 1 training images has boxes"):

@@ -20,7 +20,7 @@ RUN = replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8))))
 
 
 def placed(digits: np.ndarray, seed: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Each digit, on its own ground of 32 pixels, somewhere on noise; and the left upper corners."""
+    """Each digit, on a square of 32 pixels, at a random position on noise; and the squares' upper left corners."""
     chance = np.random.default_rng(seed)
     pictures = list(chance.integers(60, 200, (len(digits), SIDE, SIDE, 3), dtype=np.uint8))
     corners = chance.integers(0, SIDE - 32 + 1, (len(digits), 2))
@@ -48,7 +48,7 @@ def supervised(start: FrozenEncoder, digits: np.ndarray, label: np.ndarray) -> F
 
 
 def scenes(folder: Path, digits: np.ndarray, label: np.ndarray, seed: int) -> Annotated:
-    """The placed digits as a COCO file tells them."""
+    """The placed digits as a COCO file."""
     pictures, corners = placed(digits, seed)
     images, annotations = [], []
     for number, (own, (left, top)) in enumerate(zip(label.tolist(), corners.tolist(), strict=True), 1):

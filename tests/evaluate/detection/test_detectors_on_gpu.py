@@ -1,4 +1,4 @@
-"""Detectors on a CUDA device: all are trained and judged, losses are those of the CPU, a stopped one goes on."""
+"""Detectors on a CUDA device: all train and score, losses are those of the CPU, stopped training resumes."""
 
 import math
 from dataclasses import replace
@@ -38,7 +38,7 @@ def trained() -> FrozenEncoder:
 
 
 def judged_on(device: str, folder: Path, kind: Any) -> Any:
-    """Two steps, and what is found after them."""
+    """Two steps, and the detections after them."""
     source = open_annotated(small_coco(folder))
     protocol = kind(steps=2, batch_size=2, precise_batches=1, sizes=SIZES)
     return protocol(trained(), source, source, replace(work(folder), device=device))
@@ -60,7 +60,7 @@ def losses_on(device: str, folder: Path, network: Any, output: Any) -> dict[str,
 
 
 def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
-    """The losses that a training kept when it was stopped, and those that it ends with."""
+    """The losses of a training in its saved state, and at its end."""
     source = open_annotated(small_coco(folder))
     schedule = DetectionSchedule(4, (3,), 1, batch_size=2, learning_rate=0.01)
     here = replace(work(folder), device=device)
@@ -88,7 +88,7 @@ def stopped_on(device: str, folder: Path) -> tuple[list[float], list[float]]:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.name)
-def test_every_protocol_trains_and_is_judged(tmp_path: Path, kind: Any) -> None:
+def test_every_protocol_trains_and_scores(tmp_path: Path, kind: Any) -> None:
     outcome = judged_on("cuda", tmp_path, kind)
     assert len(outcome.details["losses"]) == 2 and all(map(math.isfinite, outcome.details["losses"]))
     assert outcome.measures and all(0 <= value <= 100 for value in outcome.measures.values())
@@ -107,6 +107,6 @@ def test_losses_are_those_of_the_cpu(tmp_path: Path, network: Any, output: Any) 
 
 
 @pytest.mark.gpu
-def test_a_stopped_training_goes_on_with_its_momentum(tmp_path: Path) -> None:
+def test_a_stopped_training_resumes_with_its_momentum(tmp_path: Path) -> None:
     kept, again = stopped_on("cuda", tmp_path)
     assert len(kept) == 2 and again[:2] == kept and len(again) == 4 and all(map(math.isfinite, again))

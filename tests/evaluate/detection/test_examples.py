@@ -1,4 +1,4 @@
-"""What detectors learn from: which images, in which order, mirrored how."""
+"""Training examples of detectors: selection, order and mirroring."""
 
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def test_every_epoch_shows_every_image_and_a_later_start_shows_the_same(tmp_path
     assert 0 < sum(not source.image(known(one.image)).equal(one.image) for one in whole) < 24
 
 
-def test_wide_and_high_images_are_in_steps_of_their_own() -> None:
+def test_wide_and_tall_images_are_in_separate_steps() -> None:
     chance = torch.Generator().manual_seed(0)
     shape = (torch.rand(200, generator=chance) < 0.7).tolist()
     apart, plain = Order(200, 4, 3, shape), Order(200, 4, 3)
@@ -104,7 +104,7 @@ def test_wide_and_high_images_are_in_steps_of_their_own() -> None:
         assert {shape[image] for step in steps[first : first + 15] for _, image in step} == {False, True}
 
 
-def test_images_of_one_shape_and_sets_of_few_are_shown_in_the_plain_order() -> None:
+def test_images_of_one_shape_and_small_sets_keep_the_plain_order() -> None:
     plain = Order(50, 4, 3)
     assert all(Order(50, 4, 3, [same] * 50)(step) == plain(step) for same in (False, True) for step in range(40))
     mixed = [number % 2 == 0 for number in range(5)]
@@ -113,7 +113,7 @@ def test_images_of_one_shape_and_sets_of_few_are_shown_in_the_plain_order() -> N
         assert sorted(Order(5, 16, 3, mixed)(step)) == Order(5, 16, 3)(step)
 
 
-def test_shapes_are_told_without_reading_images(tmp_path: Path) -> None:
+def test_shapes_are_known_without_decoding_images(tmp_path: Path) -> None:
     content, pictures = coco_content(4)
     content["images"][3].update(width=64)
     content["images"][2].update(width=63)

@@ -1,4 +1,4 @@
-"""Detectors: the backbone's weights in them, what stays as it is, what learns, and a course that goes on."""
+"""Detectors: the backbone's weights in them, frozen and trained parts, and resumed training."""
 
 import dataclasses
 import threading
@@ -84,7 +84,7 @@ def test_the_pyramid_sees_what_the_backbone_sees() -> None:
     assert torch.allclose(head(trunk(images)["0"]).mean((2, 3)), trained.backbone(images), atol=1e-5)
 
 
-def test_heads_as_infomin_released_them() -> None:
+def test_heads_are_those_of_the_infomin_release() -> None:
     plain, normed = (
         Pyramid(new_norm=False, normed_heads=heads).build(resnet(), 3, Masks(), SIZES).model.roi_heads
         for heads in (False, True)
@@ -122,7 +122,7 @@ def step(detector: Any, source: Any, output: Any) -> dict[str, torch.Tensor]:
         (Pyramid(), ("conv1", "bn1", "layer1", "layer2", "layer3", "layer4")),
     ],
 )
-def test_frozen_parts_stay_bit_by_bit(tmp_path: Path, network: Any, moves: tuple[str, ...]) -> None:
+def test_frozen_parts_stay_the_same_to_the_bit(tmp_path: Path, network: Any, moves: tuple[str, ...]) -> None:
     trained, source = resnet(), open_annotated(small_coco(tmp_path))
     detector = network.build(trained, 2, Boxes(), SIZES)
     step(detector, source, Boxes())
@@ -135,7 +135,7 @@ def test_frozen_parts_stay_bit_by_bit(tmp_path: Path, network: Any, moves: tuple
 
 
 @pytest.mark.slow
-def test_outputs_have_their_losses_and_their_finds(tmp_path: Path) -> None:
+def test_every_output_has_losses_and_detections(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
     for network, output, extra in (
         (Pyramid(), Masks(), "loss_mask"),
@@ -165,9 +165,7 @@ def test_outputs_have_their_losses_and_their_finds(tmp_path: Path) -> None:
             assert found.points is not None and found.points.shape[1:] == (17, 3)
 
 
-def test_images_are_decoded_in_threads_and_looked_at_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_are_decoded_in_threads_and_tested_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_annotated(small_coco(tmp_path, images=7))
     torch.manual_seed(1)
     detector = Pyramid().build(resnet(), 2, Boxes(), SIZES)
@@ -203,7 +201,7 @@ def course(folder: Path, steps: int, **others: Any) -> DetectorTraining:
 
 
 @pytest.mark.slow
-def test_a_stopped_course_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path) -> None:
     trained, source = resnet(), open_annotated(small_coco(tmp_path))
 
     def built() -> Any:
@@ -256,7 +254,7 @@ def test_schedules_are_the_papers_and_follow_the_linear_rule() -> None:
     assert (short.steps, short.milestones, short.warmup_steps, short.learning_rate) == (90, (60, 80), 9, 0.02)
 
 
-def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
+def test_a_schedule_sets_the_short_sides_unless_others_are_given() -> None:
     voc, coco = DetectionC4(schedule="voc"), DetectionC4()
     assert (
         voc.scaled_schedule() == SCHEDULES["voc"]
@@ -275,7 +273,7 @@ def test_a_schedule_brings_its_sides_unless_others_are_given() -> None:
     assert vars(detector.model.transform)["min_size"] == (800,)
 
 
-def test_what_no_detector_can_be_built_on() -> None:
+def test_unsuitable_backbones_are_refused() -> None:
     with pytest.raises(UserError, match="built on ResNets"):
         Pyramid().build(random_encoder(tiny_run()), 2, Boxes(), SIZES)
     several = dataclasses.replace(resnet(), choice=None)

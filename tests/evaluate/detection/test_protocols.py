@@ -1,4 +1,4 @@
-"""Protocols of detection from a run to its record, on the command line too, and what they refuse."""
+"""Protocols of detection from a run to its record, on the command line too, and errors."""
 
 import dataclasses
 import functools
@@ -40,7 +40,7 @@ RUN = dataclasses.replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), Linear
 
 
 def plain_run(folder: Path) -> None:
-    """Settings and a checkpoint of weights as they begin: `kept_run` moves them so far that no detector could learn."""
+    """Settings and a checkpoint with initial weights; those of `kept_run` are too far off for a detector to learn."""
     learner = Learner(RUN.encoders, RUN.branches, images=64, seed=0)
     settings.write(RUN, folder)
     checkpoint.save(folder, 7, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
@@ -51,7 +51,7 @@ def trained() -> FrozenEncoder:
 
 
 @pytest.mark.slow
-def test_a_run_is_judged_and_recorded_from_the_command_line(
+def test_the_command_line_evaluates_and_records_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
@@ -90,7 +90,7 @@ def test_a_run_is_judged_and_recorded_from_the_command_line(
         ([], "needs --data"),
     ],
 )
-def test_mistakes_on_the_command_line(
+def test_mistakes_on_the_command_line_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     kept_run(tmp_path / "run", RUN)
@@ -100,7 +100,7 @@ def test_mistakes_on_the_command_line(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_what_protocols_refuse(tmp_path: Path) -> None:
+def test_unsuitable_images_and_settings_are_refused(tmp_path: Path) -> None:
     source, here = open_annotated(small_coco(tmp_path)), work(tmp_path)
     protocol = Detection(steps=1, batch_size=1, sizes=SIZES)
     assert isinstance(protocol, EvaluationProtocol)
@@ -124,7 +124,7 @@ def test_what_protocols_refuse(tmp_path: Path) -> None:
         evaluate(tmp_path / "run", protocol, voc)
 
 
-def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_pycocotools_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = open_annotated(small_coco(tmp_path))
     for name in [name for name in sys.modules if name.startswith("pycocotools")]:
         monkeypatch.delitem(sys.modules, name)
@@ -134,7 +134,7 @@ def test_without_pycocotools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_result_recorded_under_earlier_names_of_settings_is_read(tmp_path: Path) -> None:
-    """Settings that were called batch and rate; with another learning rate it is another evaluation."""
+    """Settings called batch and rate are read; with another learning rate it is another evaluation."""
     protocol = Detection(batch_size=2, learning_rate=0.1)
     facts = dict.fromkeys(("test_split", "view", "checkpoint", "encoder", "train", "test", "device"), "")
     outcome = Outcome({"AP": 1.0}, 5, 3, {})
@@ -164,7 +164,7 @@ def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypa
         pass
 
     class Stop(QuietProgress):
-        """Stops in the training, when one step is kept, and when the images are looked at."""
+        """Stops in training, when one step is saved, and in testing."""
 
         def __init__(self, where: str) -> None:
             self.where, self.what = where, ""
@@ -211,7 +211,7 @@ def test_the_loss_falls_and_precision_is_computed(
 
 
 @pytest.mark.slow
-def test_a_few_images_are_learned_by_heart(tmp_path: Path) -> None:
+def test_a_detector_can_overfit_a_few_images(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path, images=4))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=16, proposals=40)
     protocol = Detection(steps=150, batch_size=4, learning_rate=0.08, precise_batches=5, sizes=sizes)

@@ -1,4 +1,4 @@
-"""Average precision: against pycocotools reading files, against a plain loop, and what is ignored."""
+"""Average precision: against pycocotools on files, against a plain loop, and ignored instances."""
 
 import contextlib
 import io
@@ -51,7 +51,7 @@ def guesses(source: Any, seed: int = 0) -> list[Detections]:
 
 
 def directly(source: Any, found: list[Detections], file: Path, kind: Any) -> np.ndarray:
-    """pycocotools on the annotations' own file and a results file, ids and categories as the file has them."""
+    """pycocotools on the annotation file and a results file, with the file's own ids and categories."""
     results = []
     content = json.loads(file.read_text())
     ids = {image["file_name"]: image["id"] for image in content["images"]}
@@ -86,7 +86,7 @@ def directly(source: Any, found: list[Detections], file: Path, kind: Any) -> np.
 
 
 @pytest.mark.parametrize("kind", ["bbox", "segm", "keypoints"])
-def test_as_pycocotools_on_files(tmp_path: Path, kind: Any) -> None:
+def test_it_equals_pycocotools_on_files(tmp_path: Path, kind: Any) -> None:
     content, pictures = coco_content(12)
     if kind == "keypoints":  # the file's other class has none
         content["categories"] = content["categories"][:1]
@@ -137,7 +137,7 @@ def by_loop(source: Any, found: list[Detections], label: int, threshold: float) 
     return 100 * float(np.mean([max((p for r, p in curve if r >= at), default=0.0) for at in recalls]))
 
 
-def test_as_a_plain_loop(tmp_path: Path) -> None:
+def test_it_equals_a_plain_loop(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path, images=14))
     found = guesses(source, 1)
     thresholds = [0.5 + 0.05 * step for step in range(10)]
@@ -164,7 +164,7 @@ def test_the_truth_scores_a_hundred_and_nothing_scores_nothing(tmp_path: Path) -
     assert bool(mask_of(source.masks(0)[0]).any())
 
 
-def test_what_is_difficult_is_not_counted(tmp_path: Path) -> None:
+def test_difficult_instances_do_not_count(tmp_path: Path) -> None:
     box = (5, 5, 30, 30)
     write_voc(tmp_path, {"1": [("dog", box, 0)], "2": [("dog", box, 1)], "3": [("dog", box, 1)]}, "test")
     source = open_annotated(f"{tmp_path}#test")
@@ -180,7 +180,7 @@ def test_what_is_difficult_is_not_counted(tmp_path: Path) -> None:
         precision_of(SelectedImages(source, [1, 2]), [sure, missed], "bbox")
 
 
-def test_what_cannot_be_scored(tmp_path: Path) -> None:
+def test_invalid_detections_are_refused(tmp_path: Path) -> None:
     content, pictures = coco_content(2)
     content["categories"][0]["keypoints"] = ["nose", "tail"]
     content["annotations"][1]["keypoints"] = [1, 1, 2, 3, 3, 2]

@@ -1,4 +1,4 @@
-"""VOC's own average precision, against a loop written from the development kit's description, and by hand."""
+"""VOC's own average precision, against a loop that follows the development kit's description, and by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ def by_loop(source: Any, found: list[Detections], label: int, threshold: float) 
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_as_a_plain_loop(tmp_path: Path, seed: int) -> None:
+def test_it_equals_a_plain_loop(tmp_path: Path, seed: int) -> None:
     source = voc(tmp_path, seed=seed)
     assert any(bool(source.instances(number).difficult.any()) for number in range(len(source)))
     found = guesses(source, seed)
@@ -109,7 +109,7 @@ def test_as_a_plain_loop(tmp_path: Path, seed: int) -> None:
     assert ours.measures["AP75"] == pytest.approx(mean[5], abs=1e-9)
 
 
-def test_by_hand(tmp_path: Path) -> None:
+def test_it_equals_values_computed_by_hand(tmp_path: Path) -> None:
     write_voc(tmp_path, {"1": [("dog", (1, 1, 10, 10), 0), ("dog", (21, 1, 30, 10), 1)], "2": []}, "test")
     source = open_annotated(f"{tmp_path}#test")
     dog = source.classes.index("dog")
@@ -135,13 +135,13 @@ def test_by_hand(tmp_path: Path) -> None:
         voc_precision_of(SelectedImages(source, [1]), none)
 
 
-def test_whose_images_they_are(tmp_path: Path) -> None:
+def test_voc_images_are_recognized(tmp_path: Path) -> None:
     source, other = voc(tmp_path / "voc"), open_annotated(small_coco(tmp_path / "coco"))
     both = open_annotated(f"{tmp_path}/voc#test,{tmp_path}/voc#test")
     assert is_voc(source) and is_voc(both) and is_voc(SelectedImages(both, [0, 2])) and not is_voc(other)
 
 
-def test_both_are_told(tmp_path: Path) -> None:
+def test_both_kinds_of_precision_are_reported(tmp_path: Path) -> None:
     source = voc(tmp_path)
     found = guesses(source, 1)
     measures, details = average_precisions(source, found, Boxes())
