@@ -103,7 +103,7 @@ def test_unsuitable_networks_and_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="TinyBackbone"):
             export(tmp_path, to, tmp_path / "a.safetensors")
     trained = encoder(ResNet(18))
-    with pytest.raises(UserError, match="end the name with .safetensors"):
+    with pytest.raises(UserError, match="end the name a.pth with .safetensors"):
         export_backbone(trained, "torchvision", tmp_path / "a.pth")
     (tmp_path / "a.safetensors").write_text("mine")
     with pytest.raises(UserError, match="exists already"):

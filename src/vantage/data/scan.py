@@ -110,7 +110,7 @@ def readable(source: Source, result: Scan, policy: OnBadImage = "skip", limit: f
 
 
 def _try_all(source: Source, num_workers: int, progress: Callable[[int, int], None] | None) -> Iterator[BadImage]:
-    """The unreadable images in order. Work is handed out in blocks, so that a million images are no million tasks."""
+    """The unreadable images in order. Work is handed out in blocks, since a task for each image would be slow."""
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
         block = _CHUNK * max(1, num_workers)
         for start in range(0, len(source), block):

@@ -46,7 +46,7 @@ def labeled(encoder: FrozenEncoder, source: Source, work: Work) -> LabeledFeatur
 
 
 def finite_features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
-    """Features of every image, cached. Raises `UserError` where one is no number."""
+    """Features of every image, cached. Raises `UserError` where one is not finite."""
     vector = features_of(encoder, source, work)
     if not all(bool(part.isfinite().all()) for part in vector.split(4096)):
         raise UserError(f"features of {encoder.name} are not all finite: the network diverged; take another checkpoint")

@@ -1,4 +1,4 @@
-"""From the path that a person writes to annotated images, and what is held out of them."""
+"""Annotated images at a path, and their split into training and test images."""
 
 from pathlib import Path
 
