@@ -208,4 +208,4 @@ class Learner(nn.Module):
             mean = processes.total(score.to(device)) / processes.count()
             for state in states:
                 assert isinstance(state, Adapted)
-                state.hear(mean)
+                state.update(mean)

@@ -46,7 +46,7 @@ def by_loop(choice: Adaptive, scores: list[float]) -> list[float]:
 def test_it_is_its_loop(choice: Adaptive, scores: list[int]):
     state, values = choice.build(), []
     for score in scores:
-        state.hear(torch.tensor(score / 8))
+        state.update(torch.tensor(score / 8))
         values.append(float(state.value))
     assert_close(torch.tensor(values), torch.tensor(by_loop(choice, [s / 8 for s in scores])), rtol=0, atol=1e-12)
     assert isinstance(choice, Schedule) and choice(0) == choice(99) == choice.start

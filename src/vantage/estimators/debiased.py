@@ -64,8 +64,8 @@ def log_debiased(
         return torch.where(some, total, -torch.inf).expand_as(pull)
     # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing of it is left, the floor counts.
     share = 1 - (math.log(prior) + log_count + pull - total).clamp(max=1.0).exp()
-    left = share > 0
-    difference = total + torch.where(left, share, 1.0).log() - math.log1p(-prior)
+    nonempty = share > 0
+    difference = total + torch.where(nonempty, share, 1.0).log() - math.log1p(-prior)
     floor = (log_count - 1 / temperature).expand_as(pull)
-    debiased = torch.where(left, torch.maximum(difference, floor), floor)
+    debiased = torch.where(nonempty, torch.maximum(difference, floor), floor)
     return torch.where(some, debiased, -torch.inf)

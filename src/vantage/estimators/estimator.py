@@ -66,5 +66,5 @@ def cross_entropy(pull: Float[Tensor, "b *p"], log_sum: Float[Tensor, "b *#p"]) 
 
 def mean_of_kept(value: Float[Tensor, "b p"], positive: Scores) -> Float[Tensor, "b"]:
     """Mean over the positives that count; 0 for a query without."""
-    kept = positive.keep
-    return value.masked_fill(~kept, 0.0).sum(1) / kept.sum(1).clamp(min=1)
+    keep = positive.keep
+    return value.masked_fill(~keep, 0.0).sum(1) / keep.sum(1).clamp(min=1)

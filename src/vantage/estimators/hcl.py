@@ -55,5 +55,5 @@ class HCL(TableEstimator):
 
 def _log_sum(logits: Float[Tensor, "b n"], factor: float) -> Float[Tensor, "b"]:
     """log Σ e^(factor · logit) over what is kept."""
-    kept = torch.isfinite(logits)
-    return torch.logsumexp(torch.where(kept, logits, 0.0).mul(factor).masked_fill(~kept, -torch.inf), 1)
+    finite = torch.isfinite(logits)
+    return torch.logsumexp(torch.where(finite, logits, 0.0).mul(factor).masked_fill(~finite, -torch.inf), 1)

@@ -139,12 +139,12 @@ class OnlineStore(Store):
                 "the bank's first clusters are of the untrained network's features, which are not here yet: call"
                 " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
             )
-        written = write_rows(self, fresh, self.choice.momentum)
+        moves = write_rows(self, fresh, self.choice.momentum)
         filled = self.choice.first * len(self.vector)
-        if written.before < filled <= written.after:
+        if moves.before < filled <= moves.after:
             self.cluster(draws.mix(int(self.seed), 1))
-        elif written.after >= filled:
-            self.follow(written.image, written.old)
+        elif moves.after >= filled:
+            self.follow(moves.image, moves.old)
 
     def cluster(self, seed: int) -> None:
         """k-means over all rows."""

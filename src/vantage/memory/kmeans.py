@@ -110,8 +110,8 @@ def kmeans(
     """
     if not 1 <= clusters <= len(vector):
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
-    chosen = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
-    centroid = vector[chosen.to(vector.device)]
+    start = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
+    centroid = vector[start.to(vector.device)]
     label, close = nearest(vector, centroid)
     for _ in range(iterations):
         unique, total, times = sums(label, vector)

@@ -94,14 +94,14 @@ class ReclusteredStore(Store):
         """Move the rows of these images, then see to the clusters. Raises `UserError` as `BankStore.write`."""
         if len(fresh) == 0:
             return
-        written = write_rows(self, fresh, self.choice.momentum)
-        due = self.clusterings_by(written.after)
-        if due > self.clusterings_by(written.before):
+        moves = write_rows(self, fresh, self.choice.momentum)
+        due = self.clusterings_by(moves.after)
+        if due > self.clusterings_by(moves.before):
             self.cluster(draws.mix(int(self.seed), due))
 
-    def clusterings_by(self, written: int) -> int:
+    def clusterings_by(self, rows: int) -> int:
         """One after `first` passes, and one every `every` passes from there."""
-        past = written // len(self.vector) - self.choice.first
+        past = rows // len(self.vector) - self.choice.first
         return 0 if past < 0 else 1 + past // self.choice.every
 
     def cluster(self, seed: int) -> None:

@@ -41,8 +41,8 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
             row = cut.tied.nonzero().squeeze(1)
             some, place = value[row], row.to(inner.device)
             dropped = _largest(some, cut.high[row], inner[place].to(some.device))
-            kept = _largest(some, cut.low[row], outer[place].to(some.device))
-            cut.inside[row] = kept.logical_and_(~dropped)
+            largest = _largest(some, cut.low[row], outer[place].to(some.device))
+            cut.inside[row] = largest.logical_and_(~dropped)
         return Selected(cut.inside, cut.largest)
 
 

@@ -66,7 +66,7 @@ class Draw(ABC):
         table = keep.numpy()
         return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
 
-    def of_rows(self, kept: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> Drawn:
+    def of_rows(self, columns: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> Drawn:
         """`among`, on the CPU, where `kept` gives the kept columns of a row, in order; `keys` is how many columns
         there are in all."""
         seeds = query.seeds.tolist()
@@ -74,8 +74,8 @@ class Draw(ABC):
         keep = np.zeros(column.shape, np.bool_)
 
         def draw(row: int) -> None:
-            chosen = self.of_row(kept(row), seeds[row])
-            column[row, : len(chosen)], keep[row, : len(chosen)] = chosen, True
+            picks = self.of_row(columns(row), seeds[row])
+            column[row, : len(picks)], keep[row, : len(picks)] = picks, True
 
         over_rows(len(seeds), keys, draw)
         return Drawn(torch.from_numpy(column), torch.from_numpy(keep))

@@ -51,8 +51,8 @@ def pooled(
         ranks = band.ranks(counts(keep), step)
         if cosine.device.type != "cpu":
             return draw.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, tile)
-        value, kept, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks)
-        return draw.of_rows(lambda row: columns_within(value[row], kept[row], inner[row], outer[row]), len(pool), tile)
+        value, flags, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks)
+        return draw.of_rows(lambda row: columns_within(value[row], flags[row], inner[row], outer[row]), len(pool), tile)
 
     rows = rows or tile_rows(query, pool)
     if query.vector.device.type != "cpu":

@@ -11,5 +11,5 @@ __all__ = ["SMALL", "resnet"]
 
 def resnet(size: int, zero_init_residual: bool = False) -> ResNet:
     """ResNet-50 as in the papers; ResNet-18 for small images, with the small stem, of stride 2 above 48 pixels."""
-    chosen = cast(ResNet, backbone_named("resnet18" if size <= SMALL else "resnet50", size))
-    return replace(chosen, zero_init_residual=zero_init_residual)
+    backbone = cast(ResNet, backbone_named("resnet18" if size <= SMALL else "resnet50", size))
+    return replace(backbone, zero_init_residual=zero_init_residual)

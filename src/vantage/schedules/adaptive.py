@@ -23,7 +23,7 @@ class Adapted(nn.Module):
 
     value: Tensor
     recent: Tensor
-    told: Tensor
+    updates: Tensor
 
     def __init__(self, start: float, end: float, by: float, window: int) -> None:
         super().__init__()
@@ -33,16 +33,16 @@ class Adapted(nn.Module):
         self.register_buffer("told", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
-    def hear(self, score: Float[Tensor, ""]) -> None:
+    def update(self, score: Float[Tensor, ""]) -> None:
         """Move by one step, towards `end` if the score is above the mean of the window before it, towards `start` if
         below. Until the window is full nothing moves."""
         score, window = score.to(self.recent), len(self.recent)
         towards = torch.sign(score - self.recent.mean()) * (1.0 if self.end > self.start else -1.0)
         low, high = min(self.start, self.end), max(self.start, self.end)
         moved = (self.value + self.by * towards).clamp(low, high)
-        self.value.copy_(torch.where(self.told >= window, moved, self.value))
-        self.recent[self.told % window] = score
-        self.told += 1
+        self.value.copy_(torch.where(self.updates >= window, moved, self.value))
+        self.recent[self.updates % window] = score
+        self.updates += 1
 
 
 @dataclass(frozen=True)

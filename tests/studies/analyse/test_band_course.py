@@ -12,7 +12,7 @@ from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
 from vantage.studies.analyse.asking import queries
-from vantage.studies.analyse.augmented import chosen
+from vantage.studies.analyse.augmented import draw_numbers
 from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
 from vantage.studies.analyse.learned import TrainedNetworks, learned
 
@@ -50,7 +50,7 @@ def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> 
 def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> None:
     one, source = ruled(learned(run[0]), Ring(Constant(0.5), Constant(0.25))), run[1]
     (found,) = Band(images=9, seed=3)([one], source, work()).bands
-    query = queries(one, source, chosen(48, 9, 3), 0, 3, work())
+    query = queries(one, source, draw_numbers(48, 9, 3), 0, 3, work())
     ordered = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
     assert found.cuts is not None
     assert torch.allclose(found.cuts.inner, ordered[:, 6]) and torch.allclose(found.cuts.outer, ordered[:, 23])

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from vantage.data import Source
 from vantage.errors import UserError
-from vantage.studies.analyse.augmented import augmented, chosen
+from vantage.studies.analyse.augmented import augmented, draw_numbers
 from vantage.studies.analyse.learned import learned
 from vantage.studies.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 
@@ -66,9 +66,9 @@ def test_a_view_that_is_not_made_is_refused(run: tuple[Path, Source]) -> None:
 
 
 def test_images_are_drawn_once_each() -> None:
-    assert chosen(48, 100, 0).tolist() == list(range(48))
-    few = chosen(48, 10, 0)
-    assert len(few.unique()) == 10 and not torch.equal(few, chosen(48, 10, 1))
+    assert draw_numbers(48, 100, 0).tolist() == list(range(48))
+    few = draw_numbers(48, 10, 0)
+    assert len(few.unique()) == 10 and not torch.equal(few, draw_numbers(48, 10, 1))
 
 
 def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> None:
@@ -77,7 +77,7 @@ def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> No
     first, again, random = found.encoders
     assert [e.name for e in found.encoders] == ["jcl", "again", "random encoder"]
     assert torch.equal(first.similarity, again.similarity) and not torch.allclose(first.similarity, random.similarity)
-    image = chosen(48, 12, 0)
+    image = draw_numbers(48, 12, 0)
     vector = torch.cat(list(augmented(one, run[1], image, 0, 4, 0, work())))
     assert float(first.similarity[7]) == pytest.approx(slow(vector[7].double())[0], abs=1e-5)
     rows = found.table()

@@ -147,5 +147,5 @@ def test_an_unknown_entry_names_the_near_one(capsys: pytest.CaptureFixture[str])
 def test_entries_are_frozen_values_with_their_own_words() -> None:
     for kind in ENTRIES:
         assert kind() == kind() and hash(kind()) == hash(kind())
-        assert all(place.help for place in kind.places)
+        assert all(place.help for place in kind.paths)
     assert set(PUBLISHED) == {*(shared.name for shared in COMBINATIONS), "supervised"}

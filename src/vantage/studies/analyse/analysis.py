@@ -124,7 +124,7 @@ def _named_apart(runs: list[TrainedNetworks]) -> list[TrainedNetworks]:
 
 def _write(findings: Findings, record: dict[str, Any], folder: Path) -> Analyzed:
     table_file, picture_file = folder / f"{record['analysis']}.json", folder / f"{record['analysis']}.png"
-    drawn = picture(findings.figure(), "png")
+    image = picture(findings.figure(), "png")
     write_result(table_file, json.dumps(record, indent=1, allow_nan=False), "the table")
-    write_result(picture_file, drawn, "the picture")
+    write_result(picture_file, image, "the picture")
     return Analyzed(findings, table_file, picture_file)

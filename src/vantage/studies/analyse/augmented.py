@@ -17,10 +17,10 @@ from vantage.errors import UserError
 from vantage.studies.analyse.learned import TrainedNetworks
 from vantage.views.augmentation import ViewMaker, Views
 
-__all__ = ["augmented", "chosen"]
+__all__ = ["augmented", "draw_numbers"]
 
 
-def chosen(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
+def draw_numbers(among: int, count: int, seed: int) -> Int[Tensor, "n"]:
     """`count` of the numbers from 0 to `among`, drawn without replacement, in order; all where there are no more."""
     generator = torch.Generator().manual_seed(draws.mix(seed, 0xA7A1))
     return torch.randperm(among, generator=generator)[:count].sort().values

@@ -19,7 +19,7 @@ from vantage.negatives import BandRule
 from vantage.storage.figures import COLORS, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
-from vantage.studies.analyse.augmented import chosen
+from vantage.studies.analyse.augmented import draw_numbers
 from vantage.studies.analyse.learned import TrainedNetworks
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Band:
         branch: Branch = one.branches[number]
         if not len(one.pool(number)):
             return one.run.batch_size * len(branch.pooled), None
-        image = chosen(len(source), self.images, self.seed)
+        image = draw_numbers(len(source), self.images, self.seed)
         query = queries(one, source, image, branch.query, self.seed, work)
         pool, rule = one.pool(number), branch.negatives[place]
         left, outer, inner, every = [], [], [], torch.zeros(_BARS)
@@ -218,6 +218,6 @@ def _draw_cosines(panel: Any, one: OneBand) -> None:
         low, middle, high = value.double().quantile(torch.tensor([0.05, 0.5, 0.95], dtype=torch.float64)).tolist()
         panel.axvspan(low, high, color=COLORS[number], alpha=0.25, linewidth=0)
         panel.axvline(middle, color=COLORS[number], linewidth=1.6, label=f"{word}: median, 5–95 % of queries")
-    held = [n for n, part in enumerate(share) if part]
-    panel.set_xlim(edges[max(0, held[0] - 2)], edges[min(len(share), held[-1] + 3)])
+    filled = [n for n, part in enumerate(share) if part]
+    panel.set_xlim(edges[max(0, filled[0] - 2)], edges[min(len(share), filled[-1] + 3)])
     panel.legend(fontsize=7)

@@ -34,7 +34,7 @@ from vantage.schedules import Constant
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
 from vantage.studies.analyse.asking import queries, tiles
-from vantage.studies.analyse.augmented import chosen
+from vantage.studies.analyse.augmented import draw_numbers
 from vantage.studies.analyse.learned import TrainedNetworks, random_learned
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ class ChosenNegatives:
     @property
     def mean(self) -> float | None:
         """Percent of the negatives that are of the query's class, over the queries that have any."""
-        known = self.same[~self.same.isnan()]
-        return 100 * float(known.double().mean()) if len(known) else None
+        shares = self.same[~self.same.isnan()]
+        return 100 * float(shares.double().mean()) if len(shares) else None
 
     @property
     def error(self) -> float | None:
         """Its standard error over the queries, in percent; none for one query."""
-        known = self.same[~self.same.isnan()]
-        return round(100 * float(known.double().std()) / len(known) ** 0.5, 12) if len(known) > 1 else None
+        shares = self.same[~self.same.isnan()]
+        return round(100 * float(shares.double().std()) / len(shares) ** 0.5, 12) if len(shares) > 1 else None
 
     def row(self) -> Row:
         """The numbers of the table."""
@@ -124,7 +124,7 @@ class FalseNegatives:
         labeled = (true >= 0).nonzero().squeeze(1)
         if not len(labeled):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
-        image = labeled[chosen(len(labeled), self.images, self.seed)]
+        image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
         rows: list[ChosenNegatives] = []
         for one in (*runs, *([random_learned(runs[0], self.seed)] if self.random_encoder else ())):
             asked: dict[tuple[int, int], tuple[Keys, Keys]] = {}

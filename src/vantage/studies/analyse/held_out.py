@@ -24,7 +24,7 @@ from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.measures.information import nce
-from vantage.studies.analyse.augmented import chosen
+from vantage.studies.analyse.augmented import draw_numbers
 from vantage.studies.analyse.learned import TrainedNetworks
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
@@ -144,7 +144,7 @@ class HeldOutInformation:
         in evaluation mode, so that it is one function of a pair. Raises `UserError` where there are too few images,
         `UnreadableImage` for one that cannot be decoded.
         """
-        image, count = chosen(len(source), self.images, self.seed), self.among(len(source))
+        image, count = draw_numbers(len(source), self.images, self.seed), self.among(len(source))
         pairings = [pairing(branch) for branch in one.branches]
         by_branch: list[list[float]] = [[] for _ in pairings]
         for number in range(self.draws):
@@ -212,8 +212,8 @@ class _Encoding:
     ) -> None:
         pairings = tuple(pairings)
         self.one, self.source, self.work = one, source, work
-        self.asking = sorted({each.query for each in pairings})
-        self.answering = sorted({each.key for each in pairings})
+        self.query_views = sorted({each.query for each in pairings})
+        self.key_views = sorted({each.key for each in pairings})
         self.parts = [part.tolist() for part in image.split(_PART)]
 
     @torch.no_grad()
@@ -222,8 +222,8 @@ class _Encoding:
         part."""
         maker, device = self.one.run.views, self.work.resolved_device()
         networks = self.one.learner.to(device).networks
-        queries: dict[int, list[Tensor]] = {number: [] for number in self.asking}
-        keys: dict[int, list[Tensor]] = {number: [] for number in self.answering}
+        queries: dict[int, list[Tensor]] = {number: [] for number in self.query_views}
+        keys: dict[int, list[Tensor]] = {number: [] for number in self.key_views}
 
         def crop(number: int) -> tuple[Tensor, ...]:
             return maker.crop(self.source.image(number), torch.Generator().manual_seed(draws.mix(seed, number, 0)))
@@ -233,9 +233,9 @@ class _Encoding:
             together = tuple(torch.stack(same).to(device) for same in zip(*crops, strict=True))
             views = maker.finish(together, generator)
             for some in _split(views, self.work.batch_size):
-                vectors = networks.queries({n: some[n] for n in self.asking})
+                vectors = networks.queries({n: some[n] for n in self.query_views})
                 _append(queries, vectors)
-                _append(keys, networks.keys({n: some[n] for n in self.answering}, vectors, seed))
+                _append(keys, networks.keys({n: some[n] for n in self.key_views}, vectors, seed))
         return _Encoded(*({n: torch.cat(parts) for n, parts in each.items()} for each in (queries, keys)))
 
 

@@ -69,8 +69,8 @@ class Labeling:
 
     def row(self) -> Row:
         """The numbers of the table."""
-        known = self.true >= 0
-        label, true, size = self.label[known], self.true[known], self.sizes()
+        has_class = self.true >= 0
+        label, true, size = self.label[has_class], self.true[has_class], self.sizes()
         return {
             "labels": self.name,
             "images": len(self.label),
@@ -130,12 +130,12 @@ class Labels:
 
 def _clusterings(one: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:
     """Labels by branch and number of the clustering, in the order of the images."""
-    found = {}
+    clusterings = {}
     for branch in sorted(set(one.learner.owners)):
         pool = one.pool(branch)
         for number, label in enumerate(pool.cluster.T if pool.cluster is not None else ()):
-            found[f"{branch}.{number}"] = torch.empty_like(label).scatter_(0, pool.image, label).cpu()
-    return found
+            clusterings[f"{branch}.{number}"] = torch.empty_like(label).scatter_(0, pool.image, label).cpu()
+    return clusterings
 
 
 @dataclass(frozen=True)

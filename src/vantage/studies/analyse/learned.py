@@ -71,8 +71,8 @@ class TrainedNetworks:
             return self.run.branches
         rows = read_metrics(self.folder) if self.folder else []
         names = [f"adapted.{number}" for number in range(len(self.learner.adaptive))]
-        held = [row for row in rows if row.get("epoch") == epoch and all(name in row for name in names)]
-        return self._with([float(held[-1][name]) for name in names]) if held else None
+        complete = [row for row in rows if row.get("epoch") == epoch and all(name in row for name in names)]
+        return self._with([float(complete[-1][name]) for name in names]) if complete else None
 
     def pool(self, branch: int) -> Keys:
         """What the store that a branch reads remembers: nothing, where it compares within a batch."""
@@ -124,18 +124,18 @@ def random_learned(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
     return TrainedNetworks("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
 
 
-def _filled(run: Run, images: int, found: Path) -> tuple[Learner, int]:
+def _filled(run: Run, images: int, file: Path) -> tuple[Learner, int]:
     """What a checkpoint holds, and its step."""
-    tensors, facts = checkpoint.load(found)
+    tensors, facts = checkpoint.load(file)
     learner = _fresh(run, images, run.seed)
-    state = {name.removeprefix(_LEARNER): held for name, held in tensors.items() if name.startswith(_LEARNER)}
-    checkpoint.fill(learner, state, found)
+    state = {name.removeprefix(_LEARNER): tensor for name, tensor in tensors.items() if name.startswith(_LEARNER)}
+    checkpoint.fill(learner, state, file)
     return learner, int(facts["step"])
 
 
-def _counted(found: Path, run: Run) -> int:
+def _counted(file: Path, run: Run) -> int:
     """How many images a run had whose folder has no record of it: a bank has a row for each."""
-    rows = [len(held) for name, held in checkpoint.load(found)[0].items() if name.endswith(".image")]
+    rows = [len(tensor) for name, tensor in checkpoint.load(file)[0].items() if name.endswith(".image")]
     return max(rows, default=run.batch_size)
 
 

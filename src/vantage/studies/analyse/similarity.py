@@ -16,7 +16,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.augmented import augmented, chosen
+from vantage.studies.analyse.augmented import augmented, draw_numbers
 from vantage.studies.analyse.learned import TrainedNetworks, random_learned
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Similarity:
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Similarities":
         """Both numbers of every image, for each run. Raises as `augmented`."""
         looked = [*runs, random_learned(runs[0], self.seed)] if self.random_encoder else runs
-        image = chosen(len(source), self.images, self.seed)
+        image = draw_numbers(len(source), self.images, self.seed)
         rows = []
         for one in looked:
             parts = augmented(one, source, image, self.view, self.augmentations, self.seed, work)

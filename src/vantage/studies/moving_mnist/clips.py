@@ -111,8 +111,8 @@ class Clips:
         new = number_below(u[:, 6], len(self.digits))
         other = Factors(new, *self._background(u[:, 7:10]), u[:, 10:12] * self.room)
         same = self.scene.same_digit(clip.digit, self._label, u[:, 12])
-        seen = Factors(same, clip.background, clip.crop, clip.place)
-        return way, clip, joined(seen, other, shared)
+        factors = Factors(same, clip.background, clip.crop, clip.place)
+        return way, clip, joined(factors, other, shared)
 
     def pairs(self, epoch: int, number: Int[Tensor, "b"], shared: SharedFactors) -> Pairs:
         """The clips of some digits, with second views that share what `shared` says."""
@@ -163,5 +163,5 @@ def _cut(
     """A square of each chosen image, from its corner (x, y) on."""
     across = torch.arange(side, device=pixels.device)
     column, row = (corner[:, axis, None] + across for axis in (0, 1))
-    taken = pixels[image[:, None, None], :, row[:, :, None], column[:, None]]
-    return taken.permute(0, 3, 1, 2).contiguous()
+    squares = pixels[image[:, None, None], :, row[:, :, None], column[:, None]]
+    return squares.permute(0, 3, 1, 2).contiguous()

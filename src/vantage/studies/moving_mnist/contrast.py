@@ -19,7 +19,7 @@ from vantage.negatives import OtherImages
 from vantage.positives import OtherViews
 from vantage.records import Keys
 from vantage.studies.moving_mnist.clips import Clips, normalized
-from vantage.studies.moving_mnist.course import ClipTraining, Heard
+from vantage.studies.moving_mnist.course import ClipTraining, OnStep
 from vantage.studies.moving_mnist.networks import ClipEncoder, ClipNetwork
 from vantage.studies.moving_mnist.shared import SharedFactors
 
@@ -40,7 +40,7 @@ class ClipContrast:
     course: ClipTraining = ClipTraining()
     """Epochs, batches and rates."""
 
-    def train(self, clips: Clips, shared: SharedFactors, seed: int, heard: Heard) -> ClipNetwork:
+    def train(self, clips: Clips, shared: SharedFactors, seed: int, on_step: OnStep) -> ClipNetwork:
         """A network that learned what the two views share, in evaluation mode. Raises `UserError` where the loss is no
         number any more."""
         with torch.random.fork_rng(devices=[]):
@@ -55,7 +55,7 @@ class ClipContrast:
                 raise UserError(f"the loss became {float(now.detach())}: lower the learning rate")
             return now
 
-        self.course.follow(network, len(clips), seed, loss, heard)
+        self.course.follow(network, len(clips), seed, loss, on_step)
         return network
 
     def loss(self, first: Float[Tensor, "b d"], second: Float[Tensor, "b d"]) -> Float[Tensor, ""]:

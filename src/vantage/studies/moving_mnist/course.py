@@ -14,9 +14,9 @@ from vantage.errors import UserError
 from vantage.schedules import CosineByStep, LearningRate
 from vantage.training.optimizers import SGD, Optimizer
 
-__all__ = ["ClipTraining", "Heard"]
+__all__ = ["ClipTraining", "OnStep"]
 
-Heard = Callable[[int, float], None]
+OnStep = Callable[[int, float], None]
 """Called after each step with the number of steps done and the last loss."""
 
 
@@ -56,7 +56,7 @@ class ClipTraining:
         digits: int,
         seed: int,
         loss: Callable[[int, Int[Tensor, "b"]], Float[Tensor, ""]],
-        heard: Heard,
+        on_step: OnStep,
     ) -> None:
         """Train a network to the end; `loss` gives the loss of some digits' clips in an epoch.
 
@@ -75,7 +75,7 @@ class ClipTraining:
                 now = loss(epoch, part)
                 now.backward()
                 optimizer.step()
-                heard(step + 1, float(now.detach()))
+                on_step(step + 1, float(now.detach()))
         network.eval()
 
     def _steps_of_an_epoch(self, digits: int) -> int:

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
 from vantage.studies.moving_mnist.clips import Clips, normalized
-from vantage.studies.moving_mnist.course import ClipTraining, Heard
+from vantage.studies.moving_mnist.course import ClipTraining, OnStep
 from vantage.studies.moving_mnist.factors import Factors
 from vantage.studies.moving_mnist.networks import FrameEncoder, FrameNetwork
 from vantage.studies.moving_mnist.tasks import TASKS, FrameTask
@@ -56,7 +56,7 @@ class LinearHeads:
         train: Clips,
         test: Clips,
         seed: int,
-        heard: Heard,
+        on_step: OnStep,
         tasks: Sequence[FrameTask] = TASKS,
         test_frames: int = 0,
     ) -> dict[str, float]:
@@ -73,7 +73,7 @@ class LinearHeads:
             # Layers side by side share no parameter, so that the sum trains each as if it were alone.
             return _sum(tasks, head(vector[row]), [answer[row] for answer in answers], train)
 
-        self.course.follow(head, len(vector), seed, loss, heard)
+        self.course.follow(head, len(vector), seed, loss, on_step)
         test_features, factors = seen_frames(network, test, test_frames)
         with torch.no_grad():
             return _errors(tasks, head((test_features - mean) / scale), factors, test)
@@ -90,7 +90,7 @@ class Supervised:
     """Epochs, batches and rates."""
 
     def measure(
-        self, train: Clips, test: Clips, task: FrameTask, seed: int, heard: Heard, test_frames: int = 0
+        self, train: Clips, test: Clips, task: FrameTask, seed: int, on_step: OnStep, test_frames: int = 0
     ) -> dict[str, float]:
         """Mean error of the task over the test frames, by its name."""
         with torch.random.fork_rng(devices=[]):
@@ -103,7 +103,7 @@ class Supervised:
             frames, factors = train.frames(epoch, number)
             return task.loss(network(normalized(frames)), task.answer(factors, train))
 
-        self.course.follow(network, len(train), seed, loss, heard)
+        self.course.follow(network, len(train), seed, loss, on_step)
         answers, factors = seen_frames(network, test, test_frames)
         return _errors((task,), answers, factors, test)
 

@@ -140,10 +140,10 @@ class EndToEnd:
         for number, task in enumerate(TASKS):
             before = number * course.steps(len(bench.train))
 
-            def heard(step: int, loss: float, before: int = before, name: str = task.name) -> None:
+            def on_step(step: int, loss: float, before: int = before, name: str = task.name) -> None:
                 worked((before + step) * course.batch_size, f"{name}, loss {loss:.3f}")
 
-            measures |= bench.supervised.measure(bench.train, bench.test, task, seed, heard, bench.test_frames)
+            measures |= bench.supervised.measure(bench.train, bench.test, task, seed, on_step, bench.test_frames)
         return measures
 
 

@@ -21,13 +21,13 @@ def picture(clips: Clips, count: int = 2) -> Image.Image:
     the second view."""
     number = torch.arange(min(count, len(clips)))
     side = clips.scene.canvas
-    seen = range(1, clips.scene.seen + 1)
-    heads = [*(f"frame {frame}" for frame in seen), f"frame {clips.scene.last}", "view 2"]
+    frames = range(1, clips.scene.seen + 1)
+    heads = [*(f"frame {frame}" for frame in frames), f"frame {clips.scene.last}", "view 2"]
     step, rows = side + _EDGE, len(COMBINATIONS) * len(number)
     whole = Image.new("RGB", (_WORDS + len(heads) * step + 2 * _EDGE, _HEADER + rows * step + _EDGE), "white")
     draw = ImageDraw.Draw(whole)
     for column, words in enumerate(heads):
-        draw.text((_left(column, len(seen), step), 2), words, fill="black")
+        draw.text((_left(column, len(frames), step), 2), words, fill="black")
     top = _HEADER
     for shared in COMBINATIONS:
         pairs = clips.pairs(0, number, shared)
@@ -35,14 +35,14 @@ def picture(clips: Clips, count: int = 2) -> Image.Image:
         draw.text((_EDGE, top + side // 2 - 6), shared.name, fill="black")
         for first, frame, second in zip(pairs.first, last, pairs.second, strict=True):
             for column, pixels in enumerate((*first, frame, second)):
-                whole.paste(_image(pixels), (_left(column, len(seen), step), top))
+                whole.paste(_image(pixels), (_left(column, len(frames), step), top))
             top += step
     return whole
 
 
-def _left(column: int, seen: int, step: int) -> int:
+def _left(column: int, frames: int, step: int) -> int:
     """Where a column begins; what is not the first view stands a little apart."""
-    return _WORDS + column * step + _EDGE * (column >= seen) + _EDGE * (column > seen)
+    return _WORDS + column * step + _EDGE * (column >= frames) + _EDGE * (column > frames)
 
 
 def _image(pixels: UInt8[Tensor, "3 s s"]) -> Image.Image:

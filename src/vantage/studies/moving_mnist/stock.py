@@ -83,9 +83,9 @@ def _stock(
     cut: Callable[[UInt8[Tensor, "3 h w"], str], UInt8[Tensor, "c s s"]],
     workers: int,
 ) -> Stock:
-    chosen, label = _chosen(source, classes, what)
+    rows, label = _chosen(source, classes, what)
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        images = list(pool.map(lambda number: cut(source.image(number), source.name(number)), chosen.tolist()))
+        images = list(pool.map(lambda number: cut(source.image(number), source.name(number)), rows.tolist()))
     return Stock(torch.stack(images), label, source.classes[:classes])
 
 
@@ -104,8 +104,8 @@ def _chosen(source: Source, classes: int, what: str) -> tuple[Int[Tensor, "n"], 
     missing = [names[n] for n in range(classes) if not bool((label == n).any())]
     if missing:
         raise DataError(f"the {what} have no image of {', '.join(missing[:5])}: every class needs at least one")
-    chosen = ((label >= 0) & (label < classes)).nonzero()[:, 0]
-    return chosen, label[chosen]
+    rows = ((label >= 0) & (label < classes)).nonzero()[:, 0]
+    return rows, label[rows]
 
 
 def _digit(image: UInt8[Tensor, "3 h w"], name: str) -> UInt8[Tensor, "3 s s"]:

@@ -16,11 +16,11 @@ from vantage.storage.tables import Table, csv_of
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["Entry", "Measured", "Place", "Report", "Reproduced", "reproduce"]
+__all__ = ["Entry", "Measured", "DataPath", "Report", "Reproduced", "reproduce"]
 
 
 @dataclass(frozen=True)
-class Place:
+class DataPath:
     """A set of images that an entry needs."""
 
     name: str
@@ -83,7 +83,7 @@ class Entry(Protocol):
     name: ClassVar[str]
     """Its word on the command line, such as infomin-table-4."""
 
-    places: ClassVar[tuple[Place, ...]]
+    paths: ClassVar[tuple[DataPath, ...]]
     """The image sets that it needs."""
 
     def unsaid(self) -> Mapping[str, Any]:
@@ -95,7 +95,7 @@ class Entry(Protocol):
         ...
 
     def __call__(
-        self, sources: Mapping[str, Source], kept: KeptResults[Measured], work: Work
+        self, sources: Mapping[str, Source], results: KeptResults[Measured], work: Work
     ) -> "tuple[Report, Image]":
         """Measure what is not kept yet; return the whole table, and a picture."""
         ...
@@ -122,8 +122,8 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     facts = {name: source.fingerprint() for name, source in sources.items()}
     settings = {**encode(entry, "entry"), **entry.unsaid()}
     about = {"entry": entry.name, "settings": settings, "images": facts}
-    kept = KeptResults(folder / "rows.json", about, "reproduction", _read, asdict)
-    report, image = entry(sources, kept, work or Work())
+    results = KeptResults(folder / "rows.json", about, "reproduction", _read, asdict)
+    report, image = entry(sources, results, work or Work())
     record = {
         "entry": entry.name,
         "title": report.title,

@@ -21,7 +21,7 @@ from vantage.studies.moving_mnist.rows import INFORMATION, Bench, Contrasted, En
 from vantage.studies.moving_mnist.shared import COMBINATIONS
 from vantage.studies.moving_mnist.show import picture
 from vantage.studies.moving_mnist.stock import Stock, backgrounds_of, check_backgrounds, check_digits, digits_of
-from vantage.studies.reproduce.entry import Measured, Place, Report
+from vantage.studies.reproduce.entry import Measured, DataPath, Report
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,11 +58,11 @@ class InfoMinTable4:
     """
 
     name: ClassVar[str] = "infomin-table-4"
-    places: ClassVar[tuple[Place, ...]] = (
-        Place("digits", "labeled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
-        Place("test_digits", "labeled test digits, such as mnist.npz#test"),
-        Place("backgrounds", "labeled training photographs (the paper: STL-10)"),
-        Place("test_backgrounds", "labeled test photographs of the same classes"),
+    places: ClassVar[tuple[DataPath, ...]] = (
+        DataPath("digits", "labeled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
+        DataPath("test_digits", "labeled test digits, such as mnist.npz#test"),
+        DataPath("backgrounds", "labeled training photographs (the paper: STL-10)"),
+        DataPath("test_backgrounds", "labeled test photographs of the same classes"),
     )
 
     scene: Scene = Scene()
@@ -132,11 +132,11 @@ class InfoMinTable4:
                 )
 
     def __call__(
-        self, sources: Mapping[str, Source], kept: KeptResults[Measured], work: Work
+        self, sources: Mapping[str, Source], results: KeptResults[Measured], work: Work
     ) -> "tuple[Report, Image]":
         """Train and measure every row and seed that is not kept yet."""
         pairs = [(row, seed) for seed in range(self.seeds) for row in self.rows]
-        missing = [(row, seed) for row, seed in pairs if _key(row.name, seed) not in kept]
+        missing = [(row, seed) for row, seed in pairs if _key(row.name, seed) not in results]
         stocks = self._stocks(sources, work)
         total = sum(row.work(self._bench(stocks, seed)) for row, seed in pairs)
         done = total - sum(row.work(self._bench(stocks, seed)) for row, seed in missing)
@@ -149,12 +149,12 @@ class InfoMinTable4:
                 work.progress.advance(before + frames, f"{words}: {note}")
 
             measures = row(bench, seed, worked)
-            kept.add(key, Measured(row.name, seed, measures, round(time.perf_counter() - start, 1)))
+            results.add(key, Measured(row.name, seed, measures, round(time.perf_counter() - start, 1)))
             done += row.work(bench)
             work.progress.line(f"{key}: {_words(measures)}")
         work.progress.stop()
         bench = self._bench(stocks, 0)
-        rows = {row.name: [kept[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
+        rows = {row.name: [results[_key(row.name, seed)].measures for seed in range(self.seeds)] for row in self.rows}
         return self._report({**rows, _CHANCE: [chance(bench)]}), picture(bench.train)
 
     def _stocks(self, sources: Mapping[str, Source], work: Work) -> dict[str, Stock]:
@@ -185,11 +185,11 @@ class InfoMinTable4:
             self.information_clips,
         )
 
-    def _report(self, found: Mapping[str, Sequence[Mapping[str, float]]]) -> Report:
+    def _report(self, measures_by_row: Mapping[str, Sequence[Mapping[str, float]]]) -> Report:
         names = [name for words in _TASKS.values() for name in (words, "paper")]
         columns = ("views share", *names, INFORMATION)
-        rows = [_row(name, measures) for name, measures in found.items()]
-        numbers = [_numbers(name, measures) for name, measures in found.items()]
+        rows = [_row(name, measures) for name, measures in measures_by_row.items()]
+        numbers = [_numbers(name, measures) for name, measures in measures_by_row.items()]
         course = self.course
         notes = (
             f"Ours: seeds {self.seeds} (mean ± standard deviation), epochs {course.epochs}, clips of an epoch"

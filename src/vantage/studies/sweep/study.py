@@ -178,10 +178,10 @@ class _Course:
         """Rows to fill for raw pixels and random encoders, once for each way in which evaluations see images."""
         if not self.plan.baselines:
             return
-        seen: dict[Any, Point] = {}
+        baselines: dict[Any, Point] = {}
         for point in self.points:
-            seen.setdefault(evaluation_view(point.run), point)
-        for view, point in seen.items():
+            baselines.setdefault(evaluation_view(point.run), point)
+        for view, point in baselines.items():
             empty = SweepRow(self._baseline_key(RAW, repr(view)), RAW, point.label, point.number, 0, {})
             yield empty, partial(raw_pixels, point.run)
             for seed in self.plan.seeds:

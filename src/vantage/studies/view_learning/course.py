@@ -85,8 +85,8 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     newest = checkpoint.latest(folder)
     if newest:
         course.restore(newest)
-        done = "all steps are taken already" if course.step == course.total else "continuing"
-        progress.line(f"{done}: at step {course.step:,} of {course.total:,}")
+        state = "all steps are taken already" if course.step == course.total else "continuing"
+        progress.line(f"{state}: at step {course.step:,} of {course.total:,}")
     else:
         course.save()  # so that there is a finite state whatever comes
     with Signals() as stopping:
@@ -221,16 +221,16 @@ def _refuse_others(stored: ViewLearning, learning: ViewLearning, folder: Path) -
 def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
     """One look of every network at two images, so that a misfit is reported before anything is written."""
     size = learning.crop.crop.size
-    shown = torch.zeros(2, 3, size, size, device=images.every.device)
+    pair = torch.zeros(2, 3, size, size, device=images.every.device)
     label = torch.zeros(2, dtype=torch.int64, device=images.every.device)
     game.players.eval()
     try:
         with torch.no_grad():
-            game.players.objective(shown, LabeledBatch(shown, label))
+            game.players.objective(pair, LabeledBatch(pair, label))
     except RuntimeError as problem:
-        seen = " and ".join(str(len(part)) for part in learning.channels)
+        channels = " and ".join(str(len(part)) for part in learning.channels)
         raise UserError(
-            f"the networks do not fit the views, which have {seen} channels of {size} pixels: {str(problem)[:160]}"
+            f"the networks do not fit the views, which have {channels} channels of {size} pixels: {str(problem)[:160]}"
         ) from problem
 
 

@@ -76,12 +76,12 @@ class Players(nn.Module):
         What no term needs may be None.
         """
         total, of_all = torch.zeros((), device=next(self.parameters()).device), {}
-        for given, of_labels in ((images, False), (None if labeled is None else labeled.images, True)):
+        for batch, of_labels in ((images, False), (None if labeled is None else labeled.images, True)):
             terms = [term for term in self.each_term() if term.labeled == of_labels]
             if not terms:
                 continue
-            assert given is not None, "a term has no images to look at"
-            one, two, volume = self.views(given)
+            assert batch is not None, "a term has no images to look at"
+            one, two, volume = self.views(batch)
             of_all.setdefault("log_det", volume)
             for term in terms:
                 value, numbers = term(one, two, labeled.label if of_labels and labeled else None)

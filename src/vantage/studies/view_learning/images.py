@@ -73,11 +73,11 @@ class LearningImages:
 
     def channels(self, most: int = 1_024) -> Iterator[Float[Tensor, "b 3 _ _"]]:
         """What goes into the flow, of about that many training images; always the same ones."""
-        seen = 0
+        count = 0
         for batch in self.every.batches():
             yield batch.images
-            seen += len(batch.images)
-            if seen >= min(most, self.every.steps * len(batch.images)):
+            count += len(batch.images)
+            if count >= min(most, self.every.steps * len(batch.images)):
                 return
 
 
@@ -116,9 +116,9 @@ def _labels(learning: ViewLearning, source: Source) -> Int[Tensor, "n"]:
     if not learning.labels:
         return label
     part = training_part(SourceSubset(source, labeled), Data(max_images=learning.labels))
-    chosen = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(labeled))
+    numbers = part.numbers if isinstance(part, SourceSubset) else torch.arange(len(labeled))
     some = torch.full_like(label, -1)
-    some[labeled[chosen]] = label[labeled[chosen]]
+    some[labeled[numbers]] = label[labeled[numbers]]
     return some
 
 
