@@ -58,14 +58,14 @@ JOINT = (simclr, moco_v2, infomin, cmc, everything)
 
 def cases() -> dict[str, Any]:
     """Every recipe with BatchNorm in two groups and without BatchNorm, some with BatchNorm in one, made small."""
-    found = {}
+    runs = {}
     for recipe in RECIPES:
-        found[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
-        found[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
+        runs[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
+        runs[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
     for recipe in JOINT:
-        found[f"{recipe.__name__}-joint"] = shrunken.shrunk(recipe(32), BatchNorm())
-    found["adaptive"] = adaptive(shrunken.shrunk(ring_moco(32), None))
-    return found
+        runs[f"{recipe.__name__}-joint"] = shrunken.shrunk(recipe(32), BatchNorm())
+    runs["adaptive"] = adaptive(shrunken.shrunk(ring_moco(32), None))
+    return runs
 
 
 def adaptive(run: Any) -> Any:
@@ -81,27 +81,27 @@ def one_process() -> dict[str, Any]:
 
 def every_recipe(folder: Path) -> None:
     """The same on two processes, each with its half of the batch, and of two groups one."""
-    told = {name: train(run, wrap=True) for name, run in cases().items()}
-    torch.save(told, folder / f"{processes.rank()}.pt")
+    results = {name: train(run, wrap=True) for name, run in cases().items()}
+    torch.save(results, folder / f"{processes.rank()}.pt")
 
 
 def gathering(folder: Path) -> None:
     """What `processes` gives on this rank."""
-    rank, told = processes.rank(), {}
+    rank, results = processes.rank(), {}
     rows = (torch.arange(6.0).reshape(3, 2) + 10 * rank).requires_grad_()
     joined = processes.gather(rows)
-    told["count"], told["rank"], told["joined"] = processes.count(), rank, joined.detach()
-    told["own"] = torch.equal(processes.own_rows(joined), rows)
-    told["total"] = processes.total(torch.tensor(rank + 1.0))
-    told["integers"] = processes.gather(torch.arange(2) + 100 * rank)
+    results["count"], results["rank"], results["joined"] = processes.count(), rank, joined.detach()
+    results["own"] = torch.equal(processes.own_rows(joined), rows)
+    results["total"] = processes.total(torch.tensor(rank + 1.0))
+    results["integers"] = processes.gather(torch.arange(2) + 100 * rank)
     # Each process weighs the joined rows by itself; the gradient is the sum of both weights.
     weight = torch.arange(12.0).reshape(6, 2) * (rank + 1)
     other = torch.zeros(6, 2, requires_grad=True)
     both = joined + other  # autograd hands one gradient tensor to both
     (both * weight).sum().backward()
-    told["gradient"], told["other"] = rows.grad, other.grad
-    told["loss"], told["query"] = uneven(processes.own_rows)
-    torch.save(told, folder / f"{rank}.pt")
+    results["gradient"], results["other"] = rows.grad, other.grad
+    results["loss"], results["query"] = uneven(processes.own_rows)
+    torch.save(results, folder / f"{rank}.pt")
 
 
 BEGINNING = ("interclr", "interclr_moco", "everything")
@@ -111,7 +111,7 @@ BEGINNING = ("interclr", "interclr_moco", "everything")
 def stores_begun(place: str) -> dict[str, Any]:
     """The stores of these recipes after their beginning. The networks of processes but the first are off, so that they
     hold the same only if they are told."""
-    told = {}
+    results = {}
     for recipe in BEGINNING:
         run = small_runs.small_run(recipe, place)
         torch.manual_seed(0)
@@ -120,8 +120,8 @@ def stores_begun(place: str) -> dict[str, Any]:
             for parameter in learner.networks.parameters():
                 parameter.add_(0.1 * processes.rank())
         begin(learner, run, open_images(run.data)[0], QuietProgress())
-        told[recipe] = learner.stores.state_dict()
-    return told
+        results[recipe] = learner.stores.state_dict()
+    return results
 
 
 def beginning(folder: Path) -> None:

@@ -23,9 +23,9 @@ class Several(Arrays):
 def several(count: int, seed: int) -> Several:
     """Squares whose channels tell three classes, each image any of them; some difficult."""
     chance = np.random.default_rng(seed)
-    shown = chance.random((count, 3)) < 0.4
-    color = 70 + 90 * shown + chance.normal(0, 50, (count, 3))
+    mask = chance.random((count, 3)) < 0.4
+    color = 70 + 90 * mask + chance.normal(0, 50, (count, 3))
     pixels = color[:, None, None, :] + chance.normal(0, 20, (count, 32, 32, 3))
-    mark = torch.from_numpy(np.where(shown, 1, -1).astype(np.int8))
+    mark = torch.from_numpy(np.where(mask, 1, -1).astype(np.int8))
     mark[torch.from_numpy(chance.random((count, 3)) < 0.1) & (mark == 1)] = 0
     return Several(pixels.clip(0, 255).astype(np.uint8), mark)

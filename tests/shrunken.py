@@ -166,24 +166,26 @@ Shapes = tuple[tuple[int, ...], ...]
 def shapes(run: Run) -> Shapes:
     """The shape of an image in each view that the branches of a run ask for."""
     whole, views = (3, SIDE, SIDE), run.views
-    made = (whole,) * views.count
+    shape_of_view = (whole,) * views.count
     if isinstance(views, Views):
-        made = tuple(whole if view.crop.size == views.views[0].crop.size else (3, 4, 4) for view in views.views)
+        shape_of_view = tuple(
+            whole if view.crop.size == views.views[0].crop.size else (3, 4, 4) for view in views.views
+        )
     if isinstance(views, WithJigsaw):
-        made = (*made[:-1], (views.jigsaw.cells**2, 3, 4, 4))
+        shape_of_view = (*shape_of_view[:-1], (views.jigsaw.cells**2, 3, 4, 4))
     if isinstance(views, Channels):
-        made = tuple((len(part), SIDE, SIDE) for part in views.channels)
-    return made[: max(branch.views for branch in run.branches)]
+        shape_of_view = tuple((len(part), SIDE, SIDE) for part in views.channels)
+    return shape_of_view[: max(branch.views for branch in run.branches)]
 
 
 def batches(steps: int, views: int | Shapes, dtype: torch.dtype = torch.float64) -> list[tuple[list[Tensor], Tensor]]:
     """Views, so many whole images or those of `shapes`, and image numbers of each step; every epoch of three steps is
     a new order of the same images."""
     views = ((3, SIDE, SIDE),) * views if isinstance(views, int) else views
-    generator, found = np.random.default_rng(7), []
+    generator, batch_list = np.random.default_rng(7), []
     order = np.concatenate([generator.permutation(IMAGES) for _ in range(steps * BATCH // IMAGES + 1)])
     for step in range(steps):
         image = torch.from_numpy(order[step * BATCH : (step + 1) * BATCH].copy())
-        made = [torch.from_numpy(generator.standard_normal((BATCH, *shape))).to(dtype) for shape in views]
-        found.append((made, image))
-    return found
+        tensors = [torch.from_numpy(generator.standard_normal((BATCH, *shape))).to(dtype) for shape in views]
+        batch_list.append((tensors, image))
+    return batch_list

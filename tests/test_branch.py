@@ -33,10 +33,10 @@ def contrast(branch: Branch, query: Keys, keys: tuple[Keys, ...], pool: Keys, st
 def test_moco():
     query, key, pool = (synthetic.keys(n, 5, seed) for seed, n in enumerate((4, 4, 9)))
     query.vector.requires_grad_()
-    found = contrast(MOCO, query, (key,), pool).loss
+    actual = contrast(MOCO, query, (key,), pool).loss
     expected = reference.moco(query.vector, key.vector, pool.vector, 0.2)
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (found, expected))
+    assert_close(actual, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
@@ -49,11 +49,11 @@ def test_nt_xent_as_two_branches_with_gradient_to_every_key():
         Keys(torch.cat([first, second]), torch.cat([image, image])),
     )
     branch = Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.5))
-    found = (contrast(branch, one, (two,), pool).loss + contrast(branch, two, (one,), pool).loss) / 2
+    loss = (contrast(branch, one, (two,), pool).loss + contrast(branch, two, (one,), pool).loss) / 2
     expected = reference.nt_xent(first, second, 0.5)
-    assert_close(found, expected, rtol=0, atol=1e-10)
+    assert_close(loss, expected, rtol=0, atol=1e-10)
     for ours, theirs in zip(
-        torch.autograd.grad(found, (first, second)), torch.autograd.grad(expected, (first, second)), strict=True
+        torch.autograd.grad(loss, (first, second)), torch.autograd.grad(expected, (first, second)), strict=True
     ):
         assert_close(ours, theirs, rtol=0, atol=1e-10)
 
@@ -62,8 +62,8 @@ def test_nt_xent_as_two_branches_with_gradient_to_every_key():
 def test_16_equal_embeddings_give_log_of_2n_minus_1(same: int):
     vector, image = torch.ones(same, 3, dtype=torch.float64) / 3**0.5, torch.arange(same)
     one, pool = Keys(vector, image), Keys(vector.repeat(2, 1), image.repeat(2))
-    found = contrast(Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1)), one, (one,), pool).loss
-    assert_close(found, torch.log(torch.tensor(2.0 * same - 1)).double(), rtol=0, atol=1e-6)
+    loss = contrast(Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1)), one, (one,), pool).loss
+    assert_close(loss, torch.log(torch.tensor(2.0 * same - 1)).double(), rtol=0, atol=1e-6)
 
 
 @given(images=st.integers(2, 6), seed=st.integers(0, 50))
@@ -73,8 +73,8 @@ def test_16_nt_xent_does_not_care_which_view_is_first(images: int, seed: int):
 
     def halves(*views: Keys) -> list[torch.Tensor]:
         pool = EachKey()(views)
-        asked = [(views[branch.query], tuple(views[key] for key in branch.keys)) for branch in branches]
-        return [contrast(branch, *pair, pool).loss for branch, pair in zip(branches, asked, strict=True)]
+        pairs = [(views[branch.query], tuple(views[key] for key in branch.keys)) for branch in branches]
+        return [contrast(branch, *pair, pool).loss for branch, pair in zip(branches, pairs, strict=True)]
 
     ours, theirs = halves(first, second), halves(second, first)
     assert_close(sum(ours), sum(theirs), rtol=0, atol=1e-12)
@@ -92,7 +92,7 @@ def test_instance_discrimination(objective: str):
         drawn = [[j for j in range(12) if j != i] for i in range(4)]
     else:
         branch = IR if objective == "sampled" else replace(IR, estimator=NCE(0.1))
-    found = contrast(branch, query, (), pool).loss
+    actual = contrast(branch, query, (), pool).loss
     if objective == "nce":
         near = [reference.dot(query.vector[i], pool.vector[i]) for i in range(4)]
         far = [[reference.dot(query.vector[i], pool.vector[j]) for j in drawn[i]] for i in range(4)]
@@ -100,8 +100,8 @@ def test_instance_discrimination(objective: str):
         expected = torch.stack(reference.nce(near, far, 0.1, 12, z)).mean()
     else:
         expected = reference.instance_discrimination(query.vector, pool.vector, [0, 1, 2, 3], drawn, 0.1)
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (found, expected))
+    assert_close(actual, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
@@ -114,9 +114,9 @@ def test_the_mean_is_over_queries_with_a_positive():
             return scores.only(torch.tensor([[True], [True], [False]]))
 
     query, key, pool = (synthetic.keys(n, 4, seed) for seed, n in enumerate((3, 3, 9)))
-    found = contrast(replace(MOCO, positives=SomePositives()), query, (key,), pool).loss
+    loss = contrast(replace(MOCO, positives=SomePositives()), query, (key,), pool).loss
     first = slice(0, 2)
-    assert_close(found, contrast(MOCO, query.rows(first), (key.rows(first),), pool).loss, rtol=0, atol=1e-12)
+    assert_close(loss, contrast(MOCO, query.rows(first), (key.rows(first),), pool).loss, rtol=0, atol=1e-12)
 
 
 def test_no_query_with_a_positive_gives_nought_and_no_nan():
@@ -148,13 +148,13 @@ def test_rotating_everything_changes_nothing():
 
 def test_7_a_draw_equals_the_loss_on_the_same_indices():
     query, pool = synthetic.keys(4, 5, 0), synthetic.keys(400, 5, 1)
-    found = contrast(IR, query, (), pool, step=3)
+    result = contrast(IR, query, (), pool, step=3)
     drawn = Sample(6).blindly(query, 400)
     assert (IR.negatives[0], 6 * 32 <= 400) == (Sample(6), True)  # this pool is long enough for the short cut
-    positive = found.positive.cosine
+    positive = result.positive.cosine
     both = torch.cat([positive, (query.vector @ pool.vector.T).gather(1, drawn)], 1) / 0.1
     plain = torch.nn.functional.cross_entropy(both, torch.zeros(4, dtype=torch.int64))
-    assert_close(found.loss, plain, rtol=0, atol=1e-12)
+    assert_close(result.loss, plain, rtol=0, atol=1e-12)
 
 
 def test_views_are_counted_and_checked():
@@ -186,9 +186,9 @@ def test_queries_take_the_clusters_that_the_bank_has_of_their_images():
     query = replace(query, image=torch.tensor([4, 0, 5]))
     pool = replace(pool, cluster=torch.tensor([0, 1, 0, 1, 2, 2])[:, None])
     branch = replace(IR, negatives=(OtherClusters(),))
-    found = contrast(branch, query, (), pool).loss
+    loss = contrast(branch, query, (), pool).loss
     others = [[0, 1, 2, 3], [1, 3, 4, 5], [0, 1, 2, 3]]
     expected = reference.instance_discrimination(query.vector, pool.vector, [4, 0, 5], others, 0.1)
-    assert_close(found, expected, rtol=0, atol=1e-10)
+    assert_close(loss, expected, rtol=0, atol=1e-10)
     with pytest.raises(UserError, match="use a bank"):
         contrast(branch, query, (), replace(pool, image=torch.arange(6).flip(0)))

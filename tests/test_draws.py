@@ -20,9 +20,9 @@ def splitmix(state: int) -> int:
 
 @given(seed=st.integers(-(2**63), 2**63 - 1), salt=st.integers(0, 9))
 def test_bits_are_splitmix(seed: int, salt: int):
-    found = draws.bits(torch.tensor([seed]), 3, salt)[0].tolist()
+    numbers = draws.bits(torch.tensor([seed]), 3, salt)[0].tolist()
     expected = [splitmix((seed + (i + 1 + (salt << 40)) * 0x9E3779B97F4A7C15) & WORD) for i in range(3)]
-    assert [number & WORD for number in found] == expected
+    assert [number & WORD for number in numbers] == expected
 
 
 def test_splitmix_gives_its_published_numbers():
@@ -32,26 +32,26 @@ def test_splitmix_gives_its_published_numbers():
 
 
 def test_mix_depends_on_order_and_on_every_number():
-    seen = {draws.mix(*numbers) for numbers in ((), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1), (-1,), (2**64 + 5,))}
-    assert len(seen) == 9
-    assert all(0 <= number < 2**63 for number in seen)
+    seeds = {draws.mix(*numbers) for numbers in ((), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1), (-1,), (2**64 + 5,))}
+    assert len(seeds) == 9
+    assert all(0 <= number < 2**63 for number in seeds)
 
 
 @pytest.mark.parametrize("below", [2, 3, 10, 1000])
 def test_integers_are_uniform(below: int):
-    found = draws.integers(draws.query_seeds(5, 7, torch.arange(200)), 500, below)
-    assert int(found.min()) == 0 and int(found.max()) == below - 1
-    assert chisquare(found.flatten().bincount(minlength=below).numpy()).pvalue > 1e-3
+    numbers = draws.integers(draws.query_seeds(5, 7, torch.arange(200)), 500, below)
+    assert int(numbers.min()) == 0 and int(numbers.max()) == below - 1
+    assert chisquare(numbers.flatten().bincount(minlength=below).numpy()).pvalue > 1e-3
     # First draws alone, over images: neighboring image numbers must not give neighboring draws.
     first = draws.integers(draws.query_seeds(5, 7, torch.arange(20_000)), 1, below)
     assert chisquare(first.flatten().bincount(minlength=below).numpy()).pvalue > 1e-3
 
 
 def test_uniforms_are_uniform_in_the_half_open_interval():
-    found = draws.uniforms(draws.query_seeds(1, 2, torch.arange(100)), 300)
-    assert found.dtype == torch.float64
-    assert 0 <= float(found.min()) and float(found.max()) < 1
-    assert kstest(found.flatten().numpy(), "uniform").pvalue > 1e-3
+    numbers = draws.uniforms(draws.query_seeds(1, 2, torch.arange(100)), 300)
+    assert numbers.dtype == torch.float64
+    assert 0 <= float(numbers.min()) and float(numbers.max()) < 1
+    assert kstest(numbers.flatten().numpy(), "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize("other", ["salt", "step", "seed", "image", "next"])

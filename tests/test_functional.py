@@ -59,10 +59,10 @@ def one_way(query: Tensor, key: Tensor, far: list[list[Tensor]], loop: Loop) -> 
     return torch.stack(loop(near, [[reference.dot(query[i], k) for k in far[i]] for i in range(len(query))])).mean()
 
 
-def agree(found: Tensor, expected: Tensor, *inputs: Tensor) -> None:
-    assert found.shape == ()
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    ours, theirs = (torch.autograd.grad(value, inputs, allow_unused=True) for value in (found, expected))
+def agree(actual: Tensor, expected: Tensor, *inputs: Tensor) -> None:
+    assert actual.shape == ()
+    assert_close(actual, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(value, inputs, allow_unused=True) for value in (actual, expected))
     for one, other in zip(ours, theirs, strict=True):
         assert_close(one, torch.zeros_like(other) if one is None and other is not None else other, rtol=1e-8, atol=1e-9)
 
@@ -71,26 +71,26 @@ def agree(found: Tensor, expected: Tensor, *inputs: Tensor) -> None:
 @given(images=st.integers(2, 5), seed=st.integers(0, 20))
 def test_within_the_batch_both_views_ask(name: str, settings: dict[str, float], loop: Loop, images: int, seed: int):
     z1, z2 = raw(images, seed), raw(images, seed + 50)
-    found = getattr(functional, name)(z1, z2, **settings)
+    actual = getattr(functional, name)(z1, z2, **settings)
     one, two = normalize(z1, dim=1), normalize(z2, dim=1)
     far = [[view[j] for view in (one, two) for j in range(images) if j != i] for i in range(images)]
-    agree(found, (one_way(one, two, far, loop) + one_way(two, one, far, loop)) / 2, z1, z2)
+    agree(actual, (one_way(one, two, far, loop) + one_way(two, one, far, loop)) / 2, z1, z2)
 
 
 @pytest.mark.parametrize(("name", "settings", "loop"), CASES, ids=lambda value: value if isinstance(value, str) else "")
 @pytest.mark.parametrize("learn", [False, True])
 def test_against_a_queue_one_view_asks(name: str, settings: dict[str, float], loop: Loop, learn: bool):
     z1, z2, queue = raw(4, 0), raw(4, 1), raw(9, 2).detach().requires_grad_(learn)
-    found = getattr(functional, name)(z1, z2, negatives=queue, **settings)
+    actual = getattr(functional, name)(z1, z2, negatives=queue, **settings)
     rows = list(normalize(queue, dim=1))
     expected = one_way(normalize(z1, dim=1), normalize(z2, dim=1), [rows] * 4, loop)
-    agree(found, expected, z1, z2, *([queue] if learn else []))
+    agree(actual, expected, z1, z2, *([queue] if learn else []))
 
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_jcl_is_eq_8(inside: bool):
     z1, keys, queue = raw(4, 0), raw(12, 1).view(4, 3, 4), raw(7, 2).detach()
-    found = functional.jcl(z1, keys, 0.3, 2.0, None if inside else queue)
+    actual = functional.jcl(z1, keys, 0.3, 2.0, None if inside else queue)
     query, near, rows = normalize(z1, dim=1), normalize(keys, dim=2), list(normalize(queue, dim=1))
     losses = []
     for i in range(4):
@@ -98,8 +98,8 @@ def test_jcl_is_eq_8(inside: bool):
         batch = [query[j] for j in others] + [key for j in others for key in near[j]]
         losses.append(reference.jcl(query[i], near[i], batch if inside else rows, 0.3, 2.0))
     expected = torch.stack(losses).mean()
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    ours, theirs = (torch.autograd.grad(value, z1)[0] for value in (found, expected))
+    assert_close(actual, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(value, z1)[0] for value in (actual, expected))
     assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
 
 

@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], list
 @pytest.mark.parametrize("name", NAMES)
 def test_two_processes_equal_one(runs: tuple[dict[str, Any], list[dict[str, Any]]], name: str):
     """Losses, gradients, keys, parameters, slow networks and stores, over several steps, in float64."""
-    one, two = runs[0][name], [told[name] for told in runs[1]]
+    one, two = runs[0][name], [results[name] for results in runs[1]]
     assert len(one["losses"]) == ranks.STEPS and len(set(one["losses"])) == ranks.STEPS
     for mine in two:
         assert_close(mine["losses"], one["losses"], rtol=0, atol=1e-9)
@@ -67,8 +67,8 @@ def test_simclr_is_nt_xent():
     expected = reference.nt_xent(vectors[:, 0], vectors[:, 1], run.branches[0].estimator.temperature)  # pyright: ignore
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
     parameters = list(learner.networks.parameters())
-    found = torch.autograd.grad(step.loss, parameters, retain_graph=True)
-    for ours, theirs in zip(found, torch.autograd.grad(expected, parameters), strict=True):
+    gradient = torch.autograd.grad(step.loss, parameters, retain_graph=True)
+    for ours, theirs in zip(gradient, torch.autograd.grad(expected, parameters), strict=True):
         assert_close(ours, theirs, rtol=0, atol=1e-10)
     swapped = learner(list(reversed(views)), image, 0)
     assert_close(swapped.loss, step.loss, rtol=0, atol=1e-12)

@@ -168,7 +168,7 @@ def rules() -> tuple[tuple[Rule, ...], ...]:
 def exported(module: ModuleType) -> set[type]:
     """The choices that a module offers: its dataclasses."""
     named = (getattr(module, name) for name in module.__all__)
-    dataclass = {found for found in named if dataclasses.is_dataclass(found) and isinstance(found, type)}
+    dataclass = {part for part in named if dataclasses.is_dataclass(part) and isinstance(part, type)}
     return {found for found in dataclass if not inspect.isabstract(found)}
 
 
@@ -251,12 +251,12 @@ class Once:
     """A function of the queries and the pool that is computed at its first call: what estimators have in common."""
 
     function: Callable[..., object]
-    found: list[object] = dataclasses.field(default_factory=list)
+    objects: list[object] = dataclasses.field(default_factory=list)
 
     def __call__(self, *arguments: object) -> object:
-        if not self.found:
-            self.found.append(self.function(*arguments))
-        return self.found[0]
+        if not self.objects:
+            self.objects.append(self.function(*arguments))
+        return self.objects[0]
 
 
 @pytest.fixture
@@ -290,20 +290,20 @@ def test_every_combination_is_finite_or_refused_in_words(first: Memory, passes: 
 
 
 @pytest.mark.usefixtures("without_shape_checks")
-@pytest.mark.parametrize("kept", REMEMBER, ids=lambda kept: type(kept).__name__)
+@pytest.mark.parametrize("remember", REMEMBER, ids=lambda way: type(way).__name__)
 @pytest.mark.parametrize("first", MEMORIES, ids=repr)
-def test_two_branches_of_one_memory_learn_for_some_epochs(first: Memory, kept: Remember):
-    one = Branch(first, OtherViews(), (), JCL(TAU), keys=(1, 2), pool=(1, 2), remember=kept)
+def test_two_branches_of_one_memory_learn_for_some_epochs(first: Memory, remember: Remember):
+    one = Branch(first, OtherViews(), (), JCL(TAU), keys=(1, 2), pool=(1, 2), remember=remember)
     other = Branch(StoreOf(0), OtherViews(), (OtherImages(),), NCE(TAU), query=1, keys=(0, 2))
     built = Learner(Shared(Encoder(TwoLayers(), LinearHead(WIDTH))), (one, other), images=IMAGES, seed=0).double()
     fill(built)
     for step, (views, image) in enumerate(batches(7, 3)):
-        made = built(views, image, step)
-        assert torch.isfinite(made.loss)
+        result = built(views, image, step)
+        assert torch.isfinite(result.loss)
         weights = list(built.networks.parameters())
-        gradient = torch.autograd.grad(made.loss, weights)
+        gradient = torch.autograd.grad(result.loss, weights)
         assert all(bool(torch.isfinite(part).all()) for part in gradient) and any(part.any() for part in gradient)
-        built.after_step([made.fresh], step)
+        built.after_step([result.fresh], step)
         with torch.no_grad():
             for weight, slope in zip(weights, gradient, strict=True):
                 weight -= 0.1 * slope

@@ -25,7 +25,7 @@ __all__ = ["Branch", "BranchLoss", "owners"]
 
 
 class BranchLoss(NamedTuple):
-    """What a branch makes of one batch."""
+    """The result of a branch on one batch."""
 
     loss: Float[Tensor, ""]
     """Mean over the queries, of all processes, that have a positive; its gradient is scaled for DDP's mean."""
@@ -45,7 +45,7 @@ class Branch:
     """Which keys are positives."""
 
     negatives: tuple[Rule, ...]
-    """Rules that leave the negatives of the pool, applied left to right; empty: all of it."""
+    """Rules that select the negatives from the pool, applied left to right; empty: the whole pool."""
 
     estimator: Estimator | TableEstimator | EstimatorChoice
     """What compares positives with negatives."""
@@ -64,7 +64,7 @@ class Branch:
     `keys`, so that both change together."""
 
     remember: Remember = EachKey()
-    """What is remembered where several views are: each key, or one mean for each image (JCL)."""
+    """What is remembered of several views: each key, or one mean for each image (JCL)."""
 
     def __post_init__(self) -> None:
         if not self.pooled:
@@ -85,9 +85,9 @@ class Branch:
     def contrast(
         self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, state: TableEstimator | None = None
     ) -> BranchLoss:
-        """The loss of these queries against the pool. `state` is what the estimator's choice built, where it is one.
+        """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built.
 
-        Queries take the clusters that the pool keeps of their images, if it keeps any.
+        If the pool keeps clusters, queries get those of their images.
         """
         query = _with_clusters(query, pool)
         positive = self.positives(query, keys, pool, step)

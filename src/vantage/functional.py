@@ -52,8 +52,8 @@ def margin(
     margin: float = -0.5,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """MarginNCE (InterCLR, Xie et al., arXiv 2008.11702, Eq. 4): InfoNCE with a − m in place of a. m > 0 asks more of
-    the positive; m < 0, as InterCLR takes between images, asks less.
+    """MarginNCE (InterCLR, Xie et al., arXiv 2008.11702, Eq. 4): InfoNCE with a − m in place of a. m > 0 demands more
+    of the positive; m < 0, as in InterCLR between images, demands less.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(margin(z1, z2, temperature=1.0, margin=1.0).item(), 4)  # log(1 + 6)
@@ -105,8 +105,8 @@ def hcl(
     prior: float = 0.1,
     negatives: Float[Tensor, "m d"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Hard-negative weighting (Robinson et al., arXiv 2010.04592), as `vantage.HCL`. `hardness` is β, how much more the
-    hard negatives count; with 0 it is `debiased`.
+    """Hard-negative weighting (Robinson et al., arXiv 2010.04592), as `vantage.HCL`. `hardness` is β: the larger, the
+    more the hard negatives count; with 0 it is `debiased`.
 
     >>> z1, z2 = torch.eye(4), torch.eye(4)
     >>> round(hcl(z1, z2, temperature=1.0).item(), 4)  # all negatives are alike

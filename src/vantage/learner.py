@@ -54,7 +54,7 @@ class Fresh(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one forward pass gives: plain tensors, so that any wrapper may hand them on."""
+    """The results of one forward pass: plain tensors, so that any wrapper can pass them on."""
 
     loss: Float[Tensor, ""]
     """Weighted sum over the branches."""
@@ -69,7 +69,7 @@ class Step(NamedTuple):
     """Their mean cosine with their positives."""
 
     nearest: Float[Tensor, "b"]
-    """Their largest cosine with a key that this step made of another image; −1 where there is none."""
+    """Their largest cosine with a fresh key of another image; −1 where there is none."""
 
 
 class Learner(nn.Module):
@@ -85,8 +85,8 @@ class Learner(nn.Module):
     """
 
     def __init__(self, role: Role, branches: tuple[Branch, ...], images: int, seed: int) -> None:
-        """Builds from torch's default generator: seed it first. Raises `UserError` for parts that do not fit each
-        other."""
+        """Builds from torch's default generator: seed it first. Raises `UserError` for parts that do not fit
+        together."""
         super().__init__()
         if not branches:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
@@ -172,7 +172,7 @@ class Learner(nn.Module):
         return store
 
     def _state(self, branch: int) -> TableEstimator | None:
-        """What the choice of a branch's estimator built; nothing where the estimator is a value."""
+        """The estimator that a branch's `EstimatorChoice` built; none where the estimator is a value."""
         if str(branch) not in self.estimators:
             return None
         state = self.estimators[str(branch)]
@@ -185,7 +185,7 @@ class Learner(nn.Module):
 
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
-        """Once after an optimizer step, with what is kept of each of its batches: a slow encoder may follow, stores
+        """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores
         are written, numbers adapt."""
         self.networks.after_step(step)
         self._adapt(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
@@ -199,8 +199,7 @@ class Learner(nn.Module):
         self._adapt(torch.tensor(accuracy, dtype=torch.float64), accuracy=True)
 
     def _adapt(self, score: Float[Tensor, ""], accuracy: bool) -> None:
-        """Move the numbers that follow this score, averaged over processes: an accuracy, or a loss with its sign
-        turned."""
+        """Move the numbers that follow this score, averaged over processes: an accuracy, or a negated loss."""
         pairs = zip(self.adaptive, self.adapted, strict=True)
         states = [state for choice, state in pairs if choice.needs_accuracy == accuracy]
         if states:

@@ -118,9 +118,9 @@ def test_dropped_pairs_do_not_count(part, rows, near, far, seed):
     """Neither their cosines nor their presence changes a loss, and they get no gradient."""
     a, b = cosines(rows, near, seed).requires_grad_(), cosines(rows, far, seed + 1).requires_grad_()
     keep_a, keep_b = mask(rows, near, seed + 2), mask(rows, far, seed + 3)
-    found = losses(part, synthetic.table(a, keep_a), synthetic.table(b, keep_b))
-    assert torch.isfinite(found).all()
-    to_a, to_b = torch.autograd.grad(found.sum(), (a, b), allow_unused=True)
+    actual = losses(part, synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+    assert torch.isfinite(actual).all()
+    to_a, to_b = torch.autograd.grad(actual.sum(), (a, b), allow_unused=True)
     to_b = torch.zeros_like(b) if to_b is None else to_b
     assert torch.isfinite(to_a).all() and torch.isfinite(to_b).all()
     assert (to_a[~keep_a] == 0).all() and (to_b[~keep_b] == 0).all()
@@ -129,21 +129,21 @@ def test_dropped_pairs_do_not_count(part, rows, near, far, seed):
         synthetic.table(torch.where(keep_a, a, 0.99), keep_a),
         synthetic.table(torch.where(keep_b, b, -0.99), keep_b),
     )
-    assert torch.equal(found, other)
+    assert torch.equal(actual, other)
     for row in range(rows):
         alone = losses(
             part, synthetic.table(a[row : row + 1, keep_a[row]]), synthetic.table(b[row : row + 1, keep_b[row]])
         )
-        assert_close(alone[0], found[row], rtol=1e-13, atol=1e-12)
+        assert_close(alone[0], actual[row], rtol=1e-13, atol=1e-12)
 
 
 @every_estimator
 def test_a_query_without_positives_gives_nothing(part):
     a, b = cosines(2, 2, 0).requires_grad_(), cosines(2, 4, 1).requires_grad_()
     keep = torch.tensor([[False, False], [True, False]])
-    found = losses(part, synthetic.table(a, keep), synthetic.table(b))
-    assert found[0] == 0 and found[1] != 0
-    to_a, to_b = torch.autograd.grad(found.sum(), (a, b))
+    actual = losses(part, synthetic.table(a, keep), synthetic.table(b))
+    assert actual[0] == 0 and actual[1] != 0
+    to_a, to_b = torch.autograd.grad(actual.sum(), (a, b))
     assert (to_a[0] == 0).all() and (to_b[0] == 0).all() and (to_b[1] != 0).all()
 
 
@@ -163,13 +163,13 @@ def test_gradcheck(part):
 def test_info_nce_equals_its_loop(margin: float, temperature: float):
     a, b = cosines(5, 3, 0).requires_grad_(), cosines(5, 7, 1).requires_grad_()
     keep_a, keep_b = mask(5, 3, 2), mask(5, 7, 3)
-    found = losses(InfoNCE(temperature, margin), synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+    actual = losses(InfoNCE(temperature, margin), synthetic.table(a, keep_a), synthetic.table(b, keep_b))
     near = [[a[i, j] for j in range(3) if keep_a[i, j]] for i in range(5)]
     far = [[b[i, j] for j in range(7) if keep_b[i, j]] for i in range(5)]
     expected = torch.stack(reference.info_nce(near, far, temperature, margin))
-    assert_close(found, expected, rtol=0, atol=1e-10)
+    assert_close(actual, expected, rtol=0, atol=1e-10)
     for ours, theirs in zip(
-        torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
+        torch.autograd.grad(actual.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
     ):
         assert_close(ours, theirs, rtol=0, atol=1e-10)
 
@@ -182,12 +182,12 @@ def test_nce_equals_its_loop_and_freezes_the_normalizer(temperature: float):
         near, far = [a[i, 0] for i in range(4)], [[b[i, j] for j in range(6)] for i in range(4)]
         if batch == 0:
             z = reference.nce_normalizer(near, far, temperature, 40)
-        found = state(synthetic.table(a), synthetic.table(b), 0)
+        actual = state(synthetic.table(a), synthetic.table(b), 0)
         assert_close(float(state.log_normalizer), math.log(z), rtol=1e-12, atol=0)
         expected = torch.stack(reference.nce(near, far, temperature, 40, z))
-        assert_close(found, expected, rtol=1e-11, atol=1e-10)
+        assert_close(actual, expected, rtol=1e-11, atol=1e-10)
         for ours, theirs in zip(
-            torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
+            torch.autograd.grad(actual.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
         ):
             assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
@@ -213,8 +213,8 @@ def test_the_normalizer_leaves_dropped_pairs_out():
     one(synthetic.table(near), synthetic.table(far, keep), 0)
     two(synthetic.table(near), synthetic.table(torch.where(keep, far, 0.9), keep), 0)
     assert torch.equal(one.log_normalizer, two.log_normalizer)
-    kept = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
-    expected = math.log(40 * sum(math.exp(s / 0.1) for s in kept) / len(kept))
+    counted = [float(s) for s in near.flatten()] + [float(s) for s in far[keep]]
+    expected = math.log(40 * sum(math.exp(s / 0.1) for s in counted) / len(counted))
     assert_close(float(one.log_normalizer), expected, rtol=1e-12, atol=0)
 
 
@@ -234,9 +234,9 @@ def test_debiased_and_hcl_equal_their_loops(temperature: float, hardness: float,
         (Debiased(temperature, prior), reference.debiased(near, far, temperature, prior)),
     ]
     for part, loop in cases:
-        found, expected = losses(part, synthetic.table(a, keep_a), synthetic.table(b, keep_b)), torch.stack(loop)
-        assert_close(found, expected, rtol=0, atol=1e-10)
-        ours, theirs = (torch.autograd.grad(value.sum(), (a, b), allow_unused=True) for value in (found, expected))
+        actual, expected = losses(part, synthetic.table(a, keep_a), synthetic.table(b, keep_b)), torch.stack(loop)
+        assert_close(actual, expected, rtol=0, atol=1e-10)
+        ours, theirs = (torch.autograd.grad(value.sum(), (a, b), allow_unused=True) for value in (actual, expected))
         for one, other in zip(ours, theirs, strict=True):
             assert one is not None and other is not None
             assert_close(one, other, rtol=0, atol=1e-9)
@@ -269,9 +269,9 @@ def test_harder_negatives_count_more_and_a_prior_weakens_them(seed: int, tempera
 @pytest.mark.parametrize("part", [Debiased(1e-3), HCL(1e-3), HCL(1e3, 50.0)], ids=str)
 def test_extreme_temperatures_give_finite_losses_and_gradients(part: Estimator | TableEstimator):
     a, b = cosines(5, 2, 0).float().requires_grad_(), cosines(5, 9, 1).float().requires_grad_()
-    found = losses(part, synthetic.table(a), synthetic.table(b))
-    assert torch.isfinite(found).all()
-    assert all(torch.isfinite(slope).all() for slope in torch.autograd.grad(found.sum(), (a, b)))
+    actual = losses(part, synthetic.table(a), synthetic.table(b))
+    assert torch.isfinite(actual).all()
+    assert all(torch.isfinite(slope).all() for slope in torch.autograd.grad(actual.sum(), (a, b)))
 
 
 def test_shares_and_weights_that_make_no_sense_are_refused():
@@ -287,10 +287,10 @@ def test_shares_and_weights_that_make_no_sense_are_refused():
 def test_16_constant_logits_give_log_of_the_choices(count: int):
     positive = synthetic.table(torch.full((2, 1), 0.3, dtype=torch.float64))
     partition = torch.full((2,), 0.3 / 0.07 + math.log(count), dtype=torch.float64)
-    found = InfoNCE(0.07)(positive, synthetic.negatives(partition), 0)
-    assert_close(found, torch.full_like(found, math.log(count + 1)), rtol=0, atol=1e-12)
+    actual = InfoNCE(0.07)(positive, synthetic.negatives(partition), 0)
+    assert_close(actual, torch.full_like(actual, math.log(count + 1)), rtol=0, atol=1e-12)
     if count == 65_536:
-        assert abs(float(found[0]) - 11.0904) < 5e-5
+        assert abs(float(actual[0]) - 11.0904) < 5e-5
 
 
 @given(seed=st.integers(0, 99), margin=st.floats(0.01, 1.0), temperature=st.sampled_from([0.05, 0.1, 1.0]))
@@ -314,13 +314,13 @@ def test_20_margin_raises_the_loss_by_at_most_m_over_tau(seed: int, margin: floa
 def test_arc_nce_equals_its_loop(margin: float, temperature: float):
     a, b = (cosines(6, 40, 0) * 0.999).requires_grad_(), cosines(6, 7, 1).requires_grad_()
     keep_a, keep_b = mask(6, 40, 2), mask(6, 7, 3)
-    found = losses(ArcNCE(temperature, margin), synthetic.table(a, keep_a), synthetic.table(b, keep_b))
+    actual = losses(ArcNCE(temperature, margin), synthetic.table(a, keep_a), synthetic.table(b, keep_b))
     near = [[a[i, j] for j in range(40) if keep_a[i, j]] for i in range(6)]
     far = [[b[i, j] for j in range(7) if keep_b[i, j]] for i in range(6)]
     expected = torch.stack(reference.arc_nce(near, far, temperature, margin))
-    assert_close(found, expected, rtol=0, atol=1e-10)
+    assert_close(actual, expected, rtol=0, atol=1e-10)
     for ours, theirs in zip(
-        torch.autograd.grad(found.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
+        torch.autograd.grad(actual.sum(), (a, b)), torch.autograd.grad(expected.sum(), (a, b)), strict=True
     ):
         assert_close(ours, theirs, rtol=0, atol=1e-9)
 
@@ -339,12 +339,12 @@ def test_the_arc_has_a_finite_slope_and_falls_with_the_angle(margin: float, dtyp
     line = torch.linspace(-1.0, 1.0, 20_001, dtype=torch.float64).to(dtype)
     edges = torch.tensor([-1.000001, 1.000001], dtype=dtype)
     cosine = torch.cat([line, edges]).requires_grad_()
-    found = ArcNCE(1.0, margin)(
+    actual = ArcNCE(1.0, margin)(
         synthetic.table(cosine[:, None]), synthetic.negatives(torch.zeros(len(cosine), dtype=dtype)), 0
     )
-    (slope,) = torch.autograd.grad(found.sum(), cosine)
-    assert torch.isfinite(found).all() and torch.isfinite(slope).all() and (slope <= 0).all()
-    assert (found[: len(line)].diff() <= 1e-6).all()
+    (slope,) = torch.autograd.grad(actual.sum(), cosine)
+    assert torch.isfinite(actual).all() and torch.isfinite(slope).all() and (slope <= 0).all()
+    assert (actual[: len(line)].diff() <= 1e-6).all()
 
 
 def test_an_angle_beyond_a_quarter_turn_is_refused():
@@ -384,5 +384,5 @@ def test_9_info_nce_bounds_information_by_log_of_the_choices(count: int):
 
 def test_float32_keeps_small_and_large_losses():
     positive = synthetic.table(torch.tensor([[1.0], [-1.0]]))
-    found = InfoNCE(0.01)(positive, synthetic.negatives(torch.tensor([60.0, 100.0])), 0)
-    assert 0 < float(found[0]) < 1e-16 and float(found[1]) == 200.0
+    actual = InfoNCE(0.01)(positive, synthetic.negatives(torch.tensor([60.0, 100.0])), 0)
+    assert 0 < float(actual[0]) < 1e-16 and float(actual[1]) == 200.0

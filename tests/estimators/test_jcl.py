@@ -46,14 +46,14 @@ def loss(part: JCL | InfoNCE, query: Tensor, near: list[Tensor], far: Tensor, st
 @given(**SIZES, strength=st.floats(0.0, 10.0), temperature=st.sampled_from([0.07, 0.2, 1.0]))
 def test_jcl_is_eq_8_with_its_covariance_and_so_is_its_gradient(many, pool, seed, strength, temperature):
     query, near, far = problem(many, pool, seed)
-    found = loss(JCL(temperature, Constant(strength)), query, near, far)
+    actual = loss(JCL(temperature, Constant(strength)), query, near, far)
     rows = [
         reference.jcl(query[i], torch.stack([key[i] for key in near]), list(far), temperature, strength)
         for i in range(len(query))
     ]
     expected = torch.stack(rows)
-    assert_close(found, expected, rtol=1e-11, atol=1e-10)
-    ours, theirs = (torch.autograd.grad(value.sum(), query)[0] for value in (found, expected))
+    assert_close(actual, expected, rtol=1e-11, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(value.sum(), query)[0] for value in (actual, expected))
     assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
@@ -70,23 +70,23 @@ def test_the_readable_formula_and_the_fast_gradient_are_one(many, pool, seed, st
         assert_close(one, other, rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.parametrize("kept", [[0, 1, 3, 4, 5], [2, 4, 5], [1], []])
-def test_dropped_positives_are_as_if_they_were_not_there(kept: list[int]):
+@pytest.mark.parametrize("positions", [[0, 1, 3, 4, 5], [2, 4, 5], [1], []])
+def test_dropped_positives_are_as_if_they_were_not_there(positions: list[int]):
     query, near, far = problem(6, 7, 3)
     scores, keep = positives(query, near), torch.zeros(3, 6, dtype=torch.bool)
-    keep[1:, kept] = True
+    keep[1:, positions] = True
     keep[0] = True  # another row keeps all
     rest = torch.logsumexp(query @ far.T / 0.2, 1)
-    found = JCL(0.2, Constant(3.0))(Scores(scores.cosine, scores.key, keep), synthetic.negatives(rest), 0)
-    chosen = [list(range(6)), kept, kept]
+    actual = JCL(0.2, Constant(3.0))(Scores(scores.cosine, scores.key, keep), synthetic.negatives(rest), 0)
+    positions_of_row = [list(range(6)), positions, positions]
     rows = [
-        reference.jcl(query[i], torch.stack([near[m][i] for m in chosen[i]]), list(far), 0.2, 3.0)
-        if chosen[i]
+        reference.jcl(query[i], torch.stack([near[m][i] for m in positions_of_row[i]]), list(far), 0.2, 3.0)
+        if positions_of_row[i]
         else (query[i] * 0.0).sum()
         for i in range(3)
     ]
-    assert_close(found, torch.stack(rows), rtol=1e-12, atol=1e-12)
-    ours, theirs = (torch.autograd.grad(value.sum(), query)[0] for value in (found, torch.stack(rows)))
+    assert_close(actual, torch.stack(rows), rtol=1e-12, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(value.sum(), query)[0] for value in (actual, torch.stack(rows)))
     assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
 
 
@@ -114,8 +114,8 @@ def test_2_the_released_two_terms_give_the_same_number(many, pool, seed, strengt
     extra = strength / (2 * 0.2**2) * quadratic
     logits = torch.cat([(cosine.mean(1) / 0.2 + extra)[:, None], query @ far.T / 0.2], 1)
     crossed = torch.nn.functional.cross_entropy(logits, torch.zeros(3, dtype=torch.int64), reduction="none")
-    found = loss(JCL(0.2, Constant(strength)), query, near, far)
-    assert_close(found, crossed + extra, rtol=1e-12, atol=1e-11)
+    actual = loss(JCL(0.2, Constant(strength)), query, near, far)
+    assert_close(actual, crossed + extra, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -145,26 +145,26 @@ def test_4_the_closed_gradient(many, pool, seed, strength):
     """∂L/∂q = (p₀ − 1) μ/τ + p₀ λ Σq/τ² + Σ p_j k_j/τ."""
     t = 0.2
     query, near, far = problem(many, pool, seed)
-    (found,) = torch.autograd.grad(loss(JCL(t, Constant(strength)), query, near, far).sum(), query)
-    keys, asked = torch.stack(near, 1), query.detach()
+    (gradient,) = torch.autograd.grad(loss(JCL(t, Constant(strength)), query, near, far).sum(), query)
+    keys, query_values = torch.stack(near, 1), query.detach()
     mean = keys.mean(1)
     away = keys - mean[:, None]
-    spread = torch.einsum("bmi,bmj,bj->bi", away, away, asked) / many
-    lift = (asked * mean).sum(1) / t + strength / (2 * t**2) * (asked * spread).sum(1)
-    share = torch.softmax(torch.cat([lift[:, None], asked @ far.T / t], 1), 1)
+    spread = torch.einsum("bmi,bmj,bj->bi", away, away, query_values) / many
+    lift = (query_values * mean).sum(1) / t + strength / (2 * t**2) * (query_values * spread).sum(1)
+    share = torch.softmax(torch.cat([lift[:, None], query_values @ far.T / t], 1), 1)
     first = share[:, :1]
     expected = (first - 1) * mean / t + first * strength / t**2 * spread + share[:, 1:] @ far / t
-    assert_close(found, expected, rtol=0, atol=1e-10)
+    assert_close(gradient, expected, rtol=0, atol=1e-10)
 
 
 def test_5_a_boundless_strength_leaves_the_variance_alone():
     query, near, far = problem(4, 6, 3)
     rest = torch.logsumexp(query.detach() @ far.T / 0.2, 1).requires_grad_()
     strength = 1e6
-    found = JCL(0.2, Constant(strength))(positives(query, near), synthetic.negatives(rest), 0)
+    actual = JCL(0.2, Constant(strength))(positives(query, near), synthetic.negatives(rest), 0)
     variance = torch.stack([(query * key).sum(1) for key in near], 1).var(1, correction=0)
-    assert_close(found, strength / (2 * 0.2**2) * variance, rtol=1e-9, atol=0)
-    (to_negatives,) = torch.autograd.grad(found.sum(), rest, retain_graph=True)
+    assert_close(actual, strength / (2 * 0.2**2) * variance, rtol=1e-9, atol=0)
+    (to_negatives,) = torch.autograd.grad(actual.sum(), rest, retain_graph=True)
     assert to_negatives.abs().max() == 0
 
 
@@ -193,11 +193,11 @@ def test_14_without_the_positive_the_pull_never_rests():
     """L = log Σ_ring e^s − pos, so ∂L/∂pos = −1, in units of logits, however close the positive."""
     a = torch.tensor([[-0.9], [0.0], [1.0]], dtype=torch.float64, requires_grad=True)
     rest = torch.tensor([3.0, 0.0, -20.0], dtype=torch.float64)
-    found = Decoupled(0.1)(synthetic.table(a), synthetic.negatives(rest), 0)
-    assert torch.equal(found.detach(), rest - a.detach()[:, 0] / 0.1)
-    (gradient,) = torch.autograd.grad(found.sum(), a)
+    actual = Decoupled(0.1)(synthetic.table(a), synthetic.negatives(rest), 0)
+    assert torch.equal(actual.detach(), rest - a.detach()[:, 0] / 0.1)
+    (gradient,) = torch.autograd.grad(actual.sum(), a)
     assert_close(gradient * 0.1, -torch.ones_like(a), rtol=0, atol=1e-15)
-    assert -math.inf < float(found[2].detach()) < 0
+    assert -math.inf < float(actual[2].detach()) < 0
 
 
 def test_decoupled_equals_its_loop():
@@ -209,10 +209,10 @@ def test_decoupled_equals_its_loop():
     far = [[b[i, j] for j in range(6) if keep_b[i, j]] for i in range(4)]
     logits = torch.where(keep_b, b / 0.3, -1e300)
     rest = torch.where(keep_b.any(1), torch.logsumexp(logits, 1), -torch.inf)
-    found = Decoupled(0.3)(synthetic.table(a, keep_a), synthetic.negatives(rest), 0)
+    actual = Decoupled(0.3)(synthetic.table(a, keep_a), synthetic.negatives(rest), 0)
     expected = torch.stack(reference.decoupled(near, far, 0.3))
-    assert_close(found, expected, rtol=0, atol=1e-12)
-    ours, theirs = (torch.autograd.grad(value.sum(), (a, b)) for value in (found, expected))
+    assert_close(actual, expected, rtol=0, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(value.sum(), (a, b)) for value in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
@@ -221,11 +221,11 @@ def test_4_fixed_views_give_their_keys_no_gradient():
     query, near, far = problem(3, 4, 0)
     keys = [key.clone().requires_grad_() for key in near]
     image, rest = torch.arange(3), torch.logsumexp(query.detach() @ far.T / 0.2, 1)
-    found = []
+    gradients = []
     for part in (OtherViews(), FixedViews()):
         scores = part(Keys(query, image), tuple(Keys(key, image) for key in keys), Keys(query, image), 0)
-        made = JCL()(scores, synthetic.negatives(rest), 0).sum()
-        found.append((made.detach(), *torch.autograd.grad(made, (query, *keys), allow_unused=True)))
-    (loss_of, to_query, *to_keys), (fixed, to_the_same, *to_fixed) = found
+        loss = JCL()(scores, synthetic.negatives(rest), 0).sum()
+        gradients.append((loss.detach(), *torch.autograd.grad(loss, (query, *keys), allow_unused=True)))
+    (loss_of, to_query, *to_keys), (fixed, to_the_same, *to_fixed) = gradients
     assert torch.equal(loss_of, fixed) and torch.equal(to_query, to_the_same)
     assert all(gradient.any() for gradient in to_keys) and to_fixed == [None] * len(keys)

@@ -97,29 +97,29 @@ def check() -> bool:
     return all(near)
 
 
-def _near(what: str, most: float, written: dict[str, Any], moved_by: Callable[[Run, Any], float]) -> bool:
+def _near(what: str, most: float, recorded: dict[str, Any], moved_by: Callable[[Run, Any], float]) -> bool:
     runs = {recipe.__name__: recipe(32) for recipe in RECIPES}
-    moved = {name: moved_by(run, written[name]) for name, run in runs.items() if name in written}
+    moved = {name: moved_by(run, recorded[name]) for name, run in runs.items() if name in recorded}
     worst = max(moved, key=lambda name: moved[name])
     equal = f"{sum(not difference for difference in moved.values())} of {len(runs)} bit-equal"
     print(f"{what}: largest difference {moved[worst]:.3g} ({worst}), {most:g} allowed; {equal}")
     lines = [f"  {name} moved by {difference:.3g}" for name, difference in moved.items() if not difference <= most]
-    lines += [f"  {name} is not on both sides" for name in sorted(set(runs) ^ set(written))]
+    lines += [f"  {name} is not on both sides" for name in sorted(set(runs) ^ set(recorded))]
     print("\n".join(lines), end="\n" if lines else "")
     return not lines
 
 
-def _loss_apart(run: Run, written: list[float]) -> float:
-    return max(abs(a - b) for a, b in zip(losses(run), written, strict=True))
+def _loss_apart(run: Run, recorded: list[float]) -> float:
+    return max(abs(a - b) for a, b in zip(losses(run), recorded, strict=True))
 
 
-def _curves_apart(run: Run, written: dict[str, list[float]]) -> float:
-    return apart(short_curves(run), written)
+def _curves_apart(run: Run, curves: dict[str, list[float]]) -> float:
+    return apart(short_curves(run), curves)
 
 
 def _write(file: Path, **content: Any) -> None:
-    made = {"command": "python tests/golden/make.py", "torch": torch.__version__}
-    file.write_text(json.dumps({**made, **content}, indent=1) + "\n")
+    origin = {"command": "python tests/golden/make.py", "torch": torch.__version__}
+    file.write_text(json.dumps({**origin, **content}, indent=1) + "\n")
 
 
 def main() -> None:
@@ -130,8 +130,8 @@ def main() -> None:
     if parser.parse_args().check:
         sys.exit(0 if check() else 1)
     _write(FILE, tolerance=TOLERANCE, losses={recipe.__name__: losses(recipe(32)) for recipe in RECIPES})
-    told = {recipe.__name__: short_curves(recipe(32)) for recipe in RECIPES}
-    _write(CURVES_FILE, tolerance=CURVE_TOLERANCE, curves=told)
+    curves = {recipe.__name__: short_curves(recipe(32)) for recipe in RECIPES}
+    _write(CURVES_FILE, tolerance=CURVE_TOLERANCE, curves=curves)
 
 
 if __name__ == "__main__":

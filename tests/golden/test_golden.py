@@ -47,7 +47,7 @@ def test_loss_gradient_norm_and_rank_in_float32(recipe, steps: int):
     8e-7, gradient norms by 6e-6 and ranks by 7e-7, in the same units. The test leaves 15 times that.
     """
     make = _make()
-    curves, written = make.short_curves(recipe(32), steps), CURVES["curves"][recipe.__name__]
-    assert set(curves) == set(written) == set(make.CURVES)
-    assert all(len(curve) == steps and len(written[name]) == 20 for name, curve in curves.items())
-    assert make.apart(curves, {name: curve[:steps] for name, curve in written.items()}) <= CURVES["tolerance"] == 1e-4
+    curves, expected = make.short_curves(recipe(32), steps), CURVES["curves"][recipe.__name__]
+    assert set(curves) == set(expected) == set(make.CURVES)
+    assert all(len(curve) == steps and len(expected[name]) == 20 for name, curve in curves.items())
+    assert make.apart(curves, {name: curve[:steps] for name, curve in expected.items()}) <= CURVES["tolerance"] == 1e-4

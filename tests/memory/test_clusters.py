@@ -83,13 +83,13 @@ def test_labels_and_centroids_follow_as_the_loop_has_it(batches, refresh: int, m
     closeness, apart = (InnerProduct(), reference.inner) if product else (Distance(), reference.distance)
     store = filled(ClusteredBank(momentum, 3, refresh, smallest=0, closeness=closeness), 12, seed)
     start = store.vector.tolist(), store.label[:, 0].tolist(), store.centroid.tolist()
-    told = []
+    labels = []
     for number, image in enumerate(batches):
         keys = fresh(image, 100 * seed + number)
         store.write(keys)
-        told.append((image, keys.vector.tolist()))
+        labels.append((image, keys.vector.tolist()))
         consistent(store)
-    rows, label, centroids = reference.online(*start, told, momentum, refresh, apart)
+    rows, label, centroids = reference.online(*start, labels, momentum, refresh, apart)
     assert_close(store.vector, torch.tensor(rows, dtype=torch.float64), rtol=0, atol=1e-10)
     assert store.label[:, 0].tolist() == label
     assert_close(store.centroid, torch.tensor(centroids, dtype=torch.float64), rtol=0, atol=1e-10)

@@ -24,9 +24,9 @@ def test_sums_are_those_of_the_loop_in_any_parts(rows: int, clusters: int, room:
         patch.setattr(module, "_BYTES", room)
         unique, total, times = sums(label, vector)
     assert unique.tolist() == sorted(set(label.tolist()))
-    for number, found, count in zip(unique.tolist(), total, times.tolist(), strict=True):
+    for number, vector_sum, count in zip(unique.tolist(), total, times.tolist(), strict=True):
         assert count == int((label == number).sum())
-        assert_close(found, vector[label == number].sum(0), rtol=0, atol=1e-14)
+        assert_close(vector_sum, vector[label == number].sum(0), rtol=0, atol=1e-14)
 
 
 @given(seed=st.integers(0, 50), room=st.sampled_from([1, 2**26]))

@@ -17,7 +17,7 @@ from vantage.records import Keys
 def test_18_holds_the_newest_keys_of_any_batches(length: int, batches: list[int], cut: int):
     """Against a list that appends and pops; with a save and a load into a fresh store on the way."""
     store = Queue(length).build(images=100, width=3).double()
-    held, number = [*store.vector.tolist()], 0
+    keys, number = [*store.vector.tolist()], 0
     images = [-1] * length
     for count, size in enumerate(batches):
         if count == cut:
@@ -25,11 +25,11 @@ def test_18_holds_the_newest_keys_of_any_batches(length: int, batches: list[int]
             store.load_state_dict(saved)
         fresh = Keys(synthetic.vectors(size, 3, number + 7), torch.arange(number, number + size))
         store.write(fresh)
-        held = reference.queue(length, held, [fresh.vector.tolist()])
+        keys = reference.queue(length, keys, [fresh.vector.tolist()])
         images, number = (images + fresh.image.tolist())[-length:], number + size
     pool = store.read(synthetic.keys(1, 3, 0))
     oldest = int(store.oldest)
-    assert torch.equal(pool.vector.roll(-oldest, 0), torch.tensor(held, dtype=torch.float64))
+    assert torch.equal(pool.vector.roll(-oldest, 0), torch.tensor(keys, dtype=torch.float64))
     assert pool.image.roll(-oldest, 0).tolist() == images
 
 

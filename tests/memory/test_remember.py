@@ -28,9 +28,9 @@ def test_every_way_is_in_the_contract():
 @pytest.mark.parametrize("way", CONTRACT, ids=str)
 def test_one_view_is_remembered_as_it_is(way: Remember):
     assert isinstance(way, Remember) and eval(repr(way), vars(remember)) == way
-    found = way(KEYS[:1])
-    assert_close(found.vector, KEYS[0].vector, rtol=0, atol=1e-15)
-    assert torch.equal(found.image, KEYS[0].image)
+    actual = way(KEYS[:1])
+    assert_close(actual.vector, KEYS[0].vector, rtol=0, atol=1e-15)
+    assert torch.equal(actual.image, KEYS[0].image)
 
 
 def test_each_and_mean():

@@ -24,9 +24,9 @@ def test_both_branches_read_what_one_writes(recipe):
     twice.store(0).load_state_dict(learner.store(0).state_dict())
     twice.store(1).load_state_dict(learner.store(0).state_dict())
     for step, (views, image) in enumerate(shrunken.batches(3, shrunken.shapes(run))):
-        made, other = learner(views, image, step), twice(views, image, step)
-        assert torch.equal(made.loss, other.loss), "one bank says what two equal ones say"
-        learner.after_step([made.fresh], step)
+        step_loss, other = learner(views, image, step), twice(views, image, step)
+        assert torch.equal(step_loss.loss, other.loss), "one bank says what two equal ones say"
+        learner.after_step([step_loss.fresh], step)
         twice.after_step([other.fresh], step)
 
 

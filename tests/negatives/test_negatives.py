@@ -156,9 +156,9 @@ def test_no_gradient_passes_through_the_choice(rule, queries, pool, images, seed
     leaf = before.cosine.clone().requires_grad_()
     after = rule(Scores(leaf, before.key, before.keep), query, keys, 0)
     assert not after.keep.requires_grad and not after.key.requires_grad
-    (found,) = torch.autograd.grad((after.cosine * after.keep).sum(), leaf)
-    expected = torch.zeros_like(found).scatter_add_(1, after.key, after.keep.to(found.dtype))
-    assert torch.equal(found, expected)
+    (gradient,) = torch.autograd.grad((after.cosine * after.keep).sum(), leaf)
+    expected = torch.zeros_like(gradient).scatter_add_(1, after.key, after.keep.to(gradient.dtype))
+    assert torch.equal(gradient, expected)
 
 
 @every_rule
@@ -194,8 +194,8 @@ def test_pair_rules_alone_stream(rule: Rule):
     _, query, keys = scene(4, 20, 5, seed=2)
     whole = rule(score(query, keys), query, keys, 0)
     parts = [keys.rows(slice(start, start + 6)) for start in range(0, 20, 6)]
-    kept = torch.cat([rule(score(query, part), query, part, 0).keep for part in parts], 1)
-    assert isinstance(rule, PairRule) == (whole.keep.shape == kept.shape and torch.equal(whole.keep, kept))
+    keep = torch.cat([rule(score(query, part), query, part, 0).keep for part in parts], 1)
+    assert isinstance(rule, PairRule) == (whole.keep.shape == keep.shape and torch.equal(whole.keep, keep))
 
 
 def test_other_images_drops_exactly_the_own():
@@ -273,14 +273,14 @@ def drawn(rule: Draw, keep: Tensor, count: int = 4000) -> Tensor:
 @pytest.mark.parametrize("some", [True, False])
 def test_sample_is_uniform_over_what_is_left(kind: type[Draw], some: bool):
     keep = torch.tensor([True, not some, True, True, not some, True, True])
-    found = drawn(kind(3), keep)
-    times = found.flatten().bincount(minlength=7)
+    columns = drawn(kind(3), keep)
+    times = columns.flatten().bincount(minlength=7)
     assert (times[~keep] == 0).all()
     assert chisquare(times[keep].numpy()).pvalue > 1e-3
-    repeats = (found[:, :, None] == found[:, None, :]).sum((1, 2)) > 3
+    repeats = (columns[:, :, None] == columns[:, None, :]).sum((1, 2)) > 3
     if kind is Sample:
-        left = int(keep.sum())
-        expected = 1 - (1 - 1 / left) * (1 - 2 / left)
+        remaining = int(keep.sum())
+        expected = 1 - (1 - 1 / remaining) * (1 - 2 / remaining)
         assert abs(float(repeats.double().mean()) - expected) < 0.04
     else:
         assert not repeats.any()

@@ -38,8 +38,8 @@ def test_every_subset_is_as_likely():
     query = synthetic.keys(1, 2, 0)
     times: dict[tuple[int, ...], int] = {}
     for seed in range(8000):
-        found = tuple(Subset(3).narrowed(replace(query, step_seed=seed), 6).tolist())
-        times[found] = times.get(found, 0) + 1
+        subset = tuple(Subset(3).narrowed(replace(query, step_seed=seed), 6).tolist())
+        times[subset] = times.get(subset, 0) + 1
     assert len(times) == 20 and chisquare(list(times.values())).pvalue > 1e-3
 
 
@@ -68,12 +68,15 @@ RULES: tuple[tuple[Rule, ...], ...] = (
 def test_the_narrowed_pool_equals_the_table(rest: tuple[Rule, ...], pool: int, count: int, seed: int):
     query, keys = pair(5, pool, seed)
     rules = (Subset(count), *rest)
-    found, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0, budget=3000).log_sum
-    assert_close(found, expected, rtol=0, atol=1e-12)
+    log_sum, expected = (
+        log_partition(query, keys, rules, 0.2, 0),
+        table(query, keys, rules, 0.2, 0, budget=3000).log_sum,
+    )
+    assert_close(log_sum, expected, rtol=0, atol=1e-12)
     weight = torch.where(torch.isfinite(expected), torch.linspace(0.5, 2.0, 5).double(), 0.0)
     ours, theirs = (
         torch.autograd.grad((torch.where(torch.isfinite(part), part, 0.0) * weight).sum(), query.vector)[0]
-        for part in (found, expected)
+        for part in (log_sum, expected)
     )
     assert_close(ours, theirs, rtol=0, atol=1e-11)
 
@@ -98,23 +101,23 @@ def test_the_hardest_of_a_subset_are_a_draw_from_the_semi_hard_pool():
     query, keys = pair(4, 2000, 2)
     drawn, exact, pools, times = [], [], [], torch.zeros(2000)
     order = (query.vector @ keys.vector.T)[0].argsort(descending=True)
-    size, kept = 500, 50
+    size, count = 500, 50
     for step in range(400):
         seeds = synthetic.query_seeds(3, step, torch.arange(4))
-        asked = replace(query, vector=query.vector.detach(), seed=seeds, step_seed=step)
-        drawn.append(log_partition(asked, keys, (Subset(size), Hardest(Count(kept))), 0.2, 0))
-        rules = (Hardest(Share(Constant(0.1))), Distinct(kept))
-        exact.append(torch.logsumexp(negatives_of(asked, keys, rules, 0).logits(0.2), 1))
-        rank = torch.isin(order, Subset(size).narrowed(asked, 2000)).nonzero()[:, 0]
-        pools.append(int(rank[kept]))
-        times[order[rank[:kept]]] += 1
+        queries = replace(query, vector=query.vector.detach(), seed=seeds, step_seed=step)
+        drawn.append(log_partition(queries, keys, (Subset(size), Hardest(Count(count))), 0.2, 0))
+        rules = (Hardest(Share(Constant(0.1))), Distinct(count))
+        exact.append(torch.logsumexp(negatives_of(queries, keys, rules, 0).logits(0.2), 1))
+        rank = torch.isin(order, Subset(size).narrowed(queries, 2000)).nonzero()[:, 0]
+        pools.append(int(rank[count]))
+        times[order[rank[:count]]] += 1
     ours, theirs = torch.stack(drawn), torch.stack(exact)
     error = (ours.var(0) / 400 + theirs.var(0) / 400).sqrt()
     # The pool has 200.4 rows in the mean, not 200: a shift far below the error.
     assert ((ours.mean(0) - theirs.mean(0)).abs() < 4 * error).all()
     # Misses before hit 51 of 500 among 1,500: negative-hypergeometric.
-    hits, misses = kept + 1, 2000 - size
-    mean = hits * misses / (size + 1) + kept
+    hits, misses = count + 1, 2000 - size
+    mean = hits * misses / (size + 1) + count
     variance = hits * misses * 2001 * (size + 1 - hits) / ((size + 1) ** 2 * (size + 2))
     pool = torch.tensor(pools).double()
     assert abs(float(pool.mean()) - mean) < 4 * (variance / 400) ** 0.5

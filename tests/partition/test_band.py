@@ -45,7 +45,7 @@ BANDS: tuple[BandRule, ...] = (
 )
 
 
-def kept(scores: Scores) -> list[list[int]]:
+def columns_of(scores: Scores) -> list[list[int]]:
     return [sorted(scores.key[row][scores.keep[row]].tolist()) for row in range(len(scores.key))]
 
 
@@ -72,9 +72,9 @@ def test_rings_equal_a_sorted_list_also_where_cosines_are_equal(pool, keep, drop
             rule(synthetic.table(cosine), query, keys, 0)
         return
     expected = [ranking.ring(row.tolist(), keep, drop, relative) for row in cosine]
-    assert kept(rule(synthetic.table(cosine), query, keys, 0)) == expected
+    assert columns_of(rule(synthetic.table(cosine), query, keys, 0)) == expected
     if float(drop) == 0:
-        assert kept(Ball(Constant(float(keep)))(synthetic.table(cosine), query, keys, 0)) == expected
+        assert columns_of(Ball(Constant(float(keep)))(synthetic.table(cosine), query, keys, 0)) == expected
 
 
 @given(pool=st.integers(1, 40), seed=st.integers(0, 99))
@@ -84,12 +84,12 @@ def test_ranks_are_over_what_is_left(pool: int, seed: int):
     cosine, keep = torch.rand(4, pool, generator=generator), torch.rand(4, pool, generator=generator) < 0.5
     keep[0] = False
     query, keys = synthetic.keys(4, 2, 0), synthetic.keys(pool, 2, 1)
-    found = kept(Ring(Constant(0.4), Constant(0.5))(synthetic.table(cosine, keep), query, keys, 0))
+    columns = columns_of(Ring(Constant(0.4), Constant(0.5))(synthetic.table(cosine, keep), query, keys, 0))
     for row in range(4):
-        left = keep[row].nonzero()[:, 0].tolist()
-        chosen = ranking.ring(cosine[row, keep[row]].tolist(), "0.4", "0.5")
-        assert found[row] == [left[place] for place in chosen]
-        assert bool(found[row]) == bool(left)
+        remaining = keep[row].nonzero()[:, 0].tolist()
+        ring = ranking.ring(cosine[row, keep[row]].tolist(), "0.4", "0.5")
+        assert columns[row] == [remaining[place] for place in ring]
+        assert bool(columns[row]) == bool(remaining)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_the_band_follows_the_step():
 def test_hardest_and_easiest_are_the_ends():
     cosine = torch.tensor([[0.3, 0.9, -0.2, 0.1, 0.5]])
     query, keys = synthetic.keys(1, 2, 0), synthetic.keys(5, 2, 1)
-    assert kept(Hardest(Count(2))(synthetic.table(cosine), query, keys, 0)) == [[1, 4]]
-    assert kept(Easiest(Count(2))(synthetic.table(cosine), query, keys, 0)) == [[2, 3]]
+    assert columns_of(Hardest(Count(2))(synthetic.table(cosine), query, keys, 0)) == [[1, 4]]
+    assert columns_of(Easiest(Count(2))(synthetic.table(cosine), query, keys, 0)) == [[2, 3]]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])
@@ -154,12 +154,12 @@ def test_selection_gives_exactly_the_ranks(rows: int, columns: int, seed: int, l
     generator = torch.Generator().manual_seed(seed)
     value = torch.randint(0, levels, (rows, columns), generator=generator).double()
     edges = torch.randint(0, columns + 1, (rows, 2), generator=generator).sort(1).values
-    found = within(value, edges[:, 0], edges[:, 1])
+    selected = within(value, edges[:, 0], edges[:, 1])
     order = value.sort(dim=1, descending=True, stable=True).indices
     for row in range(rows):
         band = order[row, edges[row, 0] : edges[row, 1]]
-        assert sorted(band.tolist()) == found.inside[row].nonzero()[:, 0].tolist()
-        assert found.largest[row] == (value[row, band[0]] if len(band) else -torch.inf)
+        assert sorted(band.tolist()) == selected.inside[row].nonzero()[:, 0].tolist()
+        assert selected.largest[row] == (value[row, band[0]] if len(band) else -torch.inf)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -168,12 +168,12 @@ def test_threads_share_the_rows(threads: int):
     value = torch.rand(7, 40_000, generator=torch.Generator().manual_seed(0))
     try:
         torch.set_num_threads(threads)
-        found = within(value, torch.full((7,), 400), torch.full((7,), 4000))
+        selected = within(value, torch.full((7,), 400), torch.full((7,), 4000))
     finally:
         torch.set_num_threads(before)
     ranked = value.sort(dim=1, descending=True).values
     expected = (value <= ranked[:, 400:401]) & (value >= ranked[:, 3999:4000])
-    assert torch.equal(found.inside, expected) and found.inside.sum(1).tolist() == [3600] * 7
+    assert torch.equal(selected.inside, expected) and selected.inside.sum(1).tolist() == [3600] * 7
 
 
 @given(queries=st.integers(1, 6), pool=st.integers(1, 40), images=st.integers(1, 9), rows=st.integers(1, 7))
@@ -182,9 +182,9 @@ def test_the_band_way_equals_the_table(queries: int, pool: int, images: int, row
     for last in BANDS:
         for before in ((), (OtherImages(),)):
             expected = table(query, keys, (*before, last), 0.1, 0).log_sum
-            found = band(query, keys, before, last, 0.1, 0, rows).log_sum
-            assert_close(found, expected, rtol=0, atol=1e-12)
-            assert_close(gradient(found, query), gradient(expected, query), rtol=0, atol=1e-11)
+            log_sum = band(query, keys, before, last, 0.1, 0, rows).log_sum
+            assert_close(log_sum, expected, rtol=0, atol=1e-12)
+            assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
 
 
 def test_the_way_is_chosen_by_the_rules(monkeypatch: pytest.MonkeyPatch):
@@ -215,32 +215,32 @@ def test_the_way_is_chosen_by_the_rules(monkeypatch: pytest.MonkeyPatch):
 def test_the_band_of_keys_that_learn_gives_them_a_gradient():
     query, keys = pair(3, 30, 9, 0)
     learning = Keys(keys.vector.clone().requires_grad_(), keys.image)
-    found = log_partition(query, learning, (Ring(Constant(0.5)),), 0.1, 0)
+    log_sum = log_partition(query, learning, (Ring(Constant(0.5)),), 0.1, 0)
     scores = negatives_of(query, learning, (Ring(Constant(0.5)),), 0)
     expected = torch.logsumexp(scores.logits(0.1), 1)
-    ours, theirs = (torch.autograd.grad(value.sum(), learning.vector)[0] for value in (found, expected))
+    ours, theirs = (torch.autograd.grad(value.sum(), learning.vector)[0] for value in (log_sum, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @given(queries=st.integers(1, 4), pool=st.integers(1, 25), seed=st.integers(0, 9))
 def test_loop_reference(queries: int, pool: int, seed: int):
     query, keys = pair(queries, pool, 5, seed)
-    chosen = [ranking.ring((query.vector[i].detach() @ keys.vector.T).tolist(), "0.5", "0.3") for i in range(queries)]
-    expected = reference.partition(query.vector, keys.vector, chosen, 0.07)
-    found = log_partition(query, keys, (Ring(Constant(0.5), Constant(0.3)),), 0.07, 0)
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    assert_close(gradient(found, query), gradient(expected, query), rtol=0, atol=1e-10)
+    rings = [ranking.ring((query.vector[i].detach() @ keys.vector.T).tolist(), "0.5", "0.3") for i in range(queries)]
+    expected = reference.partition(query.vector, keys.vector, rings, 0.07)
+    log_sum = log_partition(query, keys, (Ring(Constant(0.5), Constant(0.3)),), 0.07, 0)
+    assert_close(log_sum, expected, rtol=0, atol=1e-10)
+    assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-10)
 
 
 def test_a_query_without_pairs_gives_minus_infinity_and_no_gradient():
     query = Keys(synthetic.vectors(3, 4, 0).requires_grad_(), torch.tensor([7, 7, 1]))
     keys = Keys(synthetic.vectors(5, 4, 1), torch.full((5,), 7))
     for dtype in (torch.float32, torch.float64):
-        asked = Keys(query.vector.detach().to(dtype).requires_grad_(), query.image)
-        found = log_partition(asked, Keys(keys.vector.to(dtype), keys.image), (OtherImages(), Ring()), 0.1, 0)
-        assert torch.isneginf(found[:2]).all() and torch.isfinite(found[2])
-        torch.nn.functional.softplus(found).sum().backward()
-        to_query = asked.vector.grad
+        queries = Keys(query.vector.detach().to(dtype).requires_grad_(), query.image)
+        log_sum = log_partition(queries, Keys(keys.vector.to(dtype), keys.image), (OtherImages(), Ring()), 0.1, 0)
+        assert torch.isneginf(log_sum[:2]).all() and torch.isfinite(log_sum[2])
+        torch.nn.functional.softplus(log_sum).sum().backward()
+        to_query = queries.vector.grad
         assert to_query is not None and (to_query[:2] == 0).all() and to_query[2].abs().sum() > 0
 
 
@@ -253,7 +253,7 @@ def test_the_precision_is_float32_also_under_autocast_and_for_half_vectors():
         assert torch.equal(gradient(lowered, query), gradient(plain, query))
     assert lowered.dtype == torch.float32 and torch.equal(lowered, plain)
     half = Keys(query.vector.detach().bfloat16().requires_grad_(), query.image)
-    found = log_partition(half, Keys(keys.vector.bfloat16(), keys.image), (Ring(),), 0.1, 0)
+    log_sum = log_partition(half, Keys(keys.vector.bfloat16(), keys.image), (Ring(),), 0.1, 0)
     exact = log_partition(
         Keys(half.vector.detach().float(), half.image),
         Keys(keys.vector.bfloat16().float(), keys.image),
@@ -261,7 +261,7 @@ def test_the_precision_is_float32_also_under_autocast_and_for_half_vectors():
         0.1,
         0,
     )
-    assert found.dtype == torch.float32 and torch.equal(found.detach(), exact)
+    assert log_sum.dtype == torch.float32 and torch.equal(log_sum.detach(), exact)
 
 
 # Identities; the numbers are those of the project's list.
@@ -271,8 +271,8 @@ def test_the_precision_is_float32_also_under_autocast_and_for_half_vectors():
 def test_7_all_kept_and_none_dropped_is_plain(queries: int, pool: int, seed: int):
     query, keys = pair(queries, pool, pool, seed)
     whole = Ring(Constant(1.0), Constant(0.0))
-    plain, found = (sum_negatives(query, keys, rules, 0.1, 0).log_sum for rules in ((), (whole,)))
-    assert_close(found, plain, rtol=0, atol=1e-12)
+    plain, actual = (sum_negatives(query, keys, rules, 0.1, 0).log_sum for rules in ((), (whole,)))
+    assert_close(actual, plain, rtol=0, atol=1e-12)
     drawn, ringed = (negatives_of(query, keys, rules, 0) for rules in ((Sample(5),), (whole, Sample(5))))
     assert torch.equal(drawn.key, ringed.key) and torch.equal(drawn.cosine, ringed.cosine), "IR's draws"
 
@@ -280,11 +280,11 @@ def test_7_all_kept_and_none_dropped_is_plain(queries: int, pool: int, seed: int
 def test_7_a_draw_from_the_ring_is_its_loss_on_the_same_indices():
     query, keys = pair(4, 200, 200, 0)
     ring, rules = Ring(Constant(0.3)), (Ring(Constant(0.3)), Sample(40))
-    inside, drawn = kept(negatives_of(query, keys, (ring,), 0)), negatives_of(query, keys, rules, 0)
+    inside, drawn = columns_of(negatives_of(query, keys, (ring,), 0)), negatives_of(query, keys, rules, 0)
     assert drawn.keep.all() and drawn.key.shape == (4, 40)
     assert all(set(drawn.key[row].tolist()) <= set(inside[row]) for row in range(4))
-    found = log_partition(query, keys, rules, 0.1, 0)
-    assert_close(found, torch.logsumexp((query.vector @ keys.vector.T).gather(1, drawn.key) / 0.1, 1))
+    log_sum = log_partition(query, keys, rules, 0.1, 0)
+    assert_close(log_sum, torch.logsumexp((query.vector @ keys.vector.T).gather(1, drawn.key) / 0.1, 1))
 
 
 def test_8_an_upper_tail_is_harder_for_draws_of_one_size_and_easier_as_a_whole():
@@ -305,15 +305,15 @@ def test_9_a_constant_critic_estimates_nothing(rules: tuple[Rule, ...]):
     query = Keys(torch.ones(2, 1).double(), torch.arange(2), seed=torch.arange(2))
     keys = Keys(torch.ones(3000, 1).double(), torch.arange(3000))
     rest = log_partition(query, keys, rules, 0.07, 0)
-    found = InfoNCE(0.07)(synthetic.table(torch.ones(2, 1).double()), synthetic.negatives(rest), 0)
-    assert_close(found, torch.log(torch.full((2,), 101.0).double()), rtol=0, atol=1e-12)
+    actual = InfoNCE(0.07)(synthetic.table(torch.ones(2, 1).double()), synthetic.negatives(rest), 0)
+    assert_close(actual, torch.log(torch.full((2,), 101.0).double()), rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow
 def test_12_the_conditional_variance_falls_as_the_lower_cut_rises():
     """The variance over draws of log Z for a given query: 400 draws of 50 each, averaged over 20 queries."""
     query, keys = pair(20, 4000, 4000, 3)
-    found = []
+    variances = []
     for keep in (1.0, 0.75, 0.5, 0.25, 0.1):
         rules = (Ball(Constant(keep)),)
         inside = negatives_of(query, keys, rules, 0)
@@ -323,8 +323,8 @@ def test_12_the_conditional_variance_falls_as_the_lower_cut_rises():
                 for salt in range(400)
             ]
         )
-        found.append(float(draws.var(0).mean()))
-    assert found == sorted(found, reverse=True) and found[0] > 5 * found[-1]
+        variances.append(float(draws.var(0).mean()))
+    assert variances == sorted(variances, reverse=True) and variances[0] > 5 * variances[-1]
 
 
 def test_18_a_ring_keeps_the_order_of_a_queue_out_of_it():

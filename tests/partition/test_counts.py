@@ -57,11 +57,11 @@ def test_the_count_is_that_of_a_loop_over_the_table(rules, pool: int, images: in
     keys = replace(keys, vector=keys.vector.requires_grad_(learn), cluster=(keys.image % 3)[:, None])
     scores = negatives_of(query, keys, rules, 0)
     expected = [sum(1 for column in range(scores.keep.shape[1]) if scores.keep[row, column]) for row in range(5)]
-    for found in (sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0, budget=3000)):
-        assert found.count.dtype == torch.int64 and found.count.tolist() == expected
-        assert torch.isneginf(found.log_sum.detach()).tolist() == [many == 0 for many in expected]
-        found.log_sum[torch.isfinite(found.log_sum)].sum().backward()
-        assert found.count.tolist() == expected, "a backward pass that makes the tiles again counts nothing twice"
+    for negatives in (sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0, budget=3000)):
+        assert negatives.count.dtype == torch.int64 and negatives.count.tolist() == expected
+        assert torch.isneginf(negatives.log_sum.detach()).tolist() == [many == 0 for many in expected]
+        negatives.log_sum[torch.isfinite(negatives.log_sum)].sum().backward()
+        assert negatives.count.tolist() == expected, "a backward pass that makes the tiles again counts nothing twice"
     assert scores.count.tolist() == expected
 
 
@@ -78,9 +78,9 @@ def test_pair_rules_are_asked_once_more_only_by_who_counts():
             return OtherImages()(scores, query, pool, step)
 
     query, keys = synthetic.keys(3, 4, 0), synthetic.keys(5000, 4, 1)
-    found = sum_negatives(query, keys, (Watched(),), 0.1, 0)
+    negatives = sum_negatives(query, keys, (Watched(),), 0.1, 0)
     assert calls == [2048, 2048, 904]
-    assert found.count.tolist() == found.count.tolist() == [4999] * 3
+    assert negatives.count.tolist() == negatives.count.tolist() == [4999] * 3
     assert calls == [2048, 2048, 904] * 2, "counted once"
 
 

@@ -17,11 +17,11 @@ class Largest(TorchDispatchMode):
         self.elements = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        for tensor in made if isinstance(made, tuple | list) else (made,):
+        output = func(*args, **(kwargs or {}))
+        for tensor in output if isinstance(output, tuple | list) else (output,):
             if isinstance(tensor, Tensor):
                 self.elements = max(self.elements, tensor.numel())
-        return made
+        return output
 
 
 def columns(queries: int, drawn: int, keys: int) -> Tensor:

@@ -38,9 +38,9 @@ class EvenImages(PairRule):
 class Middle(BandRule):
     """Keep the middle third of the ranks."""
 
-    def ranks(self, kept: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
+    def ranks(self, counts: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """A third and two thirds."""
-        return kept // 3, kept - kept // 3
+        return counts // 3, counts - counts // 3
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ def test_a_rule_of_ones_own_goes_the_fast_way_to_the_same_number(rules, name: st
         monkeypatch.setattr(partition, way, noted(way, getattr(partition, way)))
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     query = replace(query, vector=query.vector.requires_grad_())
-    found, expected = sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0)
+    actual, expected = sum_negatives(query, keys, rules, 0.1, 0), table(query, keys, rules, 0.1, 0)
     assert ways[0] == name
-    assert_close(found.log_sum, expected.log_sum, rtol=0, atol=1e-12)
-    assert torch.equal(found.count, expected.count)
-    ours, theirs = (torch.autograd.grad(one.log_sum.sum(), query.vector)[0] for one in (found, expected))
+    assert_close(actual.log_sum, expected.log_sum, rtol=0, atol=1e-12)
+    assert torch.equal(actual.count, expected.count)
+    ours, theirs = (torch.autograd.grad(one.log_sum.sum(), query.vector)[0] for one in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-11)
 
 
@@ -137,7 +137,7 @@ def test_a_rule_that_draws_blindly_lets_only_the_drawn_keys_be_scored(monkeypatc
 
 
 def test_a_rule_that_narrows_the_pool_shows_the_others_no_more():
-    seen: list[int] = []
+    widths: list[int] = []
 
     @dataclass(frozen=True)
     class Watched(PairRule):
@@ -145,11 +145,11 @@ def test_a_rule_that_narrows_the_pool_shows_the_others_no_more():
 
         def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
             """The same pairs."""
-            seen.append(len(pool))
+            widths.append(len(pool))
             return scores
 
     sum_negatives(synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1), (EveryOther(), Watched()), 0.1, 0)
-    assert seen == [100]
+    assert widths == [100]
 
 
 def test_they_serve_in_a_branch():

@@ -27,11 +27,11 @@ SIZES = {
 class Watched:
     """Drops nothing, and notes how large the tables are that it is shown."""
 
-    seen: list[tuple[int, int]]
+    shapes: list[tuple[int, int]]
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The same scores."""
-        self.seen.append((scores.cosine.shape[0], scores.cosine.shape[1]))
+        self.shapes.append((scores.cosine.shape[0], scores.cosine.shape[1]))
         return scores
 
 
@@ -65,9 +65,9 @@ def gradients(result: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad((finite * weight).sum(), inputs, retain_graph=True)
 
 
-def agree(found: Tensor, expected: Tensor, *inputs: Tensor) -> None:
-    assert_close(found, expected, rtol=0, atol=1e-12)
-    for ours, theirs in zip(gradients(found, *inputs), gradients(expected, *inputs), strict=True):
+def agree(actual: Tensor, expected: Tensor, *inputs: Tensor) -> None:
+    assert_close(actual, expected, rtol=0, atol=1e-12)
+    for ours, theirs in zip(gradients(actual, *inputs), gradients(expected, *inputs), strict=True):
         assert_close(ours, theirs, rtol=0, atol=1e-11)
 
 
@@ -118,33 +118,33 @@ def test_drawn_columns_equal_a_narrowed_table(queries: int, pool: int, seed: int
     expected = torch.logsumexp(cosine / 0.2, 1)
     agree(log_partition(query, keys, (rule,), 0.2, 0), expected, *inputs)
     # A first rule that looks away keeps the draw from being seen by the short cut: the same columns come out.
-    shown = negatives_of(query, keys, (Watched([]), rule), 0)
-    assert torch.equal(shown.key, drawn)
+    scores = negatives_of(query, keys, (Watched([]), rule), 0)
+    assert torch.equal(scores.key, drawn)
 
 
 @given(**SIZES)
 def test_loop_reference(queries, pool, images, seed):
     query, keys = pair(queries, pool, images, seed)
-    kept = [[j for j in range(pool) if keys.image[j] != query.image[i]] for i in range(queries)]
-    expected = reference.partition(query.vector, keys.vector, kept, 0.1)
-    found = log_partition(query, keys, (OtherImages(),), 0.1, 0)
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    if any(kept):
-        agree(found, expected, query.vector, keys.vector)
+    columns = [[j for j in range(pool) if keys.image[j] != query.image[i]] for i in range(queries)]
+    expected = reference.partition(query.vector, keys.vector, columns, 0.1)
+    log_sum = log_partition(query, keys, (OtherImages(),), 0.1, 0)
+    assert_close(log_sum, expected, rtol=0, atol=1e-10)
+    if any(columns):
+        agree(log_sum, expected, query.vector, keys.vector)
 
 
 @pytest.mark.parametrize("rules", [(), (OtherImages(),), (Sample(3), OtherImages()), (Positive(),)])
 def test_gradcheck(rules: tuple[Rule, ...]):
     query, keys = pair(3, 8, 4, seed=3)
 
-    def result(asked: Tensor, stored: Tensor) -> Tensor:
-        found = log_partition(Keys(asked, query.image, seed=query.seed), Keys(stored, keys.image), rules, 0.3, 0)
-        return found[torch.isfinite(found)]
+    def result(vector: Tensor, stored: Tensor) -> Tensor:
+        log_sum = log_partition(Keys(vector, query.image, seed=query.seed), Keys(stored, keys.image), rules, 0.3, 0)
+        return log_sum[torch.isfinite(log_sum)]
 
     assert torch.autograd.gradcheck(
         result, (query.vector.detach().requires_grad_(), keys.vector.detach().requires_grad_())
     )
-    assert torch.autograd.gradcheck(lambda asked: result(asked, keys.vector.detach()), (query.vector,))
+    assert torch.autograd.gradcheck(lambda vector: result(vector, keys.vector.detach()), (query.vector,))
 
 
 @pytest.mark.parametrize("rules", [(OtherImages(),), (Positive(), OtherImages()), (OtherImages(), Sample(2))])
@@ -154,9 +154,9 @@ def test_rows_without_negatives_give_minus_infinity_and_no_gradient(rules, froze
     query = Keys(synthetic.vectors(3, 4, 0, dtype).requires_grad_(), torch.tensor([7, 7, 1]), seed=torch.arange(3))
     keys = Keys(synthetic.vectors(5, 4, 1, dtype), torch.full((5,), 7))
     keys = Keys(keys.vector if frozen else keys.vector.requires_grad_(), keys.image)
-    found = log_partition(query, keys, rules, 0.1, 0)
-    assert torch.isneginf(found[:2]).all() and torch.isfinite(found[2])
-    softened = torch.nn.functional.softplus(found)  # what an estimator does with it
+    log_sum = log_partition(query, keys, rules, 0.1, 0)
+    assert torch.isneginf(log_sum[:2]).all() and torch.isfinite(log_sum[2])
+    softened = torch.nn.functional.softplus(log_sum)  # what an estimator does with it
     softened.sum().backward()
     assert query.vector.grad is not None
     assert (query.vector.grad[:2] == 0).all() and query.vector.grad[2].abs().sum() > 0
@@ -169,10 +169,10 @@ def test_rows_without_negatives_give_minus_infinity_and_no_gradient(rules, froze
 def test_extreme_temperatures_neither_overflow_nor_vanish(rules, temperature: float):
     query = Keys(synthetic.vectors(4, 8, 0, torch.float32).requires_grad_(), torch.arange(4))
     keys = synthetic.keys(300, 8, 1, dtype=torch.float32)
-    found = log_partition(query, keys, rules, temperature, 0)
+    log_sum = log_partition(query, keys, rules, temperature, 0)
     exact = torch.logsumexp(query.vector.detach().double() @ keys.vector.double().T / temperature, 1)
-    assert_close(found.detach().double(), exact, rtol=1e-5, atol=1e-4)
-    found.sum().backward()
+    assert_close(log_sum.detach().double(), exact, rtol=1e-5, atol=1e-4)
+    log_sum.sum().backward()
     assert query.vector.grad is not None and torch.isfinite(query.vector.grad).all()
 
 
@@ -199,19 +199,19 @@ def test_half_precision_vectors_are_compared_in_float32(dtype: torch.dtype):
     pool = Keys(synthetic.vectors(30, 8, 1, dtype), torch.arange(30))
     exact = torch.logsumexp(query.vector.detach().double() @ pool.vector.double().T / 0.07, 1)
     for rules in ((), (Watched([]),)):
-        found = log_partition(query, pool, rules, 0.07, 0)
-        assert found.dtype == torch.float32
-        assert_close(found.detach().double(), exact, rtol=0, atol=1e-5)
-        found.sum().backward()
+        log_sum = log_partition(query, pool, rules, 0.07, 0)
+        assert log_sum.dtype == torch.float32
+        assert_close(log_sum.detach().double(), exact, rtol=0, atol=1e-5)
+        log_sum.sum().backward()
         assert query.vector.grad is not None and query.vector.grad.dtype == dtype
 
 
 @given(queries=st.integers(1, 30), pool=st.integers(1, 60), budget=st.integers(1, 20_000))
 def test_no_tile_passes_the_budget(queries: int, pool: int, budget: int):
-    seen: list[tuple[int, int]] = []
-    table(synthetic.keys(queries, 2, 0), synthetic.keys(pool, 2, 1), (Watched(seen),), 0.1, 0, budget)
-    assert sum(rows for rows, _ in seen) == queries
-    for rows, columns in seen:
+    shapes: list[tuple[int, int]] = []
+    table(synthetic.keys(queries, 2, 0), synthetic.keys(pool, 2, 1), (Watched(shapes),), 0.1, 0, budget)
+    assert sum(rows for rows, _ in shapes) == queries
+    for rows, columns in shapes:
         assert columns == pool
         assert rows == 1 or rows * columns * 24 <= budget
 
@@ -223,12 +223,12 @@ def test_streaming_never_holds_a_whole_table():
 
         def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
             """As `OtherImages`."""
-            seen.append(scores.cosine.shape[1])
+            sizes.append(scores.cosine.shape[1])
             return super().__call__(scores, query, pool, step)
 
-    seen: list[int] = []
+    sizes: list[int] = []
     log_partition(synthetic.keys(2, 2, 0), synthetic.keys(5000, 2, 1), (Noted(),), 0.1, 0)
-    assert len(seen) > 1 and sum(seen) == 5000 and max(seen) <= 2048
+    assert len(sizes) > 1 and sum(sizes) == 5000 and max(sizes) <= 2048
 
 
 def test_order_of_rules_matters():
@@ -247,13 +247,13 @@ def test_order_of_rules_matters():
 def test_gpu_equals_cpu(rules, learn: bool):
     def run(device: str) -> list[Tensor]:
         query, keys = pair(9, 300, 20, seed=2)
-        asked = Keys(
+        queries = Keys(
             query.vector.detach().to(device).requires_grad_(), query.image.to(device), None, query.seeds.to(device)
         )
         stored = Keys(keys.vector.detach().to(device).requires_grad_(learn), keys.image.to(device))
-        found = log_partition(asked, stored, rules, 0.1, 0)
-        inputs = [asked.vector, stored.vector] if learn else [asked.vector]
-        return [part.cpu() for part in (found, *torch.autograd.grad(found.sum(), inputs))]
+        log_sum = log_partition(queries, stored, rules, 0.1, 0)
+        inputs = [queries.vector, stored.vector] if learn else [queries.vector]
+        return [part.cpu() for part in (log_sum, *torch.autograd.grad(log_sum.sum(), inputs))]
 
     for here, there in zip(run("cpu"), run("cuda"), strict=True):
         assert_close(here, there, rtol=0, atol=1e-10)

@@ -68,9 +68,9 @@ def test_equal_to_the_table(before: tuple[Rule, ...], band: BandRule, sample: Sa
     """Also where one cluster holds the whole pool, and queries keep nothing."""
     query, keys = pair(5, pool, seed)
     expected = table(query, keys, (*before, band, sample), 0.2, 0, budget=3000).log_sum
-    found = pooled(query, keys, before, band, sample, 0.2, 0, rows).log_sum
-    assert_close(found, expected, rtol=0, atol=1e-12)
-    assert_close(gradient(found, query), gradient(expected, query), rtol=0, atol=1e-11)
+    log_sum = pooled(query, keys, before, band, sample, 0.2, 0, rows).log_sum
+    assert_close(log_sum, expected, rtol=0, atol=1e-12)
+    assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("sample", DRAWS, ids=str)
@@ -82,11 +82,11 @@ def test_equal_to_the_table_where_rows_are_long(sample: Sample, threads: int):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
-        found, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0).log_sum
+        log_sum, expected = log_partition(query, keys, rules, 0.2, 0), table(query, keys, rules, 0.2, 0).log_sum
     finally:
         torch.set_num_threads(before)
-    assert_close(found, expected, rtol=0, atol=1e-12)
-    assert_close(gradient(found, query), gradient(expected, query), rtol=0, atol=1e-11)
+    assert_close(log_sum, expected, rtol=0, atol=1e-12)
+    assert_close(gradient(log_sum, query), gradient(expected, query), rtol=0, atol=1e-11)
 
 
 def test_gradient():
@@ -115,8 +115,8 @@ def test_columns_within_are_those_of_within(sampled: int, rows: int, columns: in
         patch.setattr("vantage.negatives.ranks._LONG", 2)
         patch.setattr("vantage.negatives.ranks._SAMPLED", sampled)
         for row, (inner, outer) in enumerate(edges.tolist()):
-            found = columns_within(value[row].numpy(), keep[row].numpy(), inner, outer)
-            assert found.tolist() == expected[row].nonzero()[:, 0].tolist()
+            selected = columns_within(value[row].numpy(), keep[row].numpy(), inner, outer)
+            assert selected.tolist() == expected[row].nonzero()[:, 0].tolist()
 
 
 def test_a_row_whose_sample_misleads():
@@ -141,16 +141,16 @@ def test_devices_draw_alike(columns: int, count: int, salt: int, seed: int, kind
     here = sample.among(keep, query)
     there = sample.on_device(keep, query)
     for row in range(4):
-        found = [drawn.column[row][drawn.keep[row]].tolist() for drawn in (here, there)]
-        kept = keep[row].nonzero()[:, 0].tolist()
+        drawn_columns = [drawn.column[row][drawn.keep[row]].tolist() for drawn in (here, there)]
+        available = keep[row].nonzero()[:, 0].tolist()
         one = query.seeds[row : row + 1]
-        if kind is Sample and kept:
-            expected = [kept[n] for n in draws.integers(one, count, len(kept), salt)[0].tolist()]
-            assert found == [expected, expected]
+        if kind is Sample and available:
+            expected = [available[n] for n in draws.integers(one, count, len(available), salt)[0].tolist()]
+            assert drawn_columns == [expected, expected]
         else:
             number = draws.uniforms(one, columns, salt)[0].tolist()
-            expected = sorted(kept, key=lambda column: -number[column])[:count]  # noqa: B023
-            assert [sorted(part) for part in found] == [sorted(expected)] * 2
+            expected = sorted(available, key=lambda column: -number[column])[:count]  # noqa: B023
+            assert [sorted(part) for part in drawn_columns] == [sorted(expected)] * 2
 
 
 @given(seed=st.integers(-(2**63), 2**63 - 1), salt=st.integers(0, 1 << 17))
@@ -167,15 +167,15 @@ def test_gpu_equals_cpu(sample: Draw):
     rules = (OtherClusters(), Hardest(Share(Constant(0.1))), sample)
 
     def run(device: str) -> list[Tensor]:
-        asked, stored = (
+        queries, stored = (
             Keys(
                 part.vector.detach().to(device), part.image.to(device), part.clusters.to(device), part.seeds.to(device)
             )
             for part in (query, keys)
         )
-        asked.vector.requires_grad_()
-        found = log_partition(asked, stored, rules, 0.2, 0)
-        return [part.cpu() for part in (found, gradient(found, asked))]
+        queries.vector.requires_grad_()
+        log_sum = log_partition(queries, stored, rules, 0.2, 0)
+        return [part.cpu() for part in (log_sum, gradient(log_sum, queries))]
 
     for here, there in zip(run("cpu"), run("cuda"), strict=True):
         assert_close(here, there, rtol=0, atol=1e-10)

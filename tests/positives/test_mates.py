@@ -27,7 +27,7 @@ def asking(pool: Keys, image: list[int], step: int = 0) -> Keys:
     return Keys(synthetic.vectors(len(image), pool.vector.shape[1], 77), number, pool.clusters[number], seed)
 
 
-def chosen(scores: Scores, row: int) -> list[int]:
+def keys_of(scores: Scores, row: int) -> list[int]:
     return scores.key[row][scores.keep[row]].tolist()
 
 
@@ -40,10 +40,10 @@ def joined(pool: Keys, image: int) -> list[int]:
 @pytest.mark.parametrize("part", [ClusterMate(), OtherMate()])
 def test_a_mate_is_uniform_over_the_cluster(part: ClusterMate | OtherMate):
     pool = bank([4, 0, 4, 7, 4, 4, 0])
-    found = part(asking(pool, [2] * 4000), (), pool, 0)
-    times = found.key.flatten().bincount(minlength=7)
+    scores = part(asking(pool, [2] * 4000), (), pool, 0)
+    times = scores.key.flatten().bincount(minlength=7)
     members = [0, 2, 4, 5] if part == ClusterMate() else [0, 4, 5]
-    assert found.keep.all() and times.sum() == times[members].sum()
+    assert scores.keep.all() and times.sum() == times[members].sum()
     assert chisquare(times[members].numpy()).pvalue > 1e-3
 
 
@@ -72,15 +72,15 @@ def test_with_several_clusterings_each_is_as_likely():
 def test_all_mates_are_the_union_of_the_clusters(rows: int, clusters: int, clusterings: int, seed: int):
     pool = bank(torch.randint(clusters, (rows, clusterings), generator=torch.Generator().manual_seed(seed)))
     images = [seed % rows, 0, rows - 1]
-    found = ClusterMates()(asking(pool, images), (), pool, 0)
-    assert [chosen(found, row) for row in range(3)] == [joined(pool, image) for image in images]
+    scores = ClusterMates()(asking(pool, images), (), pool, 0)
+    assert [keys_of(scores, row) for row in range(3)] == [joined(pool, image) for image in images]
 
 
 def test_of_a_large_cluster_some_are_drawn():
     pool = bank([0] * 40 + [1] * 3)
-    found = ClusterMates(most=4)(asking(pool, [0, 41]), (), pool, 0)
-    assert found.key.shape[1] == 4 and chosen(found, 1) == [40, 41, 42]
-    few = chosen(found, 0)
+    scores = ClusterMates(most=4)(asking(pool, [0, 41]), (), pool, 0)
+    assert scores.key.shape[1] == 4 and keys_of(scores, 1) == [40, 41, 42]
+    few = keys_of(scores, 0)
     assert 1 <= len(few) <= 4 and len(set(few)) == len(few) and max(few) < 40
 
 
@@ -90,10 +90,10 @@ def test_near_mates_are_mates_among_the_nearest(rows: int, count: int, clusterin
     query = asking(pool, [seed % rows, 0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest, "BUDGET", 1 if seed % 2 else 2**28)
-        found = NearMates(count)(query, (), pool, 0)
+        scores = NearMates(count)(query, (), pool, 0)
     for row, image in enumerate(query.image.tolist()):
         order = sorted(range(rows), key=lambda j: -float(query.vector[row] @ pool.vector[j]))  # noqa: B023
-        assert chosen(found, row) == [j for j in order[:count] if j in joined(pool, image)]
+        assert keys_of(scores, row) == [j for j in order[:count] if j in joined(pool, image)]
 
 
 @pytest.mark.parametrize("part", [ClusterMate(), ClusterMates(), NearMates()])

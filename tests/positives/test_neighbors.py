@@ -35,13 +35,13 @@ def branch(estimator: Estimator, ring: Ring | AbsoluteRing = RING, bank: bool = 
 def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int, estimator: Estimator) -> Tensor:
     """Rank every row, cut twice, join what is inside with the own positive."""
     losses = []
-    for asked, mine in zip(query, own, strict=True):
-        cosine = [reference.dot(asked, row) for row in pool]
+    for vector, mine in zip(query, own, strict=True):
+        cosine = [reference.dot(vector, row) for row in pool]
         order = sorted(range(len(pool)), key=lambda j: -float(cosine[j].detach()))  # noqa: B023
         near = [cosine[j] for j in order[:inner]]
         ring = [cosine[j] for j in order[inner:outer]]
         join = reference.together if isinstance(estimator, SoftNeighbors) else reference.on_average
-        losses.append(reference.neighbors(reference.dot(asked, mine), near, ring, estimator.temperature, join))
+        losses.append(reference.neighbors(reference.dot(vector, mine), near, ring, estimator.temperature, join))
     return torch.stack(losses).mean()
 
 
@@ -51,12 +51,12 @@ def by_looping(query: Tensor, own: Tensor, pool: Tensor, inner: int, outer: int,
 def test_the_loss_is_its_loop(estimator: Estimator, bank: bool, ring: Ring | AbsoluteRing):
     query, key, pool = synthetic.keys(5, 4, 0), synthetic.keys(5, 4, 1), synthetic.keys(20, 4, 2)
     query.vector.requires_grad_()
-    found = branch(estimator, ring, bank).contrast(query, (key,) if not bank else (), pool, 3).loss
+    actual = branch(estimator, ring, bank).contrast(query, (key,) if not bank else (), pool, 3).loss
     inner, outer = (int(edge) for edge in ring.ranks(torch.tensor([20]), 3))
     own = pool.vector[:5] if bank else key.vector
     expected = by_looping(query.vector, own, pool.vector, inner, outer, estimator)
-    assert_close(found, expected, rtol=0, atol=1e-10)
-    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (found, expected))
+    assert_close(actual, expected, rtol=0, atol=1e-10)
+    ours, theirs = (torch.autograd.grad(loss, query.vector)[0] for loss in (actual, expected))
     assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
@@ -79,9 +79,9 @@ def test_neighbors_and_negatives_are_the_ball_and_share_no_row(rows: int, keep: 
 def test_without_an_inner_cut_it_is_info_nce(estimator: Estimator):
     ring = Ring(Constant(0.5), Constant(0.0))
     query, pool = synthetic.keys(5, 4, 0), synthetic.keys(20, 4, 2)
-    found = branch(estimator, ring).contrast(query, (), pool, 0).loss
+    loss = branch(estimator, ring).contrast(query, (), pool, 0).loss
     plain = replace(branch(InfoNCE(0.2), ring), positives=Remembered())
-    assert torch.equal(found, plain.contrast(query, (), pool, 0).loss)
+    assert torch.equal(loss, plain.contrast(query, (), pool, 0).loss)
 
 
 def test_neighbors_above_the_line_only_may_make_a_loss_negative():

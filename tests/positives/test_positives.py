@@ -73,12 +73,12 @@ def test_cosines_are_those_of_the_pairs_and_rows_stay_apart(part, queries, views
     for row in range(queries):
         one = torch.tensor([row])
         alone = part(query.rows(one), tuple(key.rows(one) for key in keys), pool, 0)
-        kept, mine = together.keep[row], alone.keep[0]
-        assert_close(alone.cosine[0, mine], together.cosine[row, kept], rtol=0, atol=1e-14)
-        assert torch.equal(alone.key[0, mine], together.key[row, kept])
+        keep, mine = together.keep[row], alone.keep[0]
+        assert_close(alone.cosine[0, mine], together.cosine[row, keep], rtol=0, atol=1e-14)
+        assert torch.equal(alone.key[0, mine], together.key[row, keep])
         if not isinstance(part, OtherViews | FixedViews):
-            chosen = pool.vector[together.key[row, kept]]
-            assert_close(together.cosine[row, kept], chosen @ query.vector[row], rtol=0, atol=1e-14)
+            vectors = pool.vector[together.key[row, keep]]
+            assert_close(together.cosine[row, keep], vectors @ query.vector[row], rtol=0, atol=1e-14)
 
 
 @every_kind
@@ -86,10 +86,10 @@ def test_the_query_gets_the_positive_as_its_gradient(part: Positives):
     query, keys, pool = scene(4, 1, 0)
     query.vector.requires_grad_()
     scores = part(query, keys, pool, 0)
-    (found,) = torch.autograd.grad(scores.cosine[scores.keep].sum(), query.vector)
-    chosen = torch.nn.functional.one_hot(scores.key, len(pool)) * scores.keep[:, :, None]
-    source = keys[0].vector if isinstance(part, OtherViews | FixedViews) else chosen.sum(1).double() @ pool.vector
-    assert_close(found, source, rtol=0, atol=1e-14)
+    (gradient,) = torch.autograd.grad(scores.cosine[scores.keep].sum(), query.vector)
+    weights = torch.nn.functional.one_hot(scores.key, len(pool)) * scores.keep[:, :, None]
+    source = keys[0].vector if isinstance(part, OtherViews | FixedViews) else weights.sum(1).double() @ pool.vector
+    assert_close(gradient, source, rtol=0, atol=1e-14)
 
 
 def test_other_views_gives_a_column_per_view_with_gradient_to_it():

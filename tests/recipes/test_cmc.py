@@ -41,8 +41,8 @@ def test_cmc_is_its_loop():
     networks: Any = learner.networks.encoders
     lightness, color = (network(view) for network, view in zip(networks, views, strict=True))
     of_color, of_lightness = (learner.store(number) for number in range(2))
-    asked = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
-    drawn = Sample(7).blindly(asked, shrunken.IMAGES).tolist()
+    query = Keys(lightness, image, seed=synthetic.query_seeds(run.seed, 0, image))
+    drawn = Sample(7).blindly(query, shrunken.IMAGES).tolist()
     pairs: Any = ((lightness, of_color), (color, of_lightness))
     expected = sum(reference.instance_discrimination(q, bank.vector, image.tolist(), drawn, 0.1) for q, bank in pairs)
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
@@ -69,9 +69,9 @@ def test_19_swapping_the_modalities_leaves_the_loss_unchanged(recipe):
     for number in range(2):
         mirror.store(number).load_state_dict(learner.store(number).state_dict())
     for step, (views, image) in enumerate(shrunken.batches(4, shrunken.shapes(run))):
-        made, other = learner(views, image, step), mirror(views[::-1], image, step)
-        assert_close(made.loss, other.loss, rtol=0, atol=1e-12)
-        learner.after_step([made.fresh], step)
+        step_loss, other = learner(views, image, step), mirror(views[::-1], image, step)
+        assert_close(step_loss.loss, other.loss, rtol=0, atol=1e-12)
+        learner.after_step([step_loss.fresh], step)
         mirror.after_step([other.fresh], step)
 
 
@@ -139,10 +139,10 @@ def test_one_network_is_exported(trained_run: tuple[Path, str], tmp_path: Path):
 def test_a_network_of_two_channels_loads_elsewhere(tmp_path: Path):
     run = cmc(32)
     tiny.kept_run(tmp_path / "run", run)
-    made = export(tmp_path / "run", "torchvision", tmp_path / "color.safetensors", network=1)
-    assert "Conv2d(2, 64" in made.how
+    file = export(tmp_path / "run", "torchvision", tmp_path / "color.safetensors", network=1)
+    assert "Conv2d(2, 64" in file.how
     names: dict[str, Any] = {}
-    exec(made.how, names)  # noqa: S102
+    exec(file.how, names)  # noqa: S102
     images = torch.rand(2, 2, 32, 32)
     ours = load(tmp_path / "run", 1).backbone
     assert_close(names["model"](images), ours(images), rtol=1e-5, atol=1e-5)

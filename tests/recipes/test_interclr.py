@@ -36,7 +36,7 @@ def trained(run: Run, steps: int = 4) -> Learner:
     return learner
 
 
-def asked(learner: Learner, step: int) -> tuple[list[Tensor], Tensor, dict[int, Tensor]]:
+def queries_and_keys(learner: Learner, step: int) -> tuple[list[Tensor], Tensor, dict[int, Tensor]]:
     views, image = shrunken.batches(step + 1, learner.views)[step]
     return views, image, learner.networks.queries({0: views[0]})
 
@@ -52,8 +52,8 @@ def test_interclr_is_its_loop(recipe):
     """λ times the mean over images of the intra loss and 1 − λ times that of MarginNCE, with labels of before."""
     run = shrunken.shrunk(recipe(32), None)
     learner = trained(run)
-    views, image, queries = asked(learner, 4)
-    found, store, step = learner(views, image, 4), bank(learner, 1), 4
+    views, image, queries = queries_and_keys(learner, 4)
+    result, store, step = learner(views, image, 4), bank(learner, 1), 4
     assert len(store.label.unique()) == 4, "clusters were made"
     query = Keys(
         queries[0], image, store.label[image], synthetic.query_seeds(run.seed, step, image), mix(run.seed, step)
@@ -62,11 +62,11 @@ def test_interclr_is_its_loop(recipe):
     near, far = [], []
     pool = store.read(query)
     mate = run.branches[1].positives(query, (), pool, step).key[:, 0]
-    chosen = negatives_of(query, pool, run.branches[1].negatives, step)
+    scores = negatives_of(query, pool, run.branches[1].negatives, step)
     for i, own in enumerate(image.tolist()):
         assert store.label[mate[i]] == store.label[own]
         near.append([reference.dot(query.vector[i], store.vector[mate[i]])])
-        keys = chosen.key[i][chosen.keep[i]].tolist()
+        keys = scores.key[i][scores.keep[i]].tolist()
         assert keys and all(store.label[j] != store.label[own] for j in keys)
         far.append([reference.dot(query.vector[i], store.vector[j]) for j in keys])
     inter = torch.stack(reference.info_nce(near, far, temperature, -0.5)).mean()
@@ -79,9 +79,9 @@ def test_interclr_is_its_loop(recipe):
         slow = learner.networks.slow(views[1])  # pyright: ignore
         intra = reference.moco(query.vector, slow, learner.store(0).vector, temperature)  # pyright: ignore
     expected = 0.75 * intra + 0.25 * inter
-    assert_close(found.loss, expected, rtol=0, atol=1e-10)
+    assert_close(result.loss, expected, rtol=0, atol=1e-10)
     parameters = [p for p in learner.networks.parameters() if p.requires_grad]
-    ours = torch.autograd.grad(found.loss, parameters, retain_graph=True)
+    ours = torch.autograd.grad(result.loss, parameters, retain_graph=True)
     for mine, theirs in zip(ours, torch.autograd.grad(expected, parameters), strict=True):
         assert_close(mine, theirs, rtol=0, atol=1e-10)
 
@@ -89,7 +89,7 @@ def test_interclr_is_its_loop(recipe):
 def test_local_aggregation_is_its_loop():
     run = shrunken.shrunk(local_aggregation(32), None)
     learner = trained(run)
-    views, image, queries = asked(learner, 4)
+    views, image, queries = queries_and_keys(learner, 4)
     store, query = bank(learner, 0), queries[0]
     label = store.label.tolist()
     near, far = [], []
@@ -115,7 +115,7 @@ def test_22_lambda_leaves_one_branch(recipe, weight: float):
     alone = Learner(run.encoders, (replace(one, weight=Constant(1.0)),), shrunken.IMAGES, run.seed).double()
     alone.networks.load_state_dict(learner.networks.state_dict())
     alone.store(0).load_state_dict(learner.store(0 if weight else 1).state_dict())
-    views, image, _ = asked(learner, 4)
+    views, image, _ = queries_and_keys(learner, 4)
     for mine, theirs in zip(
         *(torch.autograd.grad(part(views, image, 4).loss, [p for p in part.parameters() if p.requires_grad])
           for part in (learner, alone)), strict=True,
@@ -123,24 +123,24 @@ def test_22_lambda_leaves_one_branch(recipe, weight: float):
         assert_close(mine, theirs, rtol=0, atol=1e-12)
 
 
-def chosen(rules: tuple[Rule, ...], seed: int) -> tuple[Scores, Keys, Keys]:
+def scores_under(rules: tuple[Rule, ...], seed: int) -> tuple[Scores, Keys, Keys]:
     label = torch.randint(3, (60, 1), generator=torch.Generator().manual_seed(seed))
     pool = replace(synthetic.keys(60, 4, seed), cluster=label)
     query = replace(synthetic.keys(5, 4, seed + 1), cluster=label[:5])
     return negatives_of(query, pool, rules, 0), query, pool
 
 
-def kept(scores: Scores) -> list[set[int]]:
+def key_sets(scores: Scores) -> list[set[int]]:
     return [set(key[keep].tolist()) for key, keep in zip(scores.key, scores.keep, strict=True)]
 
 
 @given(seed=st.integers(0, 99))
 def test_24_hard_lies_in_the_semi_hard_pool_and_semi_easy_below_its_threshold(seed: int):
     tenth = Share(Constant(0.1))
-    pool, query, keys = chosen((OtherClusters(), Hardest(tenth)), seed)
+    pool, query, keys = scores_under((OtherClusters(), Hardest(tenth)), seed)
     others = [set((keys.clusters[:, 0] != own).nonzero()[:, 0].tolist()) for own in query.clusters[:, 0]]
     hard, semi_hard, semi_easy, far = (
-        kept(chosen((OtherClusters(), *rules), seed)[0])
+        key_sets(scores_under((OtherClusters(), *rules), seed)[0])
         for rules in (
             (Hardest(Count(2)),),
             (Hardest(tenth), Distinct(2)),
@@ -148,7 +148,7 @@ def test_24_hard_lies_in_the_semi_hard_pool_and_semi_easy_below_its_threshold(se
             (Easiest(tenth),),
         )
     )
-    for row, (allowed, near) in enumerate(zip(others, kept(pool), strict=True)):
+    for row, (allowed, near) in enumerate(zip(others, key_sets(pool), strict=True)):
         size = max(1, len(allowed) // 10)
         cosine = keys.vector @ query.vector[row]
         order = sorted(allowed, key=lambda j: -float(cosine[j]))  # noqa: B023
@@ -160,7 +160,7 @@ def test_24_hard_lies_in_the_semi_hard_pool_and_semi_easy_below_its_threshold(se
 def test_24_as_many_draws_as_the_pool_has_leave_no_chance():
     tenth = Hardest(Share(Constant(0.1)))
     all_of_it, one, other = (
-        kept(chosen((OtherClusters(), tenth, *rules), 5)[0])
+        key_sets(scores_under((OtherClusters(), tenth, *rules), 5)[0])
         for rules in ((), (Distinct(60, salt=1),), (Distinct(60, salt=2),))
     )
     assert all_of_it == one == other
@@ -171,7 +171,7 @@ def test_one_cluster_for_all_ends_and_teaches_nothing_between_images(recipe):
     run = shrunken.shrunk(recipe(32), None)
     learner = trained(shrunken.only(run, len(run.branches) - 1))
     bank(learner, 0).label.zero_()
-    views, image, _ = asked(learner, 4)
+    views, image, _ = queries_and_keys(learner, 4)
     loss = learner(views, image, 4).loss
     loss.backward()
     assert abs(float(loss.detach())) < 1e-6

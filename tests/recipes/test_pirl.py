@@ -42,18 +42,18 @@ def gradients(learner: Learner, views: list[Tensor], image: Tensor) -> tuple[Ste
     """One step's loss, and its gradient to every learning parameter by name."""
     step = learner(views, image, 0)
     named = {name: p for name, p in learner.networks.named_parameters() if p.requires_grad}
-    found = torch.autograd.grad(step.loss, list(named.values()), allow_unused=True, materialize_grads=True)
-    return step, dict(zip(named, found, strict=True))
+    gradient = torch.autograd.grad(step.loss, list(named.values()), allow_unused=True, materialize_grads=True)
+    return step, dict(zip(named, gradient, strict=True))
 
 
 def like(run: Run, other: Learner) -> Learner:
     """A learner of `run` with what it shares with another: networks, and the first store in all of its own."""
-    learner, known = shrunken.learner(run), other.state_dict()
+    learner, state = shrunken.learner(run), other.state_dict()
     mine = learner.state_dict()
     for name in mine:
         store, _, rest = name.partition(".")[2].partition(".")
-        known_name = f"stores.0.{rest}" if name.startswith("stores.") and store else name
-        mine[name] = known[known_name]
+        shared_name = f"stores.0.{rest}" if name.startswith("stores.") and store else name
+        mine[name] = state[shared_name]
     learner.load_state_dict(mine)
     return learner
 
@@ -62,13 +62,13 @@ def test_pirl_is_its_loop():
     """Half the cross-entropy of the image and half of its jigsaw: the same own row, the same drawn rows."""
     run = shrunken.shrunk(pirl(32), None)
     learner, (views, image) = shrunken.learner(run), views_of(run)
-    step, found = gradients(learner, views, image)
+    step, actual = gradients(learner, views, image)
     network: Any = learner.networks.encoders[0]
     features = torch.stack([network.backbone(views[1][:, place]) for place in range(9)], 1)
     each = torch.cat([network.jigsaw.patch(features[:, place]) for place in range(9)], 1)
     queries = (network(views[0]), normalize(network.jigsaw.joined(each), dim=1))
-    asked = Keys(queries[0], image, seed=synthetic.query_seeds(run.seed, 0, image))
-    drawn = Sample(7).blindly(asked, shrunken.IMAGES).tolist()
+    seeded = Keys(queries[0], image, seed=synthetic.query_seeds(run.seed, 0, image))
+    drawn = Sample(7).blindly(seeded, shrunken.IMAGES).tolist()
     banks: list[Any] = [learner.store(number) for number in range(2)]
     losses = [
         reference.instance_discrimination(query, bank.vector, image.tolist(), drawn, 0.07)
@@ -77,7 +77,7 @@ def test_pirl_is_its_loop():
     expected = 0.5 * losses[0] + 0.5 * losses[1]
     assert_close(step.loss, expected, rtol=0, atol=1e-10)
     theirs = torch.autograd.grad(expected, list(learner.networks.parameters()))
-    for ours, gradient in zip(found.values(), theirs, strict=True):
+    for ours, gradient in zip(actual.values(), theirs, strict=True):
         assert_close(ours, gradient, rtol=0, atol=1e-10)
 
 
@@ -100,21 +100,21 @@ def test_19_without_the_jigsaw_it_is_instance_discrimination():
     learner, (views, image) = shrunken.learner(run), views_of(run)
     plain = shrunken.shrunk(instance_discrimination(32), SplitBatchNorm(2))
     plain = replace(plain, branches=(replace(plain.branches[0], estimator=run.branches[0].estimator),))
-    step, found = gradients(learner, views, image)
+    step, actual = gradients(learner, views, image)
     other, expected = gradients(like(plain, learner), views[:1], image)
     assert_close(step.loss, other.loss, rtol=0, atol=1e-12)
-    assert set(found) - set(expected) == {name for name in found if ".jigsaw." in name} != set()
-    for name, gradient in found.items():
+    assert set(actual) - set(expected) == {name for name in actual if ".jigsaw." in name} != set()
+    for name, gradient in actual.items():
         assert_close(gradient, expected.get(name, torch.zeros_like(gradient)), rtol=0, atol=1e-12)
 
 
 def test_19_without_the_image_it_is_the_jigsaw_only():
     run = weighted(shrunken.shrunk(pirl(32), None), 0.0, 1.0)
     learner, (views, image) = shrunken.learner(run), views_of(run)
-    step, found = gradients(learner, views, image)
+    step, actual = gradients(learner, views, image)
     only, expected = gradients(like(shrunken.only(run, 1), learner), views, image)
     assert_close(step.loss, only.loss, rtol=0, atol=1e-12)
-    for name, gradient in found.items():
+    for name, gradient in actual.items():
         assert_close(gradient, expected[name], rtol=0, atol=1e-12)
         assert gradient.any() == (".head." not in name), "whole images answer, but do not learn"
 
@@ -123,13 +123,13 @@ def test_19_without_the_image_it_is_the_jigsaw_only():
 def test_19_infomins_jigsaw_asks_for_mocos_key_and_without_it_is_moco(share: float):
     run = weighted(shrunken.shrunk(infomin(32), SplitBatchNorm(2)), 1 - share, share)
     learner, (views, image) = shrunken.learner(run), views_of(run)
-    step, found = gradients(learner, views, image)
+    step, actual = gradients(learner, views, image)
     plain = shrunken.shrunk(moco_v2(32), SplitBatchNorm(2))
     plain = replace(plain, branches=(replace(plain.branches[0], estimator=run.branches[0].estimator),))
     other, expected = gradients(like(plain, learner), views[:2], image)
     if share == 0.0:
         assert_close(step.loss, other.loss, rtol=0, atol=1e-12)
-        for name, gradient in found.items():
+        for name, gradient in actual.items():
             assert_close(gradient, expected.get(name, torch.zeros_like(gradient)), rtol=0, atol=1e-12)
         return
     network: Any = learner.networks.encoders[0]
@@ -138,7 +138,7 @@ def test_19_infomins_jigsaw_asks_for_mocos_key_and_without_it_is_moco(share: flo
     temperature: Any = run.branches[0].estimator.temperature  # pyright: ignore
     jigsaw = reference.moco(network(views[2]), key, queue.vector, temperature)
     assert_close(step.loss, 0.5 * other.loss + 0.5 * jigsaw, rtol=0, atol=1e-10)
-    assert all(gradient.any() for gradient in found.values())
+    assert all(gradient.any() for gradient in actual.values())
     learner.after_step([step.fresh], 0)
     assert torch.equal(queue.vector[:8], key), "patches are not remembered"
 
@@ -146,17 +146,17 @@ def test_19_infomins_jigsaw_asks_for_mocos_key_and_without_it_is_moco(share: flo
 @pytest.mark.parametrize("resident", [0, 1 << 30])
 def test_it_trains_on_images_that_are_streamed_or_resident(resident: int, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
-    seen, views_of_feed = [], Feed.views_of
+    batches, views_of_feed = [], Feed.views_of
 
     def watched(self: Feed, batch, generator):
-        seen.append(views_of_feed(self, batch, generator))
-        return seen[-1]
+        batches.append(views_of_feed(self, batch, generator))
+        return batches[-1]
 
     monkeypatch.setattr(Feed, "views_of", watched)
     run = small_run("pirl", write_images(tmp_path / "images.npz"), epochs=1)
     run = replace(run, data=replace(run.data, resident_bytes=resident, num_workers=0))
     assert train(run, tmp_path / "run").finished
-    whole, patches = seen[0]
+    whole, patches = batches[0]
     assert whole.shape == (8, 3, 16, 16) and patches.shape == (8, 9, 3, 5, 5)
     for images in (whole, patches.flatten(0, 1)):
         assert images.is_contiguous(memory_format=torch.channels_last)

@@ -158,9 +158,9 @@ ROWS = (
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.recipe)
 def test_recipes_have_the_published_values(row: Row) -> None:
-    found = _found(next(recipe for recipe in RECIPES if recipe.__name__ == row.recipe)(224), tuple(row.course))
-    assert found.course == pytest.approx(row.course, rel=1e-9, abs=1e-12)
-    assert replace(found, course={}) == replace(row, course={})
+    values = _found(next(recipe for recipe in RECIPES if recipe.__name__ == row.recipe)(224), tuple(row.course))
+    assert values.course == pytest.approx(row.course, rel=1e-9, abs=1e-12)
+    assert replace(values, course={}) == replace(row, course={})
 
 
 def test_every_recipe_has_a_row() -> None:

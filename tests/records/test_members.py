@@ -9,20 +9,21 @@ from torch import Tensor
 from vantage.records.members import Members
 
 
-def found(members: Members, label: Tensor, asked: Tensor) -> list[list[list[int]]]:
+def members_of(members: Members, label: Tensor, labels_sought: Tensor) -> list[list[list[int]]]:
     """Rows for each query and clustering."""
-    start, size = members.find(label, asked)
+    start, size = members.find(label, labels_sought)
     return [
         [members.rows(torch.arange(first, first + many)).tolist() for first, many in zip(*pair, strict=True)]
         for pair in zip(start.tolist(), size.tolist(), strict=True)
     ]
 
 
-def looked_up(label: Tensor, asked: Tensor) -> list[list[list[int]]]:
+def looked_up(label: Tensor, labels_sought: Tensor) -> list[list[list[int]]]:
     """The same by looking at every row."""
     rows = label.tolist()
     return [
-        [[j for j, row in enumerate(rows) if row[c] == mine[c]] for c in range(len(mine))] for mine in asked.tolist()
+        [[j for j, row in enumerate(rows) if row[c] == mine[c]] for c in range(len(mine))]
+        for mine in labels_sought.tolist()
     ]
 
 
@@ -33,10 +34,10 @@ def labels(rows: int, clusters: int, clusterings: int, seed: int) -> Tensor:
 @given(rows=st.integers(1, 40), clusters=st.integers(0, 6), clusterings=st.integers(1, 3), seed=st.integers(0, 50))
 def test_members_stand_in_order(rows: int, clusters: int, clusterings: int, seed: int):
     label = labels(rows, clusters, clusterings, seed)
-    asked = labels(9, clusters + 2, clusterings, seed + 1)
+    sought = labels(9, clusters + 2, clusterings, seed + 1)
     members = Members()
     for _ in range(2):
-        assert found(members, label, asked) == looked_up(label, asked)
+        assert members_of(members, label, sought) == looked_up(label, sought)
         label[seed % rows] = label[0]
 
 
@@ -47,11 +48,11 @@ def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int
     """Whether the index follows or sorts anew; rows may be named twice, and labels that nobody had may come."""
     label = labels(rows, clusters, 1, seed)
     truth, members, generator = label.clone(), Members(), torch.Generator().manual_seed(seed)
-    asked = (torch.arange(clusters + 3) * 3 - 3)[:, None]
+    sought = (torch.arange(clusters + 3) * 3 - 3)[:, None]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vantage.records.members._MANY", many)
         for _ in range(steps):
-            assert found(members, label, asked) == looked_up(truth, asked)
+            assert members_of(members, label, sought) == looked_up(truth, sought)
             row = torch.randint(rows, (int(torch.randint(5, (), generator=generator)),), generator=generator)
             to = labels(len(row), clusters + 1, 1, int(torch.randint(99, (), generator=generator)))[:, 0]
             members.move(label[:, 0], row, to)
@@ -63,12 +64,12 @@ def test_moved_rows_are_followed(many: int, rows: int, clusters: int, steps: int
 def test_nothing_is_sorted_where_rows_move(monkeypatch: pytest.MonkeyPatch):
     """400 steps, each of which moves 4 of 2,000 rows; the room is used up a few times only."""
     label, members = labels(2000, 20, 1, 0), Members()
-    asked, sorts = label[:8].clone(), []
+    sought, sorts = label[:8].clone(), []
     sort = Members._sort
     monkeypatch.setattr(Members, "_sort", lambda self, label: (sorts.append(1), sort(self, label)))
     for step in range(400):
-        start, size = members.find(label, asked)
-        for mine, first, many in zip(asked[:, 0], start[:, 0], size[:, 0], strict=True):
+        start, size = members.find(label, sought)
+        for mine, first, many in zip(sought[:, 0], start[:, 0], size[:, 0], strict=True):
             assert torch.equal(members.rows(first + torch.arange(int(many))), (label[:, 0] == mine).nonzero()[:, 0])
         generator = torch.Generator().manual_seed(step)
         row = torch.randint(2000, (4,), generator=generator)
@@ -78,14 +79,14 @@ def test_nothing_is_sorted_where_rows_move(monkeypatch: pytest.MonkeyPatch):
 
 def test_labels_that_others_changed_are_sorted_anew():
     label, members = labels(30, 5, 1, 0), Members()
-    asked = label[:6].clone()
-    found(members, label, asked)
+    sought = label[:6].clone()
+    members_of(members, label, sought)
     for change in (label.zero_, lambda: label.copy_(labels(30, 4, 1, 3)), lambda: label[:, 0].add_(3)):
         change()
-        assert found(members, label, asked) == looked_up(label, asked)
+        assert members_of(members, label, sought) == looked_up(label, sought)
         members.move(label[:, 0], torch.tensor([2, 9]), torch.tensor([0, 3]))
-        assert found(members, label, asked) == looked_up(label, asked)
+        assert members_of(members, label, sought) == looked_up(label, sought)
     other = labels(12, 3, 2, 8)
-    assert found(members, other, other[:4]) == looked_up(other, other[:4])
+    assert members_of(members, other, other[:4]) == looked_up(other, other[:4])
     members.move(other[:, 0], torch.tensor([2]), torch.tensor([3]))
-    assert found(members, other, other[:4]) == looked_up(other, other[:4])
+    assert members_of(members, other, other[:4]) == looked_up(other, other[:4])

@@ -97,16 +97,16 @@ class Network(nn.Module):
 def _stage(
     resnets: dict[str, Any], blocks: int, before: int, after: int, factor: int, stride: int, basic: bool
 ) -> nn.Sequential:
-    made: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for number in range(blocks):
         here = stride if number == 0 else 1
         if basic:
-            made.append(Basic(before, after, here))
+            layers.append(Basic(before, after, here))
         else:
             middle = resnets["NUM_GROUPS"] * resnets["WIDTH_PER_GROUP"] * factor
-            made.append(Bottleneck(before, after, middle, here, resnets["NUM_GROUPS"], resnets["STRIDE_IN_1X1"]))
+            layers.append(Bottleneck(before, after, middle, here, resnets["NUM_GROUPS"], resnets["STRIDE_IN_1X1"]))
         before = after
-    return nn.Sequential(*made)
+    return nn.Sequential(*layers)
 
 
 class Detector(nn.Module):
@@ -134,8 +134,8 @@ def matched(model: nn.Module, saved: dict[str, Tensor]) -> tuple[dict[str, str],
     for name, tensor in model.state_dict().items():
         parts = name.split(".")
         ends = [".".join(parts[first:]) for first in range(len(parts))]  # the longest first
-        found = next((end for end in ends if end in saved), None)
-        if found is not None and saved[found].shape == tensor.shape:
-            taken[name] = found
+        ending = next((end for end in ends if end in saved), None)
+        if ending is not None and saved[ending].shape == tensor.shape:
+            taken[name] = ending
     assert len(set(taken.values())) == len(taken), "one saved tensor fits two places"
     return taken, sorted(set(saved) - set(taken.values()))

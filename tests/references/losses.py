@@ -24,9 +24,9 @@ def log_sum_exp(numbers: list[Tensor]) -> Tensor:
     return top + torch.log(sum((torch.exp(number - top) for number in numbers), torch.zeros((), dtype=torch.float64)))
 
 
-def partition(query: Tensor, keys: Tensor, kept: list[list[int]], temperature: float) -> Tensor:
+def partition(query: Tensor, keys: Tensor, columns: list[list[int]], temperature: float) -> Tensor:
     """log Σ_j exp(q·k_j/τ) over the listed keys of each query; a key listed twice counts twice."""
-    rows = [log_sum_exp([dot(query[i], keys[j]) / temperature for j in kept[i]]) for i in range(len(query))]
+    rows = [log_sum_exp([dot(query[i], keys[j]) / temperature for j in columns[i]]) for i in range(len(query))]
     return torch.stack(rows)
 
 

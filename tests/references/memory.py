@@ -5,13 +5,13 @@ import math
 
 def queue(length: int, start: list[list[float]], batches: list[list[list[float]]]) -> list[list[float]]:
     """The newest `length` keys, oldest first, after appending every key of every batch in order."""
-    held = list(start)
+    keys_in_order = list(start)
     for batch in batches:
         for key in batch:
-            held.append(key)
-            if len(held) > length:
-                held.pop(0)
-    return held
+            keys_in_order.append(key)
+            if len(keys_in_order) > length:
+                keys_in_order.pop(0)
+    return keys_in_order
 
 
 def bank(rows: list[list[float]], image: list[int], keys: list[list[float]], old: float) -> list[list[float]]:

@@ -21,11 +21,11 @@ def measures(truths: list[list[list[int]]], guesses: list[list[list[int]]], clas
                     both[number] += true == number and guessed == number
                     either[number] += true == number or guessed == number
     iou = [both[number] / either[number] if either[number] else math.nan for number in range(classes)]
-    seen = [value for value in iou if not math.isnan(value)]
+    present = [value for value in iou if not math.isnan(value)]
     recalls = [both[number] / own[number] for number in range(classes) if own[number]]
     return {
         "IoU": iou,
-        "mIoU": 100 * sum(seen) / len(seen),
+        "mIoU": 100 * sum(present) / len(present),
         "pixel accuracy": 100 * right / counted,
         "mean accuracy": 100 * sum(recalls) / len(recalls),
     }

@@ -83,11 +83,11 @@ def test_a_learner_puts_in_what_it_has_reached(recipe):
         (value,) = learner.reached()
         fixed = Learner(role, adapting(Constant(value), recipe).branches, shrunken.IMAGES, 0).double()
         fixed.load_state_dict({n: t for n, t in learner.state_dict().items() if not n.startswith("adapted")})
-        made = learner(views, image, step)
-        assert torch.equal(made.loss, fixed(views, image, step).loss)
-        losses.append(float(made.loss.detach()))
+        result = learner(views, image, step)
+        assert torch.equal(result.loss, fixed(views, image, step).loss)
+        losses.append(float(result.loss.detach()))
         reached.append(value)
-        learner.after_step([made.fresh], step)
+        learner.after_step([result.fresh], step)
     assert_close(reached[1:] + learner.reached(), by_loop(choice, [-loss for loss in losses]), rtol=0, atol=1e-12)
     assert len(set(reached)) > 1
 
@@ -113,11 +113,11 @@ def test_what_cannot_follow_is_refused():
 
 def test_a_run_follows_its_accuracy_and_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its values are logged, saved, and the same after an interruption in the middle."""
-    made = small_run("ring_moco", write_images(tmp_path / "images.npz"), 4)
+    base = small_run("ring_moco", write_images(tmp_path / "images.npz"), 4)
     rules = (Ring(FollowsAccuracy(1.0, 0.2, 0.3, 1), FollowsLoss(0.3, 0.1, 0.02, 2)),)
-    branch = replace(made.branches[0], negatives=rules)
-    monitoring = replace(made.monitoring, knn_every=1)
-    run = replace(made, monitoring=monitoring)
+    branch = replace(base.branches[0], negatives=rules)
+    monitoring = replace(base.monitoring, knn_every=1)
+    run = replace(base, monitoring=monitoring)
     run = replace(run, branches=(branch,))
     step_of_session = Session.step
 

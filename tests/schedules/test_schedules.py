@@ -214,9 +214,9 @@ def test_13_rings_line_and_levels() -> None:
     assert values[0] == 1.0 and set(values[700:]) == {0.1}
     assert all(a >= b for a, b in itertools.pairwise(values)) and len(set(values[:701])) == 701
     levels = ByEpoch(Linear(1.0, 0.1, 9), every=10.0, steps_per_epoch=3)
-    told = [round(levels(step), 9) for step in range(400)]
-    assert [len(list(same)) for _, same in itertools.groupby(told)] == [30] * 9 + [130]
-    assert sorted(set(told), reverse=True) == [round(1.0 - 0.1 * n, 9) for n in range(10)]
+    shares = [round(levels(step), 9) for step in range(400)]
+    assert [len(list(same)) for _, same in itertools.groupby(shares)] == [30] * 9 + [130]
+    assert sorted(set(shares), reverse=True) == [round(1.0 - 0.1 * n, 9) for n in range(10)]
 
 
 def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:

@@ -90,9 +90,9 @@ class TestOperations:
 def test_views_have_the_right_shape_type_and_range(recipe, size: int) -> None:
     views = recipe(size, count=2)
     assert isinstance(views, ViewMaker)
-    made = views.batch(pictures(9, size + 8, size), generator())
-    assert len(made) == views.count == 2 and not torch.equal(made[0], made[1])
-    for view in made:
+    batch = views.batch(pictures(9, size + 8, size), generator())
+    assert len(batch) == views.count == 2 and not torch.equal(batch[0], batch[1])
+    for view in batch:
         assert view.shape == (9, 3, size, size) and view.dtype == torch.float32 and not view.requires_grad
         pixels = view * torch.tensor(IMAGENET.std).view(3, 1, 1) + torch.tensor(IMAGENET.mean).view(3, 1, 1)
         assert pixels.min() >= -1e-5 and pixels.max() <= 1 + 1e-5

@@ -21,10 +21,10 @@ def seeded(seed: int) -> torch.Generator:
 )
 def test_lightness_and_color_of_one_crop(views: Channels):
     """Both views are channels of the very same image: together they are its view."""
-    made = views.batch(images(), seeded(1))
+    batch = views.batch(images(), seeded(1))
     size = views.view.crop.size
-    assert [view.shape for view in made] == [(4, 1, size, size), (4, 2, size, size)] and views.count == 2
-    assert torch.equal(torch.cat(made, 1), views.view.batch(images(), seeded(1)))
+    assert [view.shape for view in batch] == [(4, 1, size, size), (4, 2, size, size)] and views.count == 2
+    assert torch.equal(torch.cat(batch, 1), views.view.batch(images(), seeded(1)))
 
 
 def test_crops_of_workers_become_the_same_views():
@@ -33,8 +33,8 @@ def test_crops_of_workers_become_the_same_views():
     crops = [views.crop(image, seeded(number)) for number, image in enumerate(images())]
     assert all(len(crop) == 1 for crop in crops)
     joint = torch.stack([crop[0] for crop in crops])
-    made = views.finish((joint,), seeded(9))
-    assert_close(torch.cat(made, 1), views.view.finish(joint, seeded(9)))
+    batch = views.finish((joint,), seeded(9))
+    assert_close(torch.cat(batch, 1), views.view.finish(joint, seeded(9)))
     with pytest.raises(UserError, match="one batch of crops"):
         views.finish((joint, joint), seeded(9))
 

@@ -85,8 +85,8 @@ def test_jitter_parameters_are_distributed_as_torchvisions() -> None:
     assert ks_2samp(drawn.turn.numpy(), [params["hue_factor"] for params in expected]).pvalue > 1e-3
     assert abs(drawn.on.float().mean() - 0.8) < 0.03
     code = (drawn.order * torch.tensor([64, 16, 4, 1])).sum(1)
-    seen = torch.unique(code, return_counts=True)[1]
-    assert len(seen) == 24 and chisquare(seen.numpy()).pvalue > 1e-3
+    counts = torch.unique(code, return_counts=True)[1]
+    assert len(counts) == 24 and chisquare(counts.numpy()).pvalue > 1e-3
     assert torch.equal(drawn.order.sort(1).values, torch.arange(4).expand(count, 4)) and HUE == 3
 
 

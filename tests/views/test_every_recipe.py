@@ -109,16 +109,16 @@ def test_views_keep_shape_type_and_range_and_each_image_is_by_itself(
     maker = MAKERS[name](size)
     least = size + 3 if name == "patches" else 1
     images = some_images(count, max(side, least), max(other, least), gray, seed)
-    made = maker.batch(images, generator(seed))
-    assert [tuple(view.shape) for view in made] == shapes(maker, count) and len(made) == maker.count
-    for view in made:
+    batch = maker.batch(images, generator(seed))
+    assert [tuple(view.shape) for view in batch] == shapes(maker, count) and len(batch) == maker.count
+    for view in batch:
         assert view.dtype == torch.float32 and view.isfinite().all() and not view.requires_grad
         # High frequencies are differences of two pixels, so they may be twice as far from 0.
         assert view.abs().max() <= span(maker) * (2 if name == "frequencies" else 1) + 1e-3
     place = seed % count
     others = some_images(count, *images.shape[2:], not gray, seed + 1)
     others[place] = images[place]
-    for view, beside_others in zip(made, maker.batch(others, generator(seed)), strict=True):
+    for view, beside_others in zip(batch, maker.batch(others, generator(seed)), strict=True):
         torch.testing.assert_close(beside_others[place], view[place], atol=2e-5, rtol=1e-5)
 
 
@@ -131,10 +131,10 @@ def test_crops_of_files_become_the_same_kind_of_views(name: str, side: int, othe
     crops = [maker.crop(file, generator(seed + number)) for number, file in enumerate(files)]
     assert all(part.dtype == torch.uint8 for some in crops for part in some)
     joined = tuple(torch.stack(part) for part in zip(*crops, strict=True))
-    made = maker.finish(joined, generator(seed))
-    assert [tuple(view.shape) for view in made] == shapes(maker, 2)
-    assert all(view.isfinite().all() and view.abs().max() <= 2 * span(maker) + 1e-3 for view in made)
-    assert [torch.equal(a, b) for a, b in zip(made, maker.finish(joined, generator(seed)), strict=True)] == [
+    batch = maker.finish(joined, generator(seed))
+    assert [tuple(view.shape) for view in batch] == shapes(maker, 2)
+    assert all(view.isfinite().all() and view.abs().max() <= 2 * span(maker) + 1e-3 for view in batch)
+    assert [torch.equal(a, b) for a, b in zip(batch, maker.finish(joined, generator(seed)), strict=True)] == [
         True
     ] * maker.count
 
@@ -143,9 +143,9 @@ def test_crops_of_files_become_the_same_kind_of_views(name: str, side: int, othe
 def test_the_views_of_every_method_are_such_views(recipe: Any) -> None:
     """Methods share view makers of these kinds; whatever a method adds is tried here."""
     maker = recipe(32).views
-    made = maker.batch(some_images(4, 45, 33, False, 1), generator(1))
-    assert [tuple(view.shape) for view in made] == shapes(maker, 4)
-    assert all(view.isfinite().all() and view.abs().max() <= span(maker) + 1e-3 for view in made)
+    batch = maker.batch(some_images(4, 45, 33, False, 1), generator(1))
+    assert [tuple(view.shape) for view in batch] == shapes(maker, 4)
+    assert all(view.isfinite().all() and view.abs().max() <= span(maker) + 1e-3 for view in batch)
 
 
 @pytest.mark.gpu

@@ -30,42 +30,42 @@ def images(count: int = 2, side: int = 5) -> Tensor:
 
 @every_kind
 def test_25_the_inverse_is_exact(coupling):
-    network, given = trained(coupling), images()
-    made, _ = network(given)
-    assert (made - given).abs().max() > 0.1
-    assert_close(network.inverse(made), given, rtol=0, atol=1e-12)
+    network, pixels = trained(coupling), images()
+    outputs, _ = network(pixels)
+    assert (outputs - pixels).abs().max() > 0.1
+    assert_close(network.inverse(outputs), pixels, rtol=0, atol=1e-12)
 
 
 @every_kind
 def test_25_the_volume_is_that_of_the_jacobian(coupling):
     """Sum over the pixels of log |det|, by the whole Jacobian of a small image."""
-    network, given = trained(coupling), images(1, 2)
-    jacobian = torch.autograd.functional.jacobian(lambda x: network(x.view(1, 3, 2, 2))[0].flatten(), given.flatten())
-    assert_close(network(given)[1][0], torch.linalg.slogdet(jacobian).logabsdet, rtol=0, atol=1e-10)
+    network, pixels = trained(coupling), images(1, 2)
+    jacobian = torch.autograd.functional.jacobian(lambda x: network(x.view(1, 3, 2, 2))[0].flatten(), pixels.flatten())
+    assert_close(network(pixels)[1][0], torch.linalg.slogdet(jacobian).logabsdet, rtol=0, atol=1e-10)
     if not isinstance(coupling, RealNVP):
-        assert not network(given)[1].any(), "these preserve the volume exactly"
+        assert not network(pixels)[1].any(), "these preserve the volume exactly"
 
 
 @every_kind
 def test_25_pixels_are_changed_one_by_one(coupling):
-    network, given = trained(coupling), images()
+    network, pixels = trained(coupling), images()
     order = torch.randperm(25, generator=torch.Generator().manual_seed(2))
-    moved = given.flatten(2)[:, :, order].view_as(given)
-    expected = network(given)[0].flatten(2)[:, :, order].view_as(given)
+    moved = pixels.flatten(2)[:, :, order].view_as(pixels)
+    expected = network(pixels)[0].flatten(2)[:, :, order].view_as(pixels)
     assert_close(network(moved)[0], expected, rtol=0, atol=1e-14)
 
 
 @every_kind
 def test_25_an_untrained_flow_gives_images_back(coupling):
-    made, volume = Flow(coupling).build().double()(images())
-    assert torch.equal(made, images()) and not volume.any()
+    outputs, volume = Flow(coupling).build().double()(images())
+    assert torch.equal(outputs, images()) and not volume.any()
 
 
 def test_each_channel_is_the_single_one_in_turn():
     """With one coupling the first channel stays as it is; with two, neither may."""
-    given = images()
-    once, twice = (trained(VolumePreserving(8, 2), count)(given)[0] for count in (1, 2))
-    assert torch.equal(once[:, 0], given[:, 0]) and not torch.equal(twice[:, 0], given[:, 0])
+    pixels = images()
+    once, twice = (trained(VolumePreserving(8, 2), count)(pixels)[0] for count in (1, 2))
+    assert torch.equal(once[:, 0], pixels[:, 0]) and not torch.equal(twice[:, 0], pixels[:, 0])
 
 
 def information(covariance: Tensor) -> float:

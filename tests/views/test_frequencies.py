@@ -38,9 +38,9 @@ def test_27_an_even_image_has_no_high_frequencies():
 
 
 def test_the_blur_is_torchvisions():
-    made = frequency_views(32, 1.0).split(torch.rand(2, 3, 32, 32, generator=seeded(3)))
-    whole = made[0] + made[1]
-    assert_close(made[0], functional.gaussian_blur(whole, [9, 9], [1.0, 1.0]), rtol=0, atol=3e-6)
+    parts = frequency_views(32, 1.0).split(torch.rand(2, 3, 32, 32, generator=seeded(3)))
+    whole = parts[0] + parts[1]
+    assert_close(parts[0], functional.gaussian_blur(whole, [9, 9], [1.0, 1.0]), rtol=0, atol=3e-6)
 
 
 def test_crops_of_workers_become_the_same_views():

@@ -56,11 +56,11 @@ def test_every_cell_gives_one_patch_out_of_itself(cells: int, cell: int, rest: i
     jigsaw = Jigsaw(RandomResizedCrop(side), (), (), cells, patch)
     drawn = jigsaw.draw(count, generator(seed))
     images = places(count, side) if count else torch.zeros(0, 3, side, side)
-    found = jigsaw.cut(images, drawn)
-    assert found.shape == (count, cells**2, 3, patch, patch)
+    patches = jigsaw.cut(images, drawn)
+    assert patches.shape == (count, cells**2, 3, patch, patch)
     for image in range(count):
         cells_seen = []
-        for piece in found[image]:
+        for piece in patches[image]:
             top, left = int(piece[0, 0, 0]), int(piece[1, 0, 0])
             assert torch.equal(piece, images[image, :, top : top + patch, left : left + patch])
             row, column = top // cell, left // cell

@@ -28,11 +28,11 @@ STATISTICS = Statistics((0.1, -0.2, 0.3), (0.9, 1.1, 1.3))
 def network(flow: Flow) -> FlowNetwork:
     """One that does something."""
     torch.manual_seed(4)
-    made = flow.build()
+    network = flow.build()
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
-    return made
+    return network
 
 
 @pytest.fixture
@@ -92,12 +92,12 @@ def test_what_holds_no_learned_views_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_views_of_a_recipe_move_into_it_with_its_statistics(learned: LearnedSpace) -> None:
-    found = operations(run_on(learned))
-    assert [part for part in found if isinstance(part, InSpace | Normalize)] == [
+    parts = operations(run_on(learned))
+    assert [part for part in parts if isinstance(part, InSpace | Normalize)] == [
         InSpace(learned),
         STATISTICS.normalize(),
     ]
-    assert len(found) == len(operations(cmc(32)))
+    assert len(parts) == len(operations(cmc(32)))
     with pytest.raises(UserError, match="no color space"):
         in_space(moco_v2(32).views, learned)
 
@@ -164,8 +164,8 @@ def test_learning_showing_and_training_on_the_command_line(
     words += " --coupling real-nvp --turns together --colors YDbDr --set rates.generator=1e-3"
     words += " --set terms.0.critics.0.backbone.widths=4,8"
     assert main(words.split()) == 0
-    told = capsys.readouterr()
-    assert told.out.strip() == str(out / LAST) and "vantage pretrain cmc --data IMAGES --learned" in told.err
+    output = capsys.readouterr()
+    assert output.out.strip() == str(out / LAST) and "vantage pretrain cmc --data IMAGES --learned" in output.err
     assert main(words.split()) == 0
     assert "all steps are taken already" in capsys.readouterr().err
 
@@ -185,7 +185,7 @@ def test_learning_showing_and_training_on_the_command_line(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("views learn", "views learn needs METHOD: unsupervised, supervised or semi_supervised"),
         ("views learn semisupervised --data x --out y", "did you mean semi_supervised?"),
@@ -200,9 +200,9 @@ def test_learning_showing_and_training_on_the_command_line(
         ("views show cmc --data x --learned", "--learned: expected text, found nothing"),
     ],
 )
-def test_mistakes_are_told(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_told(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_help_tells_the_methods_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:

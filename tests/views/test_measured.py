@@ -60,22 +60,22 @@ def pictures(*shapes: tuple[int, int]) -> Images:
 def test_each_space_as_numpy_has_it(space, theirs) -> None:
     source = pictures((9, 7), (9, 7), (9, 7))
     pixels = np.concatenate([theirs(image.permute(1, 2, 0).numpy() / 255).reshape(-1, 3) for image in source.images])
-    found = measured_statistics(source, space)
+    statistics = measured_statistics(source, space)
     span = np.abs(pixels).max()
-    np.testing.assert_allclose(found.mean, pixels.mean(0), atol=2e-5 * span)
-    np.testing.assert_allclose(found.std, pixels.std(0), atol=2e-5 * span)
+    np.testing.assert_allclose(statistics.mean, pixels.mean(0), atol=2e-5 * span)
+    np.testing.assert_allclose(statistics.std, pixels.std(0), atol=2e-5 * span)
 
 
 def test_every_image_counts_alike_whatever_its_size() -> None:
     small, large = torch.zeros(3, 2, 2, dtype=torch.uint8), torch.full((3, 40, 30), 255, dtype=torch.uint8)
-    found = measured_statistics(Images([small, large]))
-    assert found.mean == pytest.approx((0.5,) * 3) and found.std == pytest.approx((0.5,) * 3)
+    statistics = measured_statistics(Images([small, large]))
+    assert statistics.mean == pytest.approx((0.5,) * 3) and statistics.std == pytest.approx((0.5,) * 3)
 
 
 def test_images_are_spread_over_the_set_and_counted() -> None:
-    source, told = pictures(*[(4, 4)] * 10), []
-    some = measured_statistics(source, images=2, progress=told.append)
-    assert told == [1, 2] and some == measured_statistics(Images([source.images[0], source.images[5]]))
+    source, counts = pictures(*[(4, 4)] * 10), []
+    some = measured_statistics(source, images=2, progress=counts.append)
+    assert counts == [1, 2] and some == measured_statistics(Images([source.images[0], source.images[5]]))
     assert measured_statistics(source, images=0) == measured_statistics(source, images=99)
 
 
@@ -91,8 +91,8 @@ def test_normalizing_with_them_standardizes(tmp_path: Path) -> None:
     source = pictures((8, 8), (8, 8))
     normalize = measured_statistics(source, YDbDr()).normalize()
     images = YDbDr().convert(torch.stack(source.images) / 255)
-    made = normalize.apply(images, normalize.draw(2, torch.Generator()))
-    assert made.mean((0, 2, 3)).abs().max() < 1e-5 and (made.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
+    outputs = normalize.apply(images, normalize.draw(2, torch.Generator()))
+    assert outputs.mean((0, 2, 3)).abs().max() < 1e-5 and (outputs.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
 
 
 def test_the_command_tells_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -101,12 +101,13 @@ def test_the_command_tells_what_to_give(tmp_path: Path, monkeypatch: pytest.Monk
     np.savez(place, images=torch.stack([image.permute(1, 2, 0) for image in pictures(*[(8, 8)] * 6).images]).numpy())
     expected = measured_statistics(open_source(place), Lab())
     assert main(["views", "statistics", "cmc", "--data", place]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     words = " ".join(f"{value:.4f}" for value in expected.mean)
     assert (
-        "color space: Lab" in told and f"--set views.view.operations.2.mean={words.replace(chr(32), chr(44))}" in told
+        "color space: Lab" in output
+        and f"--set views.view.operations.2.mean={words.replace(chr(32), chr(44))}" in output
     )
-    assert "space.statistics" not in told
+    assert "space.statistics" not in output
     assert main(["views", "statistics", "--data", place, "--space", "HSV", "--images", "2"]) == 0
     assert "color space: HSV" in capsys.readouterr().out
 
@@ -122,6 +123,6 @@ def test_a_space_that_the_recipe_does_not_have_is_refused(tmp_path: Path, capsys
 def test_the_constants_of_spaces_are_near_tiny_imagenets(shared_data: Path) -> None:
     source = open_source(str(shared_data / "tiny-imagenet-50.tar.gz"))
     for space in (YIQ(), YUV(), XYZ(), HSV()):
-        found = measured_statistics(source, space, images=1_000)
-        assert found.mean == pytest.approx(space.statistics.mean, abs=0.02)
-        assert found.std == pytest.approx(space.statistics.std, abs=0.02)
+        statistics = measured_statistics(source, space, images=1_000)
+        assert statistics.mean == pytest.approx(space.statistics.mean, abs=0.02)
+        assert statistics.std == pytest.approx(space.statistics.std, abs=0.02)

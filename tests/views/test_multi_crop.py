@@ -33,9 +33,9 @@ def test_both_routes_make_views_of_both_sizes() -> None:
     views = multi_crop_views(moco_v2_views(32), 3, 14, (0.1, 0.3))
     sizes = [(5, 3, 32, 32)] * 2 + [(5, 3, 14, 14)] * 3
     images = pictures(5, 40, 33)
-    made = views.batch(images, generator())
-    assert [tuple(view.shape) for view in made] == sizes
-    assert not torch.equal(made[2], made[3])  # each its own part
+    batch = views.batch(images, generator())
+    assert [tuple(view.shape) for view in batch] == sizes
+    assert not torch.equal(batch[2], batch[3])  # each its own part
     crops = [views.crop(image, generator(number)) for number, image in enumerate(images)]
     finished = views.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator())
     assert [tuple(view.shape) for view in finished] == sizes
@@ -50,8 +50,8 @@ def test_a_small_view_shows_the_share_asked_for() -> None:
 
 def test_they_can_be_looked_at() -> None:
     views = multi_crop_views(moco_v2_views(32), 2, 14, (0.1, 0.3))
-    shown = picture(views, list(pictures(2, 40, 40)), times=1, side=32)
-    assert shown.width == 5 * (32 + 4) + 4
+    image = picture(views, list(pictures(2, 40, 40)), times=1, side=32)
+    assert image.width == 5 * (32 + 4) + 4
 
 
 def test_no_small_views_are_refused() -> None:

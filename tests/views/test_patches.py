@@ -59,8 +59,8 @@ def test_batches_and_single_images_are_cut_alike():
     generator = seeded(5)
     alone = [views.crop(image, generator) for _ in range(3)]
     joint = tuple(torch.stack(part) for part in zip(*alone, strict=True))
-    made, expected = views.batch(image.expand(3, -1, -1, -1), seeded(5)), views.finish(joint, seeded(5))
-    assert all(torch.equal(one, other) for one, other in zip(made, expected, strict=True)) and views.count == 2
+    batch, expected = views.batch(image.expand(3, -1, -1, -1), seeded(5)), views.finish(joint, seeded(5))
+    assert all(torch.equal(one, other) for one, other in zip(batch, expected, strict=True)) and views.count == 2
 
 
 def test_images_that_are_too_small_are_refused():

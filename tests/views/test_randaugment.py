@@ -67,7 +67,7 @@ def test_the_list_is_timms():
 @pytest.mark.parametrize("level", [2.6, 3.7, 9.4, 10.0])
 def test_a_change_is_pils(name: str, level: float):
     """To the rounding of PIL's results to whole shades; cubics differ by a coefficient (PIL's is -1, torch's -.75)."""
-    image, made = photograph(), PAIRS[name]
+    image, change = photograph(), PAIRS[name]
     pil = Image.fromarray((image[0] * 255).byte().permute(1, 2, 0).numpy())
     for seed, (cubic, how) in enumerate(((False, Image.Resampling.BILINEAR), (True, Image.Resampling.BICUBIC)) * 2):
         theirs.random.seed(seed)
@@ -75,9 +75,9 @@ def test_a_change_is_pils(name: str, level: float):
         arguments = to_argument(level, {"translate_pct": 0.45}) if to_argument else ()
         sign = -1.0 if arguments and arguments[0] < 0 else 1.0
         expected = theirs.NAME_TO_OP[name](pil, *arguments, fillcolor=(124, 116, 104), resample=how)
-        found = made(image, strength(level / 10, sign, cubic))[0].permute(1, 2, 0).numpy() * 255
-        difference = np.abs(found - np.asarray(expected))
-        if cubic and isinstance(made, Rotate | Shear | Translate):
+        pixels = change(image, strength(level / 10, sign, cubic))[0].permute(1, 2, 0).numpy() * 255
+        difference = np.abs(pixels - np.asarray(expected))
+        if cubic and isinstance(change, Rotate | Shear | Translate):
             assert difference.mean() < 1.2 and np.quantile(difference, 0.99) < 6
         else:
             assert difference.max() < 1.5, f"{name} at {level}"
@@ -89,19 +89,19 @@ def test_solarize_does_nothing_at_ten():
     assert not torch.equal(Solarize()(image, strength(0.9)), image)
 
 
-@pytest.mark.parametrize("made", [*CHANGES, Identity()], ids=str)
+@pytest.mark.parametrize("change", [*CHANGES, Identity()], ids=str)
 @given(seed=st.integers(0, 20))
-def test_each_image_is_changed_by_itself_and_stays_in_range(made, seed: int):
+def test_each_image_is_changed_by_itself_and_stays_in_range(change, seed: int):
     generator = torch.Generator().manual_seed(seed)
     images = torch.cat([photograph(n, 9, 11) for n in range(3)])
     before = images.clone()
     level, sign = torch.rand(3, generator=generator), torch.tensor([1.0, -1.0, 1.0])
     drawn = Strength(level, sign, torch.tensor([True, False, True]))
-    found = made(images, drawn)
-    assert found.shape == images.shape and found.min() >= 0 and found.max() <= 1 and torch.equal(images, before)
+    outputs = change(images, drawn)
+    assert outputs.shape == images.shape and outputs.min() >= 0 and outputs.max() <= 1 and torch.equal(images, before)
     for row in range(3):
-        alone = made(images[row : row + 1], Strength(*(part[row : row + 1] for part in drawn)))
-        torch.testing.assert_close(found[row : row + 1], alone, rtol=0, atol=1e-6)
+        alone = change(images[row : row + 1], Strength(*(part[row : row + 1] for part in drawn)))
+        torch.testing.assert_close(outputs[row : row + 1], alone, rtol=0, atol=1e-6)
 
 
 def test_what_is_drawn():
@@ -123,12 +123,12 @@ def test_two_changes_follow_each_other():
     on = torch.tensor([[True, True], [True, True], [True, True], [False, False]])
     level = torch.full((rows, 2), 0.7)
     drawn = RandDraw(change, on, level, torch.ones(rows, 2), torch.zeros(rows, 2, dtype=torch.bool))
-    found, one = RandAugment().apply(images, drawn), strength(0.7)
+    outputs, one = RandAugment().apply(images, drawn), strength(0.7)
     brighter, negative = Brightness(), Invert()
-    torch.testing.assert_close(found[:1], brighter(negative(images[:1], one), one))
-    torch.testing.assert_close(found[1:2], negative(brighter(images[1:2], one), one))
-    torch.testing.assert_close(found[2:3], images[2:3], rtol=0, atol=1e-6)
-    assert torch.equal(found[3], images[3])
+    torch.testing.assert_close(outputs[:1], brighter(negative(images[:1], one), one))
+    torch.testing.assert_close(outputs[1:2], negative(brighter(images[1:2], one), one))
+    torch.testing.assert_close(outputs[2:3], images[2:3], rtol=0, atol=1e-6)
+    assert torch.equal(outputs[3], images[3])
 
 
 def test_channels_of_a_color_space_keep_their_colors():

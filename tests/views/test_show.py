@@ -27,7 +27,7 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def made(maker, seed: int = 1) -> list[torch.Tensor]:
+def views_of(maker, seed: int = 1) -> list[torch.Tensor]:
     crops = [maker.crop(image, seeded(seed)) for image in images()]
     return maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), seeded(seed))
 
@@ -36,12 +36,12 @@ def made(maker, seed: int = 1) -> list[torch.Tensor]:
 def test_every_recipe_can_be_looked_at(recipe):
     """An image and every view of it, as colors."""
     views = recipe(32).views
-    shown = panels(views, made(views))
-    assert len(shown) >= views.count and len({column.heading for column in shown}) == len(shown)
-    for column in shown:
+    image = panels(views, views_of(views))
+    assert len(image) >= views.count and len({column.heading for column in image}) == len(image)
+    for column in image:
         assert column.images.shape[:2] == (3, 3) and 0 <= column.images.min() <= column.images.max() <= 1
     whole = picture(views, images(), side=64)
-    assert whole.size == (4 + 68 * (1 + len(shown)), 18 + 4 + 68 * 3)
+    assert whole.size == (4 + 68 * (1 + len(image)), 18 + 4 + 68 * 3)
 
 
 def test_normalization_is_undone():
@@ -53,14 +53,14 @@ def test_normalization_is_undone():
 
 
 def test_frequencies_jigsaws_and_channels_have_pictures_of_their_own():
-    low, high = panels(frequency_views(32), made(frequency_views(32)))
+    low, high = panels(frequency_views(32), views_of(frequency_views(32)))
     assert (low.heading, high.heading) == ("low", "high") and abs(float(high.images.mean()) - 0.5) < 0.02
-    *_, jigsaw = panels(pirl_views(32), made(pirl_views(32)))
+    *_, jigsaw = panels(pirl_views(32), views_of(pirl_views(32)))
     assert jigsaw.heading == "jigsaw" and jigsaw.images.shape[-1] == 3 * 10  # nine patches of nine pixels, and lines
-    patches = made(pirl_views(32))[-1]
+    patches = views_of(pirl_views(32))[-1]
     mean, std = (torch.tensor(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     assert_close(jigsaw.images[:, :, 10:19, 20:29], (patches[:, 5] * std + mean).clamp(0, 1), rtol=0, atol=1e-6)
-    gray = panels(cmc_views(32), made(cmc_views(32)))
+    gray = panels(cmc_views(32), views_of(cmc_views(32)))
     assert [column.heading for column in gray] == ["view 0: channel 0", "view 1: channel 1", "view 1: channel 2"]
     assert all(torch.equal(column.images[:, 0], column.images[:, 2]) for column in gray)
 
@@ -85,7 +85,7 @@ class Own:
 
 
 def test_views_of_ones_own_are_stretched():
-    (column,) = panels(Own(), made(Own()))
+    (column,) = panels(Own(), views_of(Own()))
     assert column.images.min() == 0 and column.images.max() == 1
 
 
@@ -112,7 +112,7 @@ def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("views", "needs show, learn or statistics"),
         ("views shw moco_v2", "did you mean show"),
@@ -129,13 +129,13 @@ def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFi
         ("views show moco_v2 --data X --imags 3", "did you mean --images"),
     ],
 )
-def test_mistakes_are_told(words: str, told: str, capsys: pytest.CaptureFixture[str]):
+def test_mistakes_are_told(words: str, message: str, capsys: pytest.CaptureFixture[str]):
     assert main(words.split()) == 2
-    assert re.search(told, capsys.readouterr().err)
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_help_names_the_fields(capsys: pytest.CaptureFixture[str]):
     assert main(["views", "show", "simclr", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert "--set PATH=VALUE" in told and "--times" in told and "--optimizer" not in told
+    output = capsys.readouterr().out
+    assert "--set PATH=VALUE" in output and "--times" in output and "--optimizer" not in output
     assert main(["views", "--help"]) == 0 and "views show RECIPE" in " ".join(capsys.readouterr().out.split())

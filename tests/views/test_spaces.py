@@ -42,15 +42,15 @@ def test_it_is_scikit_images(space, theirs, tolerance: float):
 @pytest.mark.parametrize("space", [Lab(), YCbCr(), YDbDr(), YIQ(), YUV()], ids=lambda space: type(space).__name__)
 def test_29_gray_has_no_color(space):
     gray = torch.linspace(0, 1, 64, dtype=torch.float64).reshape(1, 1, 8, 8).expand(2, 3, 8, 8)
-    made = space.convert(gray)
+    outputs = space.convert(gray)
     middle = 128.0 if isinstance(space, YCbCr) else 0.0
-    assert (made[:, 1:] - middle).abs().max() < 0.02
-    assert (made[:, 0].flatten(1).diff(dim=1) > 0).all(), "lightness rises with gray"
+    assert (outputs[:, 1:] - middle).abs().max() < 0.02
+    assert (outputs[:, 0].flatten(1).diff(dim=1) > 0).all(), "lightness rises with gray"
 
 
 def test_a_gray_has_no_hue_and_no_saturation():
-    made = HSV().convert(torch.full((1, 3, 2, 2), 0.3))
-    assert_close(made[0, :, 0, 0], torch.tensor([0.0, 0.0, 0.3]))
+    outputs = HSV().convert(torch.full((1, 3, 2, 2), 0.3))
+    assert_close(outputs[0, :, 0, 0], torch.tensor([0.0, 0.0, 0.3]))
     assert torch.equal(HSV().convert(torch.zeros(1, 3, 2, 2)), torch.zeros(1, 3, 2, 2))
 
 
@@ -66,9 +66,9 @@ def test_29_colors_come_back():
 def test_its_channels_are_normalized_by_its_own_statistics():
     """CMC's constants bring each channel of Lab to [-1.1, 1.1]."""
     images = pixels()
-    made = InSpace(Lab()).apply(images, torch.empty(3, 0))
-    assert torch.equal(made, Lab().convert(images))
-    even = Lab().statistics.normalize().apply(made, torch.empty(3, 0))
+    outputs = InSpace(Lab()).apply(images, torch.empty(3, 0))
+    assert torch.equal(outputs, Lab().convert(images))
+    even = Lab().statistics.normalize().apply(outputs, torch.empty(3, 0))
     assert even.abs().max() < 1.2 and even[:, 0].min() >= -1.001
     assert torch.equal(RGB().convert(images), images)
 

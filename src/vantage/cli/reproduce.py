@@ -51,14 +51,12 @@ def _reproduce(kind: Any, words: list[str], console: Console) -> int:
     from vantage.composition.fields import settings_in
     from vantage.studies.reproduce import reproduce as run
 
-    images = make_dataclass(
-        "Places", [(place.name, Annotated[str, Word("PATH", help=place.help)]) for place in kind.places]
-    )
+    images = make_dataclass("Paths", [(path.name, Annotated[str, Word("PATH", help=path.help)]) for path in kind.paths])
     command = Command(f"reproduce {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])
     paths, options, entry, computing = read(command, words, images, Reproducing, kind(), Computing)
     entry = assigned(entry, options.set, name=kind.name)
     folder = check_folder(Path(options.out))
-    sources = {one.name: computing.open(getattr(paths, one.name), console) for one in kind.places}
+    sources = {one.name: computing.open(getattr(paths, one.name), console) for one in kind.paths}
     outcome = run(entry, sources, folder, computing.work(console))
     console.results(outcome.report.title, outcome.report.rows, outcome.report.columns)
     for note in outcome.report.notes:

@@ -62,7 +62,7 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
 }
 """Names that the fields of a part had before, by the part's name of today; `None` for a field that is no more."""
 
-RENAMED_TENSORS = {"log_normaliser": "log_normalizer"}
+RENAMED_TENSORS = {"log_normaliser": "log_normalizer", "told": "updates"}
 """Names that parameters and buffers had before, by the last part of the name."""
 
 _OWN = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")

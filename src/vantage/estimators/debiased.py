@@ -1,4 +1,4 @@
-"""The debiased contrastive loss: negatives without the share that are really positives.
+"""The debiased contrastive loss: the negatives' sum without the share of false negatives.
 
 b: queries   p: positives of each query
 """
@@ -21,9 +21,10 @@ __all__ = ["Debiased", "check_prior", "log_debiased"]
 class Debiased:
     """−log( e^(a/τ) / (e^(a/τ) + N·g) ), where g corrects the mean over the N negatives for those of the query's class.
 
-    Chuang et al., arXiv 2007.00224, Eqs. 7 and 8, with one positive sample in the correction (M = 1), in the form of
-    the release: g = max( (mean e^(b/τ) − τ⁺ e^(a/τ)) / (1 − τ⁺), e^(−1/τ) ), where the positive a gets a gradient
-    through g too. N is how many negatives the query has, so any rules may choose them; the release has 2 · batch − 2.
+    Debiased contrastive learning (Chuang et al., arXiv 2007.00224) with one positive sample in the correction (M = 1),
+    as in the released code: g = max( (mean e^(b/τ) − τ⁺ e^(a/τ)) / (1 − τ⁺), e^(−1/τ) ), and the positive a gets a
+    gradient through g too. N is the number of negatives that the query has, whichever rules chose them; the release has
+    2 · batch − 2.
 
     With τ⁺ = 0 it is InfoNCE, whose sum is N times the mean. With several positives it is the mean of their losses,
     each with its own positive in g; the paper's M > 1 would put the mean of all into each. A query without negatives
@@ -62,7 +63,7 @@ def log_debiased(
     log_count = count[:, None].clamp(min=1).to(total.dtype).log()
     if prior == 0:
         return torch.where(some, total, -torch.inf).expand_as(pull)
-    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing of it is left, the floor counts.
+    # Σ e^(b/τ) − τ⁺ N e^(a/τ) as a share of the first term; where nothing of it remains, the floor counts.
     share = 1 - (math.log(prior) + log_count + pull - total).clamp(max=1.0).exp()
     nonempty = share > 0
     difference = total + torch.where(nonempty, share, 1.0).log() - math.log1p(-prior)

@@ -1,4 +1,4 @@
-"""The published methods, a module per paper, each a composition of parts.
+"""The published methods, one module for each paper, each method a composition of parts.
 
 A recipe is a function of the image size that returns a `Run` with the paper's values; below 97 pixels it is a
 documented variant for small images. `Run.fit` adapts it to a data set; a variant is `dataclasses.replace`.

@@ -24,10 +24,10 @@ def cmc(size: int = 224) -> Run:
     name in Table 1 of Ring (arXiv 2010.02037).
 
     The sum, not the mean, of two contrasts: lightness against the bank of colors and color against the bank of
-    lightness, by noise-contrastive estimation with a normalizer each, over the same 16,384 random rows, τ .07. Banks
-    have momentum .5; there is an encoder of one and one of two channels, and evaluations join their features.
-    PyContrast hands its two jigsaw features over in swapped order, so each meets its own bank; here every contrast is
-    across.
+    lightness, each by noise-contrastive estimation with its own normalizer, over the same 16,384 random rows, τ .07.
+    Banks have momentum .5; there is an encoder of one and one of two channels, and evaluations join their features.
+    PyContrast passes its two jigsaw features in swapped order, so that each meets its own bank; here every contrast is
+    across modalities.
 
     Up to 96 pixels: ResNet-18, 4,096 rows, τ .1 (its STL-10 setting), weight decay 5e-4.
     """
@@ -38,7 +38,7 @@ def cmc_softmax(size: int = 224) -> Run:
     """The same by cross-entropy.
 
     CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, its release's
-    `--softmax`; else `cmc`."""
+    `--softmax`; all else as `cmc`."""
     return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
 
 

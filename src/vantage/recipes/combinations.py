@@ -1,4 +1,4 @@
-"""Combined: parts of several papers in one run."""
+"""Combinations: parts of several papers in one run."""
 
 from dataclasses import replace
 
@@ -39,9 +39,9 @@ def jcl_interclr(size: int = 224) -> Run:
 def everything(size: int = 224) -> Run:
     """All four papers in one run.
 
-    All four papers in one run: JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv
-    2010.02037), asked for by an image and by its jigsaw on InfoMin's views (arXiv 2005.10243), and InterCLR's mates
-    (arXiv 2008.11702) against the band of the other clusters.
+    All four papers in one run: JCL's five keys (arXiv 2009.14776) against Ring's band of the queue (arXiv 2010.02037),
+    with an image and its jigsaw as queries on InfoMin's views (arXiv 2005.10243), and InterCLR's mates (arXiv
+    2008.11702) against the band of the other clusters.
 
     Weights: InterCLR's .75 within images, halved between image and jigsaw as InfoMin has it, and .25 between images.
     All other values are MoCo v2's.

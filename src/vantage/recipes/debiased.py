@@ -14,12 +14,12 @@ __all__ = ["debiased", "with_estimator"]
 def debiased(size: int = 224) -> Run:
     """SimCLR, false negatives corrected for.
 
-    Debiased contrastive learning (Chuang et al., arXiv 2007.00224, section 5.1): SimCLR with `Debiased` negatives,
-    τ .5, τ⁺ .1, for 500 epochs of batch 256.
+    Debiased contrastive learning (Chuang et al., arXiv 2007.00224): SimCLR with `Debiased`, τ .5, τ⁺ .1, for 500 epochs
+    at batch 256, as the released code trains on STL-10.
 
-    Adam at a constant .001, weight decay 1e-6; here it is AdamW, so the decay is apart from the gradient, which at 1e-6
-    makes no difference that could be seen. The paper trains a ResNet-50 on images of 32 pixels; networks and views
-    here are those of `simclr` at each size.
+    The release has Adam at a constant .001 and weight decay 1e-6; here it is AdamW, whose decay is separate from the
+    gradient, which at 1e-6 makes no visible difference. It trains a ResNet-50 on images of 32 pixels; networks and
+    views here are those of `simclr` at each size.
     """
     return with_estimator("debiased", size, Debiased(0.5, 0.1), 500)
 

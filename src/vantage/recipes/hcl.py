@@ -10,8 +10,8 @@ __all__ = ["hcl"]
 def hcl(size: int = 224) -> Run:
     """SimCLR, hard negatives weighted up.
 
-    Contrastive learning with hard negative samples (Robinson et al., arXiv 2010.04592, section 5.1): SimCLR with
-    `HCL`, τ .5, β 1 and τ⁺ .1 as on STL-10, for 400 epochs of batch 256.
+    Contrastive learning with hard negative samples (Robinson et al., arXiv 2010.04592): SimCLR with `HCL`, τ .5, β 1
+    and τ⁺ .1, for 400 epochs at batch 256, as the released code trains on STL-10.
 
     Optimizer, networks and views as in `debiased`.
     """

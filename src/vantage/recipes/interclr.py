@@ -25,23 +25,23 @@ def interclr(size: int = 224) -> Run:
     InterCLR (Xie et al., arXiv 2008.11702, §5.1 and Table 1) with a bank, as in the paper; objective λ L_intra +
     (1 − λ) L_inter with λ = .75.
 
-    Intra-image: the own row against 16,384 random rows; a drawn own row is dropped, not drawn again. Inter-image:
-    MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other clusters.
-    One view, τ .1, one bank of momentum .5, whose first rows and clusters are of the untrained network. Deviations:
-    losses are means, not sums; centroids move every 10 steps, every step on small sets, and clusters below 20 images
-    are dissolved, as in the release. Above 163,840 images, queries of one step draw semi-hard rows of one random
-    subset of the bank (`Subset`): for each of them that has the law of the paper's draw, its pool being a tenth
-    within a percent for ImageNet. Smaller sets take all of the tenth, which is the paper's draw with K as large as
-    its pool.
+    Intra-image: the own row against 16,384 random rows; if the own row is drawn, it is dropped and not replaced.
+    Inter-image: MarginNCE (m = −.5) of one mate of the cluster, the own row among them, against semi-hard rows of other
+    clusters. One view, τ .1, one bank of momentum .5, whose first rows and clusters are of the untrained network.
+    Deviations: losses are means, not sums; centroids move every 10 steps, every step on small sets, and clusters below
+    20 images are dissolved, as in the release. Above 163,840 images, queries of one step draw semi-hard rows of one
+    random subset of the bank (`Subset`): each by itself has the distribution of the paper's draw, from a pool within a
+    percent of a tenth for ImageNet. Smaller sets take the whole tenth, which is the paper's draw with K as large as its
+    pool.
 
-    Other readings. Negatives between images: K of the studies, Subset(40_960); the exact pool with draws apart for each
-    query, (OtherClusters(), Hardest(), Distinct(16_384)); the release's pool, (Hardest(Count(128_000)),
+    Other readings. Negatives between images: K of the studies, Subset(40_960); the exact pool with independent draws
+    for each query, (OtherClusters(), Hardest(), Distinct(16_384)); the release's pool, (Hardest(Count(128_000)),
     OtherClusters(), Distinct(16_384)); random ones, (OtherClusters(), Sample(16_384)); the hardest, (OtherClusters(),
-    Hardest(Count(16_384))); semi-easy ones, as semi-hard with `Easiest()`. Labels made anew every epoch:
+    Hardest(Count(16_384))); semi-easy ones, as semi-hard with `Easiest()`. Labels recomputed every epoch:
     ReclusteredBank(.5, clusters=10_000, clusterings=1, images_per_cluster=128); first clusters of the bank after one
     epoch: ClusteredBank(.5, first=1). λ = 1 for the first w epochs: weights ByEpoch(Linear(1.0, 0.75, 1), every=w)
-    within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between. The margin that is best within an image alone:
-    InfoNCE(.1, margin=.35). Jitter of brightness and contrast too: ColorJitter(.4, .4, 1, .5).
+    within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between. The best margin within images alone: InfoNCE(.1,
+    margin=.35). Jitter of brightness and contrast too: ColorJitter(.4, .4, 1, .5).
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """
@@ -68,7 +68,7 @@ def interclr_moco(size: int = 224) -> Run:
 
     Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
     clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own
-    cluster; pool, subset and first clusters as in `interclr`, whose other readings go here too.
+    cluster; pool, subset and first clusters are as in `interclr`, whose other readings apply here too.
 
     Up to 96 pixels: `moco_v2`'s small-image values.
     """

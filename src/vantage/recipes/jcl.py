@@ -22,12 +22,12 @@ def jcl(size: int = 224) -> Run:
 
     JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys an image, τ .2, λ 4.
 
-    The queue holds means of keys as they are, not normalized. The paper's batch of 512 has rate .06, which is this rate
-    by the linear rule. The release has four keys (`k_crops 5` counts the query), replace(branch, keys=(1, 2, 3, 4),
+    The queue holds means of keys, not normalized. The paper's batch of 512 has learning rate .06, which is this one by
+    the linear rule. The release has four keys (`k_crops 5` counts the query), replace(branch, keys=(1, 2, 3, 4),
     pool=(1, 2, 3, 4)), and λ 2 reached in equal steps over the epochs: JCL(strength=ByEpoch(Linear(2 / E, 2, E − 1))).
     Keys are shuffled image by image, so all keys of an image share batch statistics; the release shuffles them one by
     one. Up to 96 pixels: `moco_v2`'s small-image values but for τ, which stays .2 as in the paper's ablations with
-    ResNet-18: the spread counts by λ / 2τ².
+    ResNet-18: the spread is weighted by λ / 2τ².
     """
     return _run("jcl", size, (), JCL(_TEMPERATURE))
 

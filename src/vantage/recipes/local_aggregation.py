@@ -1,4 +1,4 @@
-"""LA: local aggregation, near images of one cluster are drawn together."""
+"""LA: local aggregation, which pulls near images of one cluster together."""
 
 from vantage.branch import Branch
 from vantage.encoders import Encoder, LinearHead, Shared
@@ -20,11 +20,12 @@ def local_aggregation(size: int = 224) -> Run:
 
     Local aggregation (Zhuang et al., arXiv 1903.12355, Table 1), in the form of its release.
 
-    Of the 4,096 rows of the bank nearest to an image, those that any of 10 clusterings joins with it against the rest.
-    A bank of momentum .5, clustered anew every epoch from the tenth on. Deviations: before that every image is a
+    Of the 4,096 rows of the bank nearest to an image, those that share its cluster in any of 10 clusterings, against
+    the rest. A bank of momentum .5, reclustered every epoch from the tenth on. Deviations: before that every image is a
     cluster of its own, which is instance discrimination against the nearest rows, where the paper warms up with
     noise-contrastive estimation, since every later step would pay for that branch too; an image without a mate among
-    its nearest does not count. The release clusters only once where the batch divides the data set; here it goes on.
+    its nearest does not count. Where the batch divides the data set, the release clusters only once; here clustering
+    goes on.
 
     The paper's warm-up is a branch before this one, of weight ByEpoch(Linear(1., 0., 1), every=10.), that has the bank,
     Remembered(), (Sample(4_096),) and NCE(.07); this one then reads it by StoreOf(0), with weight

@@ -41,8 +41,8 @@ def moco_v2(size: int = 224) -> Run:
     MoCo v2 (Chen et al., arXiv 2003.04297): MLP head without normalization, τ .2, blur, a cosine that moves by
     epoch.
 
-    Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as the MoCo authors' own
-    CIFAR-10 demonstration chose (it trained at batch 512 and rate .06, which is this rate by the linear rule).
+    Up to 96 pixels: ResNet-18, a queue of 4,096, momentum .99, τ .1 and weight decay 5e-4, as in the MoCo authors' own
+    CIFAR-10 demonstration (it trained at batch 512 and learning rate .06, which is this one by the linear rule).
     """
     small = size <= SMALL
     hidden = 512 if small else 2048

@@ -1,4 +1,4 @@
-"""Multi-crop: small views of each image ask for the keys of its whole views (SwAV, arXiv 2006.09882)."""
+"""Multi-crop: small views of each image are queries for the keys of its whole views (SwAV, arXiv 2006.09882)."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ __all__ = ["moco_v2_multi_crop", "with_small_crops"]
 def moco_v2_multi_crop(size: int = 224) -> Run:
     """MoCo v2, and six small views that ask.
 
-    `moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image ask as well, for
-    the same keys among the same queue, so that an image is asked about seven times while one whole view answers.
+    `moco_v2` with multi-crop (SwAV, Caron et al., arXiv 2006.09882): six small views of each image are queries too,
+    with the same key and the same queue, so that an image has seven queries and one key.
 
     Small views have 96 pixels of 224 and show .05 to .14 of the image; up to 96 pixels 3/7 of the side, and .1 to .3 of
     the image, since a twentieth of it would be 7 pixels of 32.
@@ -29,18 +29,19 @@ def moco_v2_multi_crop(size: int = 224) -> Run:
 
 
 def with_small_crops(run: Run, count: int = 6, size: int = 96, scale: tuple[float, float] = (0.05, 0.14)) -> Run:
-    """A run whose branches are asked by `count` small views of `size` pixels as well, made like its first view of
-    `scale` (least and largest) of the image's area: multi-crop (arXiv 2006.09882) for any method on whole images.
+    """A run with `count` more queries in each branch: small views of `size` pixels, made like its first view, that show
+    between the two shares in `scale` of the image's area. This is multi-crop (arXiv 2006.09882) for any method on whole
+    images.
 
     >>> import vantage
     >>> run = vantage.with_small_crops(vantage.simclr(32), count=4, size=14, scale=(0.1, 0.3))
     >>> run.views.count, len(run.branches)
     (6, 10)
 
-    Each branch stays, and `count` more read its store and ask for its keys by a small view; small views never answer
-    and are never remembered. A branch's weight is shared equally among it and its copies, so that the loss is the mean
-    over whole and small queries. Raises `UserError` for views that are not whole images (channels, patches, jigsaws),
-    and for weights that change during a run.
+    Each branch stays, and gets `count` copies that read its store and keys with a small view as the query; small views
+    are never keys and never remembered. A branch's weight is shared equally among it and its copies, so that the loss
+    is the mean over whole and small queries. Raises `UserError` for views that are not whole images (channels, patches,
+    jigsaws), and for weights that change during a run.
     """
     if not isinstance(run.views, Views):
         raise UserError(

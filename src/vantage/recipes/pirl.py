@@ -1,4 +1,4 @@
-"""PIRL: an image and its jigsaw are both drawn to what a bank remembers of the image."""
+"""PIRL: an image and its jigsaw are both pulled towards what a bank remembers of the image."""
 
 from dataclasses import replace
 
@@ -25,11 +25,11 @@ def pirl(size: int = 224) -> Run:
     InterCLR (arXiv 2008.11702).
 
     Both compare with the own row and the same 65,536 random rows (4,096 for small images) of a bank that only whole
-    images are written to. The rate falls at epochs 120 and 160, as for instance discrimination, where PyContrast's own
-    course is CosineByEpoch(0.03, final=3e-5). The authors' own code (VISSL) has noise-contrastive estimation over
-    32,000, 800 epochs of 1,024 images, and color changes on every patch (`vissl_jigsaw`).
+    images are written to. The rate falls at epochs 120 and 160, as for instance discrimination, where PyContrast itself
+    has CosineByEpoch(0.03, final=3e-5). The authors' own code (VISSL) has noise-contrastive estimation over 32,000, 800
+    epochs of 1,024 images, and color changes on every patch (`vissl_jigsaw`).
 
-    Up to 96 pixels: the other small-image values of `instance_discrimination`, which is what β = 0 leaves.
+    Up to 96 pixels: the other small-image values of `instance_discrimination`, which is PIRL with β = 0.
     """
     small = size <= SMALL
     whole = Branch(

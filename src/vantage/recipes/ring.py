@@ -59,8 +59,8 @@ def ring_moco(size: int = 224) -> Run:
     MoCoRing (Wu et al., arXiv 2010.02037, Algorithm 1), for its Table 1: MoCo on all of the ring of its queue,
     τ .07, 300 epochs, steps at 200 and 250.
 
-    Algorithm 1 leaves the positive out of the denominator, the equations and the code do not, nor is it here: the
-    other reading is the estimator `Decoupled`. Base as in `moco_v1`: its linear head, views and queue.
+    Algorithm 1 leaves the positive out of the denominator; the equations, the code and this recipe keep it. The other
+    reading is the estimator `Decoupled`. Base as in `moco_v1`: its linear head, views and queue.
     """
     return _queue("ring_moco", size, Ring(annealed()))
 
@@ -98,10 +98,10 @@ def cave_ir(size: int = 224) -> Run:
 
     IRCave (Wu et al., arXiv 2010.02037, Table 6): negatives from the image's own cluster.
 
-    4,095 draws from the rows that a k-means of the bank, made anew every epoch, puts beside the image; the own row may
-    be drawn. No code was released: one clustering of at most 10,000 clusters, 128 images in each on average, is our
-    choice, and so is that all images are one cluster in the first epoch (the first few of longer runs), which makes
-    it instance discrimination.
+    4,095 draws from the rows that share the image's cluster in a k-means of the bank, repeated every epoch; the own row
+    may be drawn. No code was released: one clustering of at most 10,000 clusters, 128 images in each on average, is our
+    choice, and so is that all images are one cluster in the first epoch (the first few of longer runs), which makes it
+    instance discrimination.
     """
     return _rung(instance_discrimination(size), "cave_ir", (OwnCluster(), Sample(4_095)), _CAVES)
 
@@ -109,7 +109,8 @@ def cave_ir(size: int = 224) -> Run:
 def cave_cmc(size: int = 224) -> Run:
     """CMC, negatives from the own cluster.
 
-    CMCCave (arXiv 2010.02037, Table 6): `cave_ir` on CMC, each direction in the clusters of the bank it asks.
+    CMCCave (arXiv 2010.02037, Table 6): `cave_ir` on CMC, each direction in the clusters of the bank that it is
+    compared with.
     """
     return _rung(cmc_softmax(size), "cave_cmc", (OwnCluster(), Sample(4_095)), _CAVES)
 
@@ -132,7 +133,7 @@ def ring_cmc_clusters(size: int = 224) -> Run:
     """ring_cmc, the own cluster as positives.
 
     CMCRing (+C_i) (arXiv 2010.02037, Table 6): `ring_ir_clusters` on CMC, each direction in the clusters of the bank
-    it asks."""
+    that it is compared with."""
     return _with_mates(ring_cmc(size), "ring_cmc_clusters")
 
 

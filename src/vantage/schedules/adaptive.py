@@ -1,7 +1,7 @@
 """Numbers that follow how training goes: a step towards the hard end when it goes well, a step back when it does not.
 
-How it went is state, so these are choices: a `Learner` builds the state, saves it in its buffers, reports the loss or
-the accuracy to it, and uses the number that it has reached in place of the choice.
+They depend on state, so these are frozen choices: a `Learner` builds the state, saves it in its buffers, reports the
+loss or the accuracy to it, and uses its present number in place of the choice.
 
 w: length of the window
 """
@@ -30,7 +30,7 @@ class Adapted(nn.Module):
         self.start, self.end, self.by = start, end, by
         self.register_buffer("value", torch.tensor(start, dtype=torch.float64))
         self.register_buffer("recent", torch.zeros(window, dtype=torch.float64))
-        self.register_buffer("told", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
     def update(self, score: Float[Tensor, ""]) -> None:
@@ -47,19 +47,19 @@ class Adapted(nn.Module):
 
 @dataclass(frozen=True)
 class Adaptive(ABC):
-    """What both kinds share. Called as a schedule, which only a branch without a learner does, it is `start`."""
+    """What both kinds share. In a branch without a learner it is a schedule that stays at `start`."""
 
     start: float = 1.0
-    """Value at the beginning, and the easy end: the number never leaves the two."""
+    """Value at the beginning: the easy end. The number always stays between the two."""
 
     end: float = 0.1
-    """Value that it moves to while training goes well: the hard end."""
+    """Value that it moves towards while training goes well: the hard end."""
 
     by: float = 0.01
-    """How far it moves at once."""
+    """How far it moves in one update."""
 
     window: int = 10
-    """How many of the latest values are averaged to compare with."""
+    """How many of the latest scores are averaged for the comparison."""
 
     def __post_init__(self) -> None:
         finite(self, "start", "end", "by")
@@ -82,9 +82,9 @@ class Adaptive(ABC):
 
 @dataclass(frozen=True)
 class FollowsLoss(Adaptive):
-    """Moves every step, by the loss of the step against the mean of the last ten: lower is harder.
+    """Moves at every step, by its loss against the mean of the last ten: a lower loss makes it harder.
 
-    Ring's adaptive annealing on the loss, of its code (arXiv 2010.02037): .01 a step, between 1 and .1. The loss is
+    Ring's adaptive annealing on the loss, from its code (arXiv 2010.02037): .01 a step, between 1 and .1. The loss is
     that of the whole run, over all branches and processes.
     """
 
@@ -96,18 +96,18 @@ class FollowsLoss(Adaptive):
 
 @dataclass(frozen=True)
 class FollowsAccuracy(Adaptive):
-    """Moves at every validation, by the accuracy against the mean of the last five: higher is harder.
+    """Moves at every validation, by its accuracy against the mean of the last five: a higher accuracy makes it harder.
 
-    Ring's adaptive annealing on the accuracy, of its code (arXiv 2010.02037): .05 a time, between 1 and .1. The
-    accuracy is that of kNN on a tenth of the labeled training images, which `Monitoring.knn_every` asks for; never
-    of a test set, which the code takes.
+    Ring's adaptive annealing on the accuracy, from its code (arXiv 2010.02037): .05 at a time, between 1 and .1. The
+    accuracy is that of kNN on a tenth of the labeled training images, measured as often as `Monitoring.knn_every` says;
+    the code measures it on the test set.
     """
 
     by: float = 0.05
-    """How far it moves at once."""
+    """How far it moves in one update."""
 
     window: int = 5
-    """How many of the latest values are averaged to compare with."""
+    """How many of the latest scores are averaged for the comparison."""
 
     @property
     def needs_accuracy(self) -> bool:

@@ -1,4 +1,4 @@
-"""Numbers that follow the epochs: any course, counted in epochs in place of steps.
+"""Numbers that follow the epochs: any schedule, counted in epochs instead of steps.
 
 `Run.fit` sets how many steps an epoch has, and `Run.resized` stretches them with the run.
 """
@@ -16,10 +16,10 @@ class _Epochs:
     """What both share: how long an epoch is."""
 
     course: Schedule
-    """The number, where the course's steps stand for epochs."""
+    """The schedule, whose steps stand for epochs."""
 
     every: float = 1.0
-    """Epochs that a step of the course stands for."""
+    """How many epochs a step of the course stands for."""
 
     steps_per_epoch: int = 5_004
     """Optimizer steps of an epoch; 5,004 is ImageNet at batch 256. Set by `Run.fit`."""

@@ -35,7 +35,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Linear:
-    """A straight line: start + (end − start) · min(step, steps) / steps, then `end` for ever."""
+    """A straight line: start + (end − start) · min(step, steps) / steps, then `end` forever."""
 
     start: float
     """Value at step 0."""
@@ -55,7 +55,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Cosine:
-    """Half a cosine: end + (start − end) · ½(1 + cos(π · min(step, steps) / steps)), then `end` for ever."""
+    """Half a cosine: end + (start − end) · ½(1 + cos(π · min(step, steps) / steps)), then `end` forever."""
 
     start: float
     """Value at step 0."""

@@ -115,7 +115,7 @@ class StepDecay:
         warm-up (e < w):  base · (s + 1) / (w · n)
         then:             base · factor^(how many of `milestones` are ≤ e)
 
-    Without `milestones` this is a constant rate. Drops beyond the last epoch never come: a shorter run needs its own.
+    Without `milestones` this is a constant rate. Drops beyond the last epoch never happen: a shorter run needs its own.
     """
 
     base: float

@@ -8,10 +8,10 @@ from vantage.data import Source, open_source
 from vantage.encoding import Work
 from vantage.training.loop import train
 
-__all__ = ["kept", "work"]
+__all__ = ["run_of", "work"]
 
 
-def kept(recipe: str, folder: Path, epochs: int = 2) -> tuple[Path, Source]:
+def run_of(recipe: str, folder: Path, epochs: int = 2) -> tuple[Path, Source]:
     """The folder of a run that was trained for some epochs, and the images it was trained on."""
     place = write_images(folder / "images.npz")
     train(small_run(recipe, place, epochs), folder / recipe)

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 import torch
-from runs import kept, work
+from runs import run_of, work
 
 from vantage.cli import main
 from vantage.data import Source
@@ -17,7 +17,7 @@ from vantage.studies.analyse.analysis import Analysis, analyse
 from vantage.studies.analyse.band import Band
 from vantage.studies.analyse.false_negatives import FalseNegatives
 from vantage.studies.analyse.labels import Labels
-from vantage.studies.analyse.learned import learned, random_learned
+from vantage.studies.analyse.networks import random_networks, trained_networks
 from vantage.studies.analyse.similarity import Similarity
 
 QUICK = Similarity(images=6, augmentations=3)
@@ -25,12 +25,12 @@ QUICK = Similarity(images=6, augmentations=3)
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
-    return kept("ring_moco", tmp_path_factory.mktemp("moco"), epochs=2)
+    return run_of("ring_moco", tmp_path_factory.mktemp("moco"), epochs=2)
 
 
 @pytest.fixture(scope="module")
 def clustered_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
-    return kept("interclr", tmp_path_factory.mktemp("interclr"), epochs=2)
+    return run_of("interclr", tmp_path_factory.mktemp("interclr"), epochs=2)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
     before = torch.get_rng_state()
-    one = learned(run[0])
+    one = trained_networks(run[0])
     assert torch.equal(torch.get_rng_state(), before)
     assert (one.name, one.images, one.step, one.steps_per_epoch, one.epochs) == ("ring_moco", 48, 12, 6, 2.0)
     assert int(one.learner.state_dict()["stores.0.oldest"]) == (12 * 8) % len(
@@ -50,7 +50,8 @@ def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
     assert not one.learner.training and not any(p.requires_grad for p in one.learner.parameters())
     older = one.before()
     assert older is not None and older.step == 11 and older.before() is None
-    weights = [next(o.learner.networks.parameters()) for o in (one, older, random_learned(one), random_learned(one, 1))]
+    runs = (one, older, random_networks(one), random_networks(one, 1))
+    weights = [next(each.learner.networks.parameters()) for each in runs]
     assert all(not torch.equal(a, b) for n, a in enumerate(weights) for b in weights[:n])
 
 
@@ -65,8 +66,8 @@ def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_p
     assert done.picture_file.read_bytes().startswith(b"\x89PNG")
     shutil.copytree(run[0], tmp_path / "ring_moco")
     folders = [run[0], tmp_path / "ring_moco"]
-    found = analyse(QUICK, folders, run[1], work=work(), out=tmp_path / "out")
-    assert [row["encoder"] for row in found.findings.table()[:2]] == list(map(str, folders))
+    findings = analyse(QUICK, folders, run[1], work=work(), out=tmp_path / "out")
+    assert [row["encoder"] for row in findings.findings.table()[:2]] == list(map(str, folders))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["similarity.json", "similarity.png"]
 
 
@@ -88,9 +89,9 @@ def test_the_command_line_prints_the_table_and_says_where_it_is(
     place, out = str(run[0].parent / "images.npz"), tmp_path / "out"
     words = ["analyse", "similarity", str(run[0]), str(run[0]), "--data", place, "--out", str(out), "--images", "5"]
     assert main([*words, "--augmentations", "2", "--no-random-encoder", "--import", "tiny"]) == 0
-    heard = capsys.readouterr()
-    rows = [line for line in heard.out.splitlines() if line.startswith(str(run[0]))]
-    assert len(rows) == 4 and f"saved in {out / 'similarity.json'}" in heard.err
+    output = capsys.readouterr()
+    rows = [line for line in output.out.splitlines() if line.startswith(str(run[0]))]
+    assert len(rows) == 4 and f"saved in {out / 'similarity.json'}" in output.err
     assert json.loads((out / "similarity.json").read_text())["settings"] == {
         "images": 5, "augmentations": 2, "view": 0, "bins": 50, "random_encoder": False, "seed": 0
     }  # fmt: skip
@@ -99,15 +100,17 @@ def test_the_command_line_prints_the_table_and_says_where_it_is(
 def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["analyse", "spread-toy", "--out", str(tmp_path), "--pairs", "9", "--draws", "3", "--negatives", "4", "8"]
     assert main([*words, "--pool", "64", "--set", "gaussian.covariance=0.9"]) == 0
-    heard = capsys.readouterr()
-    assert f"saved in {tmp_path / 'spread-toy.json'}" in heard.err
-    told = json.loads((tmp_path / "spread-toy.json").read_text())
-    assert told["settings"]["gaussian"]["covariance"] == 0.9 and len(told["rows"]) == 6 == heard.out.count("e-") // 2
+    output = capsys.readouterr()
+    assert f"saved in {tmp_path / 'spread-toy.json'}" in output.err
+    record = json.loads((tmp_path / "spread-toy.json").read_text())
+    assert (
+        record["settings"]["gaussian"]["covariance"] == 0.9 and len(record["rows"]) == 6 == output.out.count("e-") // 2
+    )
     assert matplotlib.image.imread(tmp_path / "spread-toy.png").std() > 0.01
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("", "needs a kind first"),
         ("spread-toi", "did you mean spread-toy?"),
@@ -130,18 +133,18 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_a_mistake_is_told_in_a_few_lines(
-    words: str, told: str, run: tuple[Path, Source], capsys: pytest.CaptureFixture[str]
+    words: str, message: str, run: tuple[Path, Source], capsys: pytest.CaptureFixture[str]
 ) -> None:
     spelled = words.replace("RUN", str(run[0])).replace("DATA", str(run[0].parent / "images.npz"))
     assert main(["analyse", *spelled.split(), "--import", "tiny"]) == 2
-    heard = capsys.readouterr()
-    mistake = heard.err[heard.err.index("vantage: ") :]
-    assert told in mistake and len(mistake.splitlines()) <= 4 and "Traceback" not in heard.err
-    assert heard.out == ""
+    output = capsys.readouterr()
+    mistake = output.err[output.err.index("vantage: ") :]
+    assert message in mistake and len(mistake.splitlines()) <= 4 and "Traceback" not in output.err
+    assert output.out == ""
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "phrase"),
     [
         ("similarity --help", "--augmentations N"),
         ("band --help", "--images N"),
@@ -150,10 +153,10 @@ def test_a_mistake_is_told_in_a_few_lines(
         ("false-negatives --help", "--share N"),
     ],
 )
-def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_on_standard_output(words: str, phrase: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyse", *words.split()]) == 0
-    heard = capsys.readouterr()
-    assert told in heard.out and heard.err == ""
+    output = capsys.readouterr()
+    assert phrase in output.out and output.err == ""
 
 
 @pytest.mark.parametrize("analysis", [Band(images=5), FalseNegatives(images=5, drawn=4), Labels(), QUICK])
@@ -169,9 +172,9 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
 
 def test_help_tells_what_each_kind_is_about(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyse", "--help"]) == 0
-    told = capsys.readouterr().out.replace("\n  ", " ").splitlines()  # a sentence may go over two lines
+    output = capsys.readouterr().out.replace("\n  ", " ").splitlines()  # a sentence may go over two lines
     kinds = "similarity band labels false-negatives optimal-toy trained-toy spread-toy".split()
-    lines = {word: line for line in told if (word := line.partition(" ")[0]) in kinds}
+    lines = {word: line for line in output if (word := line.partition(" ")[0]) in kinds}
     assert list(lines) == kinds and all(len(line) > 40 for line in lines.values())
     about = " ".join(lines["spread-toy"].split())
     assert "Bias and variances of NCE and CNCE against the number of negatives k" in about

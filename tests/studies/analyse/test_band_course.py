@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import kept, work
+from runs import run_of, work
 
 from vantage.data import Source, SourceSubset
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
-from vantage.studies.analyse.asking import queries
-from vantage.studies.analyse.augmented import draw_numbers
+from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
-from vantage.studies.analyse.learned import TrainedNetworks, learned
+from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
+from vantage.studies.analyse.queries import queries
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
-    return kept("ring_ir", tmp_path_factory.mktemp("ring"))
+    return run_of("ring_ir", tmp_path_factory.mktemp("ring"))
 
 
 def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetworks:
@@ -28,7 +28,7 @@ def ruled(one: TrainedNetworks, *rules: Rule, epochs: int = 2) -> TrainedNetwork
 
 
 def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
-    one = learned(run[0])
+    one = trained_networks(run[0])
     assert one.steps_per_epoch == 6
     rows = course(ruled(one, Ring(Linear(1.0, 0.5, 12), Constant(0.1))), 0, 0, 1000)
     assert [row["epoch"] for row in rows] == [0, 1, 2]
@@ -39,7 +39,7 @@ def test_percentiles_follow_the_schedules(run: tuple[Path, Source]) -> None:
 
 
 def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> None:
-    one, fifth = learned(run[0]), Constant(0.2)
+    one, fifth = trained_networks(run[0]), Constant(0.2)
     expected = {Ring(fifth, fifth): (80, 96), AbsoluteRing(fifth, Constant(0.1)): (80, 90), Ball(fifth): (80, 100)}
     for rule, percentiles in expected.items():
         last = course(ruled(one, rule), 0, 0, 1000)[-1]
@@ -48,51 +48,51 @@ def test_each_kind_of_band_has_its_own_percentiles(run: tuple[Path, Source]) -> 
 
 
 def test_cosines_at_the_cuts_are_those_of_a_sort(run: tuple[Path, Source]) -> None:
-    one, source = ruled(learned(run[0]), Ring(Constant(0.5), Constant(0.25))), run[1]
-    (found,) = Band(images=9, seed=3)([one], source, work()).bands
+    one, source = ruled(trained_networks(run[0]), Ring(Constant(0.5), Constant(0.25))), run[1]
+    (band,) = Band(images=9, seed=3)([one], source, work()).bands
     query = queries(one, source, draw_numbers(48, 9, 3), 0, 3, work())
     ordered = (query.vector @ one.pool(0).vector.T).sort(dim=1, descending=True).values
-    assert found.cuts is not None
-    assert torch.allclose(found.cuts.inner, ordered[:, 6]) and torch.allclose(found.cuts.outer, ordered[:, 23])
-    assert int(found.cuts.all.sum()) == 9 * 48
-    assert found.epochs[-1]["keys"] == 48 and found.now == 2.0
+    assert band.cuts is not None
+    assert torch.allclose(band.cuts.inner, ordered[:, 6]) and torch.allclose(band.cuts.outer, ordered[:, 23])
+    assert int(band.cuts.all.sum()) == 9 * 48
+    assert band.epochs[-1]["keys"] == 48 and band.now == 2.0
 
 
 def test_a_run_on_a_bank_has_a_table_and_lines(run: tuple[Path, Source]) -> None:
-    one = learned(run[0])
-    found = Band()([one, replace(one, name="again")], run[1], work())
-    rows = found.table()
+    one = trained_networks(run[0])
+    findings = Band()([one, replace(one, name="again")], run[1], work())
+    rows = findings.table()
     assert [row["band"] for row in rows] == ["ring_ir"] * 3 + ["again"] * 3 + ["ring_ir"] * 2 + ["again"] * 2
     outer, inner = rows[6], rows[7]
     assert (outer["cosine_at"], inner["cosine_at"], outer["queries"]) == ("outer cut", "inner cut", 48)
     for at in ("5%", "median", "95%"):
         assert -1 <= outer[at] <= inner[at] <= 1 + 1e-6
-    assert any(line.startswith("ring_ir") and "inner cut" in line for line in found.lines())
+    assert any(line.startswith("ring_ir") and "inner cut" in line for line in findings.lines())
 
 
 def test_earlier_rules_leave_fewer_keys(tmp_path: Path) -> None:
-    folder, source = kept("interclr", tmp_path)
-    one = learned(folder)
-    (found,) = Band()([one], source, work()).bands
+    folder, source = run_of("interclr", tmp_path)
+    one = trained_networks(folder)
+    (band,) = Band()([one], source, work()).bands
     label = one.pool(0).clusters[:, 0]
-    left = torch.tensor([int((label != mine).sum()) for mine in label])
-    assert found.epochs[0]["keys"] == int(left.median()) < 48
-    assert found.cuts is not None and int(found.cuts.all.sum()) == int(left.sum())
+    counts = torch.tensor([int((label != mine).sum()) for mine in label])
+    assert band.epochs[0]["keys"] == int(counts.median()) < 48
+    assert band.cuts is not None and int(band.cuts.all.sum()) == int(counts.sum())
 
 
 def test_keys_of_the_batch_leave_no_cosines(tmp_path: Path) -> None:
-    folder, source = kept("simclr", tmp_path, epochs=1)
-    one = learned(folder)
+    folder, source = run_of("simclr", tmp_path, epochs=1)
+    one = trained_networks(folder)
     branches = tuple(replace(branch, negatives=(Ball(),)) for branch in one.run.branches)
-    found = Band()([replace(one, run=replace(one.run, branches=branches))], source, work())
-    assert [band.name for band in found.bands] == ["simclr, branch 0", "simclr, branch 1"]
-    assert all(band.cuts is None and band.epochs[0]["keys"] == 16 for band in found.bands)
-    assert "no keys are remembered" in [text.get_text() for text in found.figure().axes[1].texts]
+    findings = Band()([replace(one, run=replace(one.run, branches=branches))], source, work())
+    assert [band.name for band in findings.bands] == ["simclr, branch 0", "simclr, branch 1"]
+    assert all(band.cuts is None and band.epochs[0]["keys"] == 16 for band in findings.bands)
+    assert "no keys are remembered" in [text.get_text() for text in findings.figure().axes[1].texts]
 
 
 def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "step": 6, "adapted.0": 0.8}\n')
-    one = ruled(learned(run[0]), Ring(FollowsLoss()))
+    one = ruled(trained_networks(run[0]), Ring(FollowsLoss()))
     one.learner.adaptive, adapted = [FollowsLoss()], FollowsLoss().build()
     adapted.value.fill_(0.7)
     one.learner.adapted.append(adapted)
@@ -102,7 +102,7 @@ def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], 
 
 
 def test_what_has_no_band_is_refused(run: tuple[Path, Source]) -> None:
-    one = learned(run[0])
+    one = trained_networks(run[0])
     with pytest.raises(UserError, match="ring_ir has no band"):
         Band()([ruled(one)], run[1], work())
     with pytest.raises(UserError, match="was trained on 48 images"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import kept, work
+from runs import run_of, work
 from synthetic import vectors
 from torch import Tensor
 
@@ -14,8 +14,9 @@ from vantage.draws import query_seeds
 from vantage.errors import UserError
 from vantage.negatives import Rule
 from vantage.records import Keys
-from vantage.studies.analyse.false_negatives import ChosenNegatives, FalseNegatives, FalseNegativesFound, shares
-from vantage.studies.analyse.learned import learned
+from vantage.studies.analyse.false_negative_table import ChosenNegatives, FalseNegativeTable
+from vantage.studies.analyse.false_negatives import FalseNegatives, shares
+from vantage.studies.analyse.networks import trained_networks
 
 IMAGES, ASKED = 40, 9
 
@@ -37,11 +38,11 @@ def slow(name: str, query: Keys, pool: Keys, row: int, share: float) -> list[int
     mates = [j for j in range(IMAGES) if int(pool.clusters[j, 0]) == int(pool.clusters[image, 0])]
     others = [j for j in range(IMAGES) if j not in mates]
     best, best_others = (sorted(some, key=lambda j: -cosine[j]) for some in (range(IMAGES), others))
-    kept = int(share * IMAGES)
+    count = int(share * IMAGES)
     return {
         "all": list(best),
-        "ring": best[int(share * kept) : kept],
-        "ball": best[:kept],
+        "ring": best[int(share * count) : count],
+        "ball": best[:count],
         "own cluster": mates,
         "other clusters": others,
         "others, hardest": best_others[:5],
@@ -66,13 +67,15 @@ def slow(name: str, query: Keys, pool: Keys, row: int, share: float) -> list[int
 def test_shares_are_those_of_a_loop_over_sorted_keys(name: str) -> None:
     query, pool, true = queries_and_pool()
     choice = FalseNegatives(share=0.5, drawn=100 if "semi" in name else 5)
-    rules = next(rules for told, rules in choice.rules() if told.startswith(name))
+    rules = next(rules for title, rules in choice.rules() if title.startswith(name))
     count, share = shares(query, pool, rules, true, 0)
     for row in range(ASKED):
         image = int(query.image[row])
-        chosen = [j for j in slow(name, query, pool, row, 0.5) if j != image and int(true[j]) >= 0]
-        assert int(count[row]) == len(chosen)
-        assert float(share[row]) == pytest.approx(sum(int(true[j]) == int(true[image]) for j in chosen) / len(chosen))
+        negatives = [j for j in slow(name, query, pool, row, 0.5) if j != image and int(true[j]) >= 0]
+        assert int(count[row]) == len(negatives)
+        assert float(share[row]) == pytest.approx(
+            sum(int(true[j]) == int(true[image]) for j in negatives) / len(negatives)
+        )
 
 
 def test_draws_are_as_many_as_asked_from_where_they_may_be() -> None:
@@ -96,13 +99,13 @@ def test_a_query_without_negatives_is_left_out() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
-    return kept("interclr", tmp_path_factory.mktemp("interclr"))
+    return run_of("interclr", tmp_path_factory.mktemp("interclr"))
 
 
 def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) -> None:
-    one = learned(run[0])
-    found = FalseNegatives(images=20, drawn=8)([one], run[1], work())
-    rows = found.table()
+    one = trained_networks(run[0])
+    findings = FalseNegatives(images=20, drawn=8)([one], run[1], work())
+    rows = findings.table()
     assert [row["encoder"] for row in rows] == ["interclr"] * 12 + ["random encoder"] * 10
     assert [row["rule"] for row in rows[10:12]] == [
         "the run's 0: Sample, OtherImages",
@@ -112,19 +115,19 @@ def test_the_rules_of_a_run_stand_beside_the_others(run: tuple[Path, Source]) ->
     assert every["negatives"] == 47 and every["false_%"] == pytest.approx(100 * 15 / 47) and every["queries"] == 20
     mates = one.pool(0).clusters[:, 0]
     own = next(row for row in rows if row["rule"] == "own cluster")
-    image = found.chosen[0].same  # as many queries as were asked for
+    image = findings.chosen[0].same  # as many queries as were asked for
     assert len(image) == 20 and 0 < own["negatives"] <= int(mates.unique(return_counts=True)[1].max()) - 1
-    assert "not counted" in found.lines()[-1]
+    assert "not counted" in findings.lines()[-1]
 
 
 def test_two_views_with_a_network_each(tmp_path: Path) -> None:
-    folder, source = kept("cmc_softmax", tmp_path, epochs=1)
-    found = FalseNegatives(images=10, drawn=8, random_encoder=False)([learned(folder)], source, work())
-    assert [row["rule"] for row in found.table()[10:]] == ["the run's 0: Sample", "the run's 1: Sample"]
+    folder, source = run_of("cmc_softmax", tmp_path, epochs=1)
+    findings = FalseNegatives(images=10, drawn=8, random_encoder=False)([trained_networks(folder)], source, work())
+    assert [row["rule"] for row in findings.table()[10:]] == ["the run's 0: Sample", "the run's 1: Sample"]
 
 
 def test_clusters_of_other_images_are_refused_and_so_are_images_without_classes(run: tuple[Path, Source]) -> None:
-    one = learned(run[0])
+    one = trained_networks(run[0])
     with pytest.raises(UserError, match="was trained on 48 images"):
         FalseNegatives(images=4)([one], SourceSubset(run[1], range(30)), work())
     bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
@@ -140,8 +143,8 @@ def test_settings_that_make_no_sense_are_refused(field: str, value: float) -> No
 
 def test_the_picture_has_a_panel_for_each_encoder() -> None:
     same = torch.tensor([0.2, 0.4])
-    chosen = tuple(ChosenNegatives(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
-    figure = FalseNegativesFound((*chosen, ChosenNegatives("two", "own", 0.0, same * torch.nan))).figure()
+    rows = tuple(ChosenNegatives(e, r, 3.0, same) for e in ("one", "two") for r in ("all", "ring"))
+    figure = FalseNegativeTable((*rows, ChosenNegatives("two", "own", 0.0, same * torch.nan))).figure()
     assert [panel.get_title() for panel in figure.axes] == ["one", "two"]
     assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([30, 30])
     assert [text.get_text() for text in figure.axes[1].texts] == ["30.0", "30.0", "none"]

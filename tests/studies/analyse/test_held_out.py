@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from references import information as reference
-from runs import kept, work
+from runs import run_of, work
 from small_runs import SIZE
 from tiny import images
 from torch.nn.functional import normalize
@@ -16,7 +16,7 @@ from vantage import draws
 from vantage.composition.codec import allowing
 from vantage.errors import UserError
 from vantage.estimators import TableEstimator
-from vantage.studies.analyse import Gaussian, TrainedNetworks, learned
+from vantage.studies.analyse import Gaussian, TrainedNetworks, trained_networks
 from vantage.studies.analyse.held_out import HeldOutInformation, Pairing, nce_of_pairs, pairing
 
 
@@ -52,24 +52,24 @@ def test_with_the_optimal_critic_it_finds_the_known_information(correlation: flo
     gaussian = Gaussian(1.0, correlation)
     x, y = gaussian.pairs(4_000, 0)
     query, key = gaussian.queries(x, 0).vector, gaussian.keys(y).vector
-    found = nce_of_pairs(query, key, 2_000, 1.0, 0)
-    error = float((found - gaussian.critic(x, y)).std()) / math.sqrt(len(x))  # the critic's mean is the information
+    estimates = nce_of_pairs(query, key, 2_000, 1.0, 0)
+    error = float((estimates - gaussian.critic(x, y)).std()) / math.sqrt(len(x))  # the critic's mean is the information
     chance = float(gaussian.critic(x, y).mean()) - gaussian.information
-    assert float(found.mean()) - chance == pytest.approx(gaussian.information, abs=4 * error + 0.02)
+    assert float(estimates.mean()) - chance == pytest.approx(gaussian.information, abs=4 * error + 0.02)
 
 
 def test_it_ends_at_its_bound_and_falls_short_of_more_information() -> None:
     gaussian = Gaussian(1.0, 0.9999)  # 4.6 nats, with a bound of log 4
     x, y = gaussian.pairs(500, 0)
-    found = nce_of_pairs(gaussian.queries(x, 0).vector, gaussian.keys(y).vector, 3, 1.0, 0)
+    estimates = nce_of_pairs(gaussian.queries(x, 0).vector, gaussian.keys(y).vector, 3, 1.0, 0)
     assert gaussian.information > math.log(4)
-    assert float(found.max()) <= math.log(4) + 1e-12
-    assert 1.2 < float(found.mean()) < math.log(4)
+    assert float(estimates.max()) <= math.log(4) + 1e-12
+    assert 1.2 < float(estimates.mean()) < math.log(4)
 
 
 def test_a_constant_critic_finds_nothing() -> None:
-    found = nce_of_pairs(torch.ones(20, 3), torch.ones(20, 3), 10, 0.1, 0)
-    assert_close(found, torch.zeros_like(found), rtol=0, atol=1e-12)
+    estimates = nce_of_pairs(torch.ones(20, 3), torch.ones(20, 3), 10, 0.1, 0)
+    assert_close(estimates, torch.zeros_like(estimates), rtol=0, atol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -77,38 +77,38 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedNetworks]
     """A tiny trained run of each kind."""
     folder, names = tmp_path_factory.mktemp("runs"), ("moco_v2", "cmc", "simclr", "pirl", "jcl")
     with allowing("tiny"):
-        return {name: learned(kept(name, folder, epochs=1)[0]) for name in names}
+        return {name: trained_networks(run_of(name, folder, epochs=1)[0]) for name in names}
 
 
 def test_what_is_paired(runs: dict[str, TrainedNetworks]) -> None:
-    found = {name: [pairing(branch) for branch in one.branches] for name, one in runs.items()}
-    assert found["moco_v2"] == [Pairing(0, 1, same_draw=True)]
-    assert found["simclr"] == [Pairing(0, 1, same_draw=True), Pairing(1, 0, same_draw=True)]
-    assert found["cmc"] == [Pairing(0, 1, same_draw=False), Pairing(1, 0, same_draw=False)]
-    assert found["pirl"] == [Pairing(0, 0, same_draw=False), Pairing(1, 0, same_draw=False)]
-    assert found["jcl"] == [Pairing(0, 1, same_draw=True)]
+    pairings = {name: [pairing(branch) for branch in one.branches] for name, one in runs.items()}
+    assert pairings["moco_v2"] == [Pairing(0, 1, same_draw=True)]
+    assert pairings["simclr"] == [Pairing(0, 1, same_draw=True), Pairing(1, 0, same_draw=True)]
+    assert pairings["cmc"] == [Pairing(0, 1, same_draw=False), Pairing(1, 0, same_draw=False)]
+    assert pairings["pirl"] == [Pairing(0, 0, same_draw=False), Pairing(1, 0, same_draw=False)]
+    assert pairings["jcl"] == [Pairing(0, 1, same_draw=True)]
 
 
 @pytest.mark.parametrize("name", ["moco_v2", "cmc", "simclr", "pirl", "jcl"])
 def test_runs_of_every_kind_are_measured(name: str, runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs[name], images(30, seed=5, size=SIZE)
-    found = HeldOutInformation(negatives=9, draws=2)(one, source, work())
-    assert [part.branch for part in found] == list(range(len(one.branches)))
-    for part in found:
+    estimates = HeldOutInformation(negatives=9, draws=2)(one, source, work())
+    assert [part.branch for part in estimates] == list(range(len(one.branches)))
+    for part in estimates:
         assert (part.negatives, part.images, len(part.estimates)) == (9, 30, 2)
         assert part.bound == pytest.approx(math.log(10))
         assert all(math.isfinite(estimate) and estimate < part.bound for estimate in part.estimates)
         assert part.nats == pytest.approx(sum(part.estimates) / 2)
         assert part.deviation == pytest.approx(abs(part.estimates[0] - part.estimates[1]) / math.sqrt(2))
     again = HeldOutInformation(negatives=9, draws=2)(one, source, work(batch=8))
-    for part, same in zip(found, again, strict=True):
+    for part, same in zip(estimates, again, strict=True):
         assert_close(part.estimates, same.estimates, rtol=0, atol=1e-5)
 
 
 def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, TrainedNetworks]) -> None:
     one, source = runs["moco_v2"], images(20, seed=6, size=SIZE)
     measured = HeldOutInformation(draws=1, seed=4)
-    (found,) = measured(one, source, work())
+    (estimate,) = measured(one, source, work())
     seed, maker = draws.mix(4, 0x4E1D, 0, 0), one.run.views
     crops = [maker.crop(source.image(n), torch.Generator().manual_seed(draws.mix(seed, n, 0))) for n in range(20)]
     together = tuple(torch.stack(same) for same in zip(*crops, strict=True))
@@ -117,7 +117,7 @@ def test_a_slow_network_answers_and_one_draw_makes_the_pair(runs: dict[str, Trai
     with torch.no_grad():
         query, key = networks.get_submodule("network")(views[0]), networks.get_submodule("slow")(views[1])
     expected = reference.of_pairs(query.tolist(), key.tolist(), list(range(20)), 19, 0.1)
-    assert found.nats == pytest.approx(sum(expected) / 20, abs=1e-5)
+    assert estimate.nats == pytest.approx(sum(expected) / 20, abs=1e-5)
 
 
 def test_too_few_held_out_images_are_refused(runs: dict[str, TrainedNetworks]) -> None:

@@ -24,8 +24,8 @@ from vantage.partition import sum_negatives
 from vantage.records import Keys, Scores
 from vantage.studies.analyse import (
     EstimateCurve,
+    EstimateCurves,
     Gaussian,
-    Known,
     OptimalToy,
     Spread,
     SpreadToy,
@@ -36,7 +36,7 @@ from vantage.studies.analyse import (
     percentiles,
 )
 from vantage.studies.analyse.gaussian import LOWER
-from vantage.studies.analyse.spread import redrawn
+from vantage.studies.analyse.spread import estimates_by_count
 from vantage.studies.analyse.toy import PUBLISHED
 
 
@@ -79,23 +79,23 @@ def test_cnce_is_equation_1_over_the_keys_between_two_percentiles(
     positive, query, keys = random_critic(3, pool, seed)
     values = (query.vector @ keys.vector.T / 0.7).tolist()
     tails = [reference.between(row, *percentile) for row in values]
-    kept = [[row[column] for column in tail] for row, tail in zip(values, tails, strict=True)]
-    if not all(kept):  # a ring of nothing keeps a rank all the same
+    logits = [[row[column] for column in tail] for row, tail in zip(values, tails, strict=True)]
+    if not all(logits):  # a ring of nothing keeps a rank all the same
         return
-    found = cnce(positive, query, keys, percentiles(*percentile), temperature=0.7)
-    assert_close(found.tolist(), reference.nce(positive.tolist(), kept), rtol=0, atol=1e-10)
+    estimate = cnce(positive, query, keys, percentiles(*percentile), temperature=0.7)
+    assert_close(estimate.tolist(), reference.nce(positive.tolist(), logits), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("lower", [0.0, 30.0])
 def test_cnce_draws_as_training_does(lower: float) -> None:
     positive, query, keys = random_critic(4, 30)
     values = (query.vector @ keys.vector.T).tolist()
-    kept = []
+    tails = []
     for row, seed in zip(values, query.seeds, strict=True):
         tail = reference.between(row, lower, 100)
-        kept.append([row[tail[i]] for i in draws.integers(seed[None], 12, len(tail))[0]])
-    found = cnce(positive, query, keys, (*percentiles(lower), Sample(12)))
-    assert_close(found.tolist(), reference.nce(positive.tolist(), kept), rtol=0, atol=1e-12)
+        tails.append([row[tail[i]] for i in draws.integers(seed[None], 12, len(tail))[0]])
+    estimate = cnce(positive, query, keys, (*percentiles(lower), Sample(12)))
+    assert_close(estimate.tolist(), reference.nce(positive.tolist(), tails), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rules", [(), (Ring(),), (AbsoluteRing(),), (Ring(), Sample(7)), (OtherImages(), Ring())])
@@ -159,8 +159,8 @@ def test_09_a_constant_critic_gives_zero() -> None:
     same = replace(keys, vector=keys.vector[:1].expand(80, -1))
     own = (query.vector * same.vector[:4]).sum(1)
     for lower in LOWER:
-        found = cnce(own, query, same, (*percentiles(lower), Sample(20)))
-        assert_close(found, torch.zeros_like(found), rtol=0, atol=1e-13)
+        estimate = cnce(own, query, same, (*percentiles(lower), Sample(20)))
+        assert_close(estimate, torch.zeros_like(estimate), rtol=0, atol=1e-13)
 
 
 @given(negatives=st.integers(1, 60), scale=st.floats(0.1, 300.0), seed=st.integers(0, 99))
@@ -200,19 +200,19 @@ def test_10_a_toy_of_nothing_is_refused() -> None:
 
 
 @cache
-def optimal() -> Known:
+def optimal() -> EstimateCurves:
     """Standard errors over pairs and pool: .001 for NCE, growing with w_ℓ to .005."""
     return OptimalToy(pairs=700, pool=1_000, seeds=2)()
 
 
 def test_10_estimates_with_the_optimal_critic() -> None:
-    known = optimal()
-    (curve,) = known.curves
+    curves = optimal()
+    (curve,) = curves.curves
     published = (0.0193, -0.012, -0.046, -0.099, -0.158, -0.211, -0.240)
-    assert known.lower == LOWER
+    assert curves.lower == LOWER
     assert curve.mean[:4] == pytest.approx(published[:4], abs=0.006)
     assert curve.mean[4:] == pytest.approx(published[4:], abs=0.015)
-    assert 0.0175 < curve.mean[0] < known.information + 0.001
+    assert 0.0175 < curve.mean[0] < curves.information + 0.001
     assert list(curve.mean) == sorted(curve.mean, reverse=True)
 
 
@@ -230,7 +230,7 @@ QUICK = TrainedToy(lower=(0.0, 10.0, 50.0), epochs=5, learning_rate=0.01, seeds=
 
 
 @cache
-def quickly_trained() -> Known:
+def quickly_trained() -> EstimateCurves:
     return QUICK()
 
 
@@ -268,13 +268,13 @@ def test_11_no_critic_reaches_the_published_value_on_pairs_it_was_not_trained_on
 def test_11_published_estimates() -> None:
     """Seen on training pairs with seeds 0 and 1: .0247 and .0083 in the mean, deviations .0026 and .0011; the paper has
     .0135 and .0124, and .0022 at the next percentile, from which the tolerance still tells w_ℓ = 10 apart."""
-    known = TrainedToy(lower=(0.0, 10.0), seeds=1)()
-    held_out, training = known.curves
-    for curve in known.curves:
+    curves = TrainedToy(lower=(0.0, 10.0), seeds=1)()
+    held_out, training = curves.curves
+    for curve in curves.curves:
         assert curve.mean[0] > curve.mean[1] + 0.005
     assert training.mean[1] == pytest.approx(PUBLISHED.mean[1], abs=0.007)
     assert 0.4 * most(10.0) < held_out.mean[1] < most(10.0) + 0.0005  # with ten times the pairs both are about .006
-    assert held_out.mean[0] < known.information < training.mean[0]  # only held-out pairs obey the bound
+    assert held_out.mean[0] < curves.information < training.mean[0]  # only held-out pairs obey the bound
 
 
 @pytest.mark.parametrize("change", [{"seeds": 0}, {"lower": ()}, {"learning_rate": 0.0}, {"epochs": 0}])
@@ -318,9 +318,9 @@ def test_12_the_rows_are_means_and_variances_of_the_estimates() -> None:
     x, y = toy.gaussian.pairs(7, 0)
     keys = toy.gaussian.keys(toy.gaussian.pairs(40, 1)[1])
     query, truth = toy.gaussian.queries(x, 0), toy.gaussian.critic(x, y)
-    found = redrawn(truth, query, keys, 50.0, (5, 11), 3)
+    by_count = estimates_by_count(truth, query, keys, 50.0, (5, 11), 3)
     values = (query.vector @ keys.vector.T).tolist()
-    for row, estimates, negatives in zip(toy().rows, found, (5, 11), strict=True):
+    for row, estimates, negatives in zip(toy().rows, by_count, (5, 11), strict=True):
         slow = []
         for i, line in enumerate(values):
             tail = reference.between(line, 50, 100)
@@ -337,12 +337,12 @@ def test_12_the_rows_are_means_and_variances_of_the_estimates() -> None:
 
 
 def test_tables_and_pictures() -> None:
-    known, wide = optimal(), spread()
-    lines = known.lines()
+    curves, wide = optimal(), spread()
+    lines = curves.lines()
     assert "exact: 0.020411" in lines[0] and len(lines) == 2 + len(LOWER) and lines[2].startswith("0 (NCE)")
-    assert [row["w_l"] for row in known.table()] == list(LOWER)
-    assert known.table()[1]["optimal critic"] == known.curves[0].mean[1]
-    assert len(known.figure().axes[0].lines) >= 2
+    assert [row["w_l"] for row in curves.table()] == list(LOWER)
+    assert curves.table()[1]["optimal critic"] == curves.curves[0].mean[1]
+    assert len(curves.figure().axes[0].lines) >= 2
     assert len(wide.lines()) == 2 + len(wide.rows) and wide.table()[0]["negatives"] == 16
     panels = wide.figure().axes
     assert [len(panel.lines) for panel in panels] == [3, 3, 3]

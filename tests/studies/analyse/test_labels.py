@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import kept, work
+from runs import run_of, work
 
 from vantage.data import Arrays, Source, SourceSubset
 from vantage.errors import UserError
-from vantage.studies.analyse.labels import Labeling, Labels, LabelsFound, churn, mutual_information, purity
-from vantage.studies.analyse.learned import learned
+from vantage.studies.analyse.labels import Labeling, Labelings, Labels, churn, mutual_information, purity
+from vantage.studies.analyse.networks import trained_networks
 
 LABEL, TRUE = [4, 4, 4, 0, 0, 7, 7, 7, 7, 7], [0, 0, 1, 1, 1, 2, 2, 0, 2, 2]
 
@@ -64,13 +64,13 @@ def test_names_of_clusters_do_not_matter_to_churn() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
-    return kept("interclr", tmp_path_factory.mktemp("interclr"))
+    return run_of("interclr", tmp_path_factory.mktemp("interclr"))
 
 
 def test_the_labels_of_a_run_are_compared_with_the_classes(run: tuple[Path, Source]) -> None:
-    one, source = learned(run[0]), run[1]
-    found = Labels()([one], source, work())
-    (row,), (labeling,) = found.table(), found.labelings
+    one, source = trained_networks(run[0]), run[1]
+    findings = Labels()([one], source, work())
+    (row,), (labeling,) = findings.table(), findings.labelings
     label, before = one.pool(0).clusters[:, 0], one.before()
     assert before is not None and before.step == one.step - 1
     assert torch.equal(labeling.label, label)
@@ -79,12 +79,12 @@ def test_the_labels_of_a_run_are_compared_with_the_classes(run: tuple[Path, Sour
     assert row["churn"] == pytest.approx(churn(before.pool(0).clusters[:, 0], label))
     assert (row["churn_steps"], row["images"], row["clusters"]) == (1, 48, len(label.unique()))
     assert sorted(labeling.shuffled.tolist()) == sorted(label.tolist())
-    assert "interclr" in found.lines()[1]
+    assert "interclr" in findings.lines()[1]
 
 
 def test_every_clustering_has_a_row(tmp_path: Path) -> None:
-    folder, source = kept("local_aggregation", tmp_path, epochs=1)
-    one = learned(folder)
+    folder, source = run_of("local_aggregation", tmp_path, epochs=1)
+    one = trained_networks(folder)
     count = one.pool(0).clusters.shape[1]
     rows = Labels()([one], source, work()).table()
     assert count > 1 and [row["labels"] for row in rows] == [f"local_aggregation 0.{n}" for n in range(count)]
@@ -98,7 +98,7 @@ def test_images_without_a_class_count_for_sizes_only() -> None:
 
 
 def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) -> None:
-    one, source = learned(run[0]), run[1]
+    one, source = trained_networks(run[0]), run[1]
     with pytest.raises(UserError, match="was trained on 48 images .* but these are 40"):
         Labels()([one], SourceSubset(source, range(40)), work())
     with pytest.raises(UserError, match="was trained on 48 images"):
@@ -106,15 +106,15 @@ def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) 
     bare = Arrays(torch.zeros(48, 16, 16, 3, dtype=torch.uint8).numpy(), None, "bare")
     with pytest.raises(UserError, match="none of the 48 images has a class"):
         Labels()([one], bare, work())
-    other, images = kept("ring_moco", tmp_path, epochs=1)
+    other, images = run_of("ring_moco", tmp_path, epochs=1)
     with pytest.raises(UserError, match="ring_moco keeps no clusters"):
-        Labels()([learned(other)], images, work())
+        Labels()([trained_networks(other)], images, work())
 
 
 def test_the_picture_has_bars_for_every_run_and_says_where_churn_is_unknown() -> None:
     label, true = torch.tensor(LABEL), torch.tensor(TRUE)
     first = Labeling("first", label, true, label.flip(0), label, 5)
-    figure = LabelsFound((first, replace(first, name="second", before=None, steps=0))).figure()
+    figure = Labelings((first, replace(first, name="second", before=None, steps=0))).figure()
     bars, sizes = figure.axes
     assert len(bars.patches) == 6 and [text.get_text() for text in bars.texts] == ["one checkpoint"]
     assert sizes.get_legend_handles_labels()[1] == ["first", "second"]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import kept, work
+from runs import run_of, work
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.data import Source
 from vantage.errors import UserError
-from vantage.studies.analyse.augmented import augmented, draw_numbers
-from vantage.studies.analyse.learned import learned
+from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
+from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.analyse.similarity import Similarities, Similarity, WithinImages, within_image
 
 
@@ -44,17 +44,17 @@ def test_equal_augmentations_are_wholly_alike_and_opposite_ones_leave_the_self_p
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Source]:
-    return kept("jcl", tmp_path_factory.mktemp("jcl"), epochs=1)
+    return run_of("jcl", tmp_path_factory.mktemp("jcl"), epochs=1)
 
 
 def test_augmentations_follow_from_the_image_and_the_seed_alone(run: tuple[Path, Source]) -> None:
-    one, source = learned(run[0]), run[1]
+    one, source = trained_networks(run[0]), run[1]
     some = torch.tensor([3, 17, 40])
-    vectors = [torch.cat(list(augmented(one, source, some, 0, 4, 5, work(batch)))) for batch in (4, 64)]
+    vectors = [torch.cat(list(augmented_vectors(one, source, some, 0, 4, 5, work(batch)))) for batch in (4, 64)]
     assert torch.allclose(vectors[0], vectors[1], atol=1e-6)
-    alone = torch.cat(list(augmented(one, source, some[1:2], 0, 4, 5, work())))
+    alone = torch.cat(list(augmented_vectors(one, source, some[1:2], 0, 4, 5, work())))
     assert torch.allclose(alone, vectors[0][1:2], atol=1e-6)
-    other = torch.cat(list(augmented(one, source, some, 0, 4, 6, work())))
+    other = torch.cat(list(augmented_vectors(one, source, some, 0, 4, 6, work())))
     assert not torch.allclose(other, vectors[0], atol=1e-3)
     assert torch.allclose(vectors[0].norm(dim=2), torch.ones(3, 4), atol=1e-5)
     assert not torch.allclose(vectors[0][:, 0], vectors[0][:, 1], atol=1e-3)
@@ -62,7 +62,7 @@ def test_augmentations_follow_from_the_image_and_the_seed_alone(run: tuple[Path,
 
 def test_a_view_that_is_not_made_is_refused(run: tuple[Path, Source]) -> None:
     with pytest.raises(UserError, match="view 9 was asked for, but the run makes 6"):
-        list(augmented(learned(run[0]), run[1], torch.arange(2), 9, 2, 0, work()))
+        list(augmented_vectors(trained_networks(run[0]), run[1], torch.arange(2), 9, 2, 0, work()))
 
 
 def test_images_are_drawn_once_each() -> None:
@@ -72,17 +72,17 @@ def test_images_are_drawn_once_each() -> None:
 
 
 def test_a_run_is_compared_with_a_random_encoder(run: tuple[Path, Source]) -> None:
-    one = learned(run[0])
-    found = Similarity(images=12, augmentations=4)([one, replace(one, name="again")], run[1], work())
-    first, again, random = found.encoders
-    assert [e.name for e in found.encoders] == ["jcl", "again", "random encoder"]
+    one = trained_networks(run[0])
+    findings = Similarity(images=12, augmentations=4)([one, replace(one, name="again")], run[1], work())
+    first, again, random = findings.encoders
+    assert [e.name for e in findings.encoders] == ["jcl", "again", "random encoder"]
     assert torch.equal(first.similarity, again.similarity) and not torch.allclose(first.similarity, random.similarity)
     image = draw_numbers(48, 12, 0)
-    vector = torch.cat(list(augmented(one, run[1], image, 0, 4, 0, work())))
+    vector = torch.cat(list(augmented_vectors(one, run[1], image, 0, 4, 0, work())))
     assert float(first.similarity[7]) == pytest.approx(slow(vector[7].double())[0], abs=1e-5)
-    rows = found.table()
+    rows = findings.table()
     assert len(rows) == 6 and rows[0]["mean"] == pytest.approx(float(first.similarity.mean()))
-    assert "self pairs among them" in " ".join(found.lines())
+    assert "self pairs among them" in " ".join(findings.lines())
 
 
 def test_the_picture_shows_every_encoder_in_both_panels() -> None:

@@ -107,9 +107,9 @@ def test_compositing_at_the_corners_of_the_canvas() -> None:
     digit = torch.randint(0, 256, (1, 28, 28), dtype=torch.uint8)
     ground = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
     corners = torch.tensor([[[0, 0], [36, 0], [0, 36], [36, 36], [7, 21]]])
-    made = composed(digit, ground, corners)
+    frames = composed(digit, ground, corners)
     for frame, (x, y) in enumerate(corners[0].tolist()):
-        assert torch.equal(made[0, frame], composite(digit[0], ground[0], x, y))
+        assert torch.equal(frames[0, frame], composite(digit[0], ground[0], x, y))
 
 
 def test_the_same_class_shares_the_class_and_draws_every_picture_of_it() -> None:

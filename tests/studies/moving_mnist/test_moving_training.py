@@ -37,7 +37,7 @@ from vantage.training.optimizers import AdamW
 BRIEF = ClipTraining(epochs=1, batch_size=32, optimizer=AdamW(weight_decay=0.0), learning_rate=CosineByStep(0.01))
 
 
-def heard(step: int, loss: float) -> None:
+def ignore(step: int, loss: float) -> None:
     """Nobody listens."""
 
 
@@ -100,13 +100,13 @@ def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
     assert [step for step, _ in heard_of] == list(range(1, 25))
     information = method.information(network, test, shared, 48)
     assert 0.3 < information < math.log(16)
-    again = method.train(train, shared, 0, heard)
+    again = method.train(train, shared, 0, ignore)
     for one, other in zip(network.parameters(), again.parameters(), strict=True):
         assert torch.equal(one, other)
     head = LinearHeads(replace(BRIEF, epochs=10, batch_size=16))
     before = [parameter.clone() for parameter in network.frame.parameters()]
-    found = head.measure(network.frame, train, test, 0, heard)
-    assert found["background"] < 15.0
+    errors = head.measure(network.frame, train, test, 0, ignore)
+    assert errors["background"] < 15.0
     assert all(torch.equal(one, other) for one, other in zip(before, network.frame.parameters(), strict=True))
 
 
@@ -122,72 +122,72 @@ def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
 def test_the_supervised_baseline_learns(task: DigitClass | BackgroundClass | Location) -> None:
     train, test = (Clips(one.digits, one.backgrounds, Scene(canvas=40), one.seed) for one in (clips(96), clips(48, 5)))
     baseline = Supervised(FrameEncoder((8, 16, 32)), replace(BRIEF, epochs=12, batch_size=16))
-    found = baseline.measure(train, test, task, 0, heard)
+    errors = baseline.measure(train, test, task, 0, ignore)
     limit = {"digit": 20.0, "background": 10.0, "location": 3.6}[task.name]  # chance is 67, 67 and 4.6
-    assert list(found) == [task.name] and found[task.name] < limit
+    assert list(errors) == [task.name] and errors[task.name] < limit
 
 
 def test_errors_are_in_per_cent_and_pixels() -> None:
-    made = clips(6)
+    some_clips = clips(6)
     factors = Factors(
         torch.arange(2), torch.arange(2), torch.zeros(2, 2, dtype=torch.int64), torch.tensor([[3.2, 4.4], [36.0, 0.0]])
     )
-    answer = Location().answer(factors, made)
-    told = torch.tensor([[0.0, 0.0], [1.0, -1.0]])
+    answer = Location().answer(factors, some_clips)
+    answers = torch.tensor([[0.0, 0.0], [1.0, -1.0]])
     expected = [math.dist((3, 4), (18, 18)), 0.0]  # places as drawn: whole pixels
-    assert Location().errors(told, answer, made).tolist() == pytest.approx(expected, abs=1e-4)
-    told = torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
-    assert DigitClass().errors(told, DigitClass().answer(factors, made), made).tolist() == [100.0, 0.0]
-    assert BackgroundClass().outputs(made) == 3
+    assert Location().errors(answers, answer, some_clips).tolist() == pytest.approx(expected, abs=1e-4)
+    answers = torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    assert DigitClass().errors(answers, DigitClass().answer(factors, some_clips), some_clips).tolist() == [100.0, 0.0]
+    assert BackgroundClass().outputs(some_clips) == 3
 
 
 def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
     train, test = clips(64), clips(48, seed=5)
     network = FrameEncoder((4, 8)).build()
     course = ClipTraining(epochs=150, batch_size=64, optimizer=AdamW(weight_decay=0.0), learning_rate=CosineByStep(0.1))
-    found = LinearHeads(course).measure(network, train, test, 0, heard, (DigitClass(), Location()))
-    known, factors = seen_frames(network, train)
-    asked, wanted = seen_frames(network, test)
-    ones = [torch.cat([vector, torch.ones(len(vector), 1)], 1).double() for vector in (known, asked)]
+    measures = LinearHeads(course).measure(network, train, test, 0, ignore, (DigitClass(), Location()))
+    features, factors = seen_frames(network, train)
+    test_features, test_factors = seen_frames(network, test)
+    ones = [torch.cat([vector, torch.ones(len(vector), 1)], 1).double() for vector in (features, test_features)]
     weight = torch.linalg.lstsq(ones[0], Location().answer(factors, train).double()).solution
-    errors = Location().errors((ones[1] @ weight).float(), Location().answer(wanted, test), test)
-    assert found["location"] == pytest.approx(float(errors.mean()), abs=0.3)
+    errors = Location().errors((ones[1] @ weight).float(), Location().answer(test_factors, test), test)
+    assert measures["location"] == pytest.approx(float(errors.mean()), abs=0.3)
 
 
 def test_chance_is_what_nobody_beats_without_looking() -> None:
-    made = clips(300)
+    some_clips = clips(300)
     heads = LinearHeads()
-    bench = Bench(made, made, ClipContrast(course=BRIEF), Supervised(course=BRIEF), heads, 0, 64)
-    found = chance(bench)
-    assert found["digit"] == pytest.approx(200 / 3, abs=0.1)
-    assert found["background"] == pytest.approx(200 / 3, abs=10)
-    assert found["location"] == pytest.approx(13.77, abs=1.0)
+    bench = Bench(some_clips, some_clips, ClipContrast(course=BRIEF), Supervised(course=BRIEF), heads, 0, 64)
+    errors = chance(bench)
+    assert errors["digit"] == pytest.approx(200 / 3, abs=0.1)
+    assert errors["background"] == pytest.approx(200 / 3, abs=10)
+    assert errors["location"] == pytest.approx(13.77, abs=1.0)
     assert Contrasted(SharedFactors(digit=True)).work(bench) == 9 * 32 * 4 + 150
 
 
 def test_features_are_those_of_the_last_frames() -> None:
-    made = clips(12)
+    some_clips = clips(12)
     network = FrameEncoder((4, 8)).build().eval()
-    vector, factors = seen_frames(network, made, 7)
-    frames, known = made.frames(0, torch.arange(7))
+    vector, factors = seen_frames(network, some_clips, 7)
+    frames, expected = some_clips.frames(0, torch.arange(7))
     torch.testing.assert_close(vector, network(normalized(frames)))
-    assert torch.equal(factors.place, known.place) and len(factors) == 7
+    assert torch.equal(factors.place, expected.place) and len(factors) == 7
 
 
 def test_the_picture_shows_every_combination() -> None:
-    made = clips(6)
-    image = picture(made, 1)
+    some_clips = clips(6)
+    image = picture(some_clips, 1)
     assert image.height > 7 * 64 and image.width > 5 * 64
 
 
 def test_mistakes_are_told() -> None:
-    made = clips(12)
+    some_clips = clips(12)
     with pytest.raises(UserError, match="at least 1 epoch"):
         ClipTraining(epochs=0)
     with pytest.raises(UserError, match="batches of 32"):
-        ClipContrast(course=BRIEF).train(made, SharedFactors(digit=True), 0, heard)
+        ClipContrast(course=BRIEF).train(some_clips, SharedFactors(digit=True), 0, ignore)
     network = ClipEncoder(FrameEncoder((4,))).build()
     with pytest.raises(UserError, match="needs 32 digits"):
-        ClipContrast(course=BRIEF).information(network, made, SharedFactors(digit=True), 10)
+        ClipContrast(course=BRIEF).information(network, some_clips, SharedFactors(digit=True), 10)
     with pytest.raises(UserError, match="one layer or more"):
         FrameEncoder(())

@@ -26,7 +26,7 @@ def pixels(images: int, *shape: int, seed: int = 0) -> "np.ndarray":
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Tiny labeled sets on disk, by the names of their flags."""
     folder = tmp_path_factory.mktemp("sets")
     for name, *shape in (("digits", 28, 28), ("backgrounds", 64, 64, 3)):
@@ -39,16 +39,16 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def words(places: Mapping[str, str], out: Path) -> list[str]:
-    flags = [word for name, place in places.items() for word in (f"--{name.replace('_', '-')}", place)]
+def words(paths: Mapping[str, str], out: Path) -> list[str]:
+    flags = [word for name, path in paths.items() for word in (f"--{name.replace('_', '-')}", path)]
     return ["reproduce", "infomin-table-4", *flags, *SMALL, "--out", str(out)]
 
 
 def test_one_command_prints_the_table_and_a_second_one_goes_on(
-    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "made"
-    assert main(words(places, out)) == 0
+    assert main(words(paths, out)) == 0
     printed = capsys.readouterr().out
     assert "background, digit, location: " in printed and "paper 0.93" in printed
     document = (out / "infomin-table-4.md").read_text()
@@ -56,31 +56,31 @@ def test_one_command_prints_the_table_and_a_second_one_goes_on(
     assert len(lines) == 2 + 7 + 3 and "| 16.8 |" in lines[2] and "| 3.95 |" in lines[4]
     with (out / "infomin-table-4.csv").open() as file:
         table = list(csv.DictReader(file))
-    told = json.loads((out / "infomin-table-4.json").read_text())
-    assert [row["views share"] for row in table] == [row["views share"] for row in told["rows"]]
+    record = json.loads((out / "infomin-table-4.json").read_text())
+    assert [row["views share"] for row in table] == [row["views share"] for row in record["rows"]]
     assert [row["views share"] for row in table][:7] == [shared.name for shared in COMBINATIONS]
     assert table[-1]["views share"] == "chance" and float(table[0]["location error (pixels), paper"]) == 13.6
     with Image.open(out / "infomin-table-4.png") as image:
         assert image.height > 7 * 2 * 64
-    kept = json.loads((out / "rows.json").read_text())
-    assert len(kept["rows"]) == 9
+    stored_rows = json.loads((out / "rows.json").read_text())
+    assert len(stored_rows["rows"]) == 9
     # One row is lost: only that is made again, and it comes out the same.
-    lost = kept["rows"].pop(3)
-    for number, row in enumerate(kept["rows"]):
+    lost = stored_rows["rows"].pop(3)
+    for number, row in enumerate(stored_rows["rows"]):
         row["seconds"] = 1000.0 + number  # by which a row that is made again would show
-    (out / "rows.json").write_text(json.dumps(kept))
-    assert main([*words(places, out), "--seeds", "1"]) == 0
+    (out / "rows.json").write_text(json.dumps(stored_rows))
+    assert main([*words(paths, out), "--seeds", "1"]) == 0
     *others, again = json.loads((out / "rows.json").read_text())["rows"]
-    assert (again["key"], again["measures"]) == (lost["key"], lost["measures"]) and others == kept["rows"]
+    assert (again["key"], again["measures"]) == (lost["key"], lost["measures"]) and others == stored_rows["rows"]
     assert (out / "infomin-table-4.md").read_text() == document
     # Other settings are refused: their rows would not belong together.
-    assert main([*words(places, out), "--temperature", "0.2"]) == 2
+    assert main([*words(paths, out), "--temperature", "0.2"]) == 2
     assert "temperature is 0.1 there, 0.2 was asked for" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_more_seeds_may_be_asked_for_later(places: dict[str, str], tmp_path: Path) -> None:
-    arrays = {name: Arrays.read(Path(place.split("#")[0]), place.split("#")[1]) for name, place in places.items()}
+def test_more_seeds_may_be_asked_for_later(paths: dict[str, str], tmp_path: Path) -> None:
+    arrays = {name: Arrays.read(Path(path.split("#")[0]), path.split("#")[1]) for name, path in paths.items()}
     entry = InfoMinTable4(
         scene=Scene(seen=1, last=2),
         encoder=ClipEncoder(FrameEncoder((4,)), 4, 4),
@@ -101,9 +101,9 @@ def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--help"]) == 0
     assert "infomin-table-4" in capsys.readouterr().out
     assert main(["reproduce", "infomin-table-4", "--help"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for flag in ("--test-backgrounds", "--seeds", "--set PATH=VALUE", "--temperature"):
-        assert flag in told
+        assert flag in output
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_mistakes_are_told_before_anything_is_trained(
     changes: dict[str, str],
     problem: str,
-    places: dict[str, str],
+    paths: dict[str, str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     np.savez(tmp_path / "bare.npz", images=pixels(16, 28, 28))
-    stand_ins = {"BACKGROUNDS": places["backgrounds"], "UNLABELED": str(tmp_path / "bare.npz")}
-    sets = {name: stand_ins.get(changes.get(name, place), changes.get(name, place)) for name, place in places.items()}
+    stand_ins = {"BACKGROUNDS": paths["backgrounds"], "UNLABELED": str(tmp_path / "bare.npz")}
+    sets = {name: stand_ins.get(changes.get(name, path), changes.get(name, path)) for name, path in paths.items()}
     more = [word for flag, value in changes.items() if flag.startswith("--") for word in (flag, value)]
     assert main([*words(sets, tmp_path / "out"), *more]) == 2
     assert problem in " ".join(capsys.readouterr().err.split())
@@ -147,5 +147,5 @@ def test_an_unknown_entry_names_the_near_one(capsys: pytest.CaptureFixture[str])
 def test_entries_are_frozen_values_with_their_own_words() -> None:
     for kind in ENTRIES:
         assert kind() == kind() and hash(kind()) == hash(kind())
-        assert all(place.help for place in kind.paths)
+        assert all(path.help for path in kind.paths)
     assert set(PUBLISHED) == {*(shared.name for shared in COMBINATIONS), "supervised"}

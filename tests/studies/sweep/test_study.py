@@ -23,7 +23,7 @@ from vantage.errors import UserError
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import random_encoder, raw_pixels
 from vantage.progress import QuietProgress
-from vantage.studies.analyse import HeldOutInformation, learned
+from vantage.studies.analyse import HeldOutInformation, trained_networks
 from vantage.studies.sweep import (
     ColorSpaces,
     CropBound,
@@ -62,7 +62,7 @@ TEST = images(24, seed=3, size=SIZE)
 CROPS = CropBound((0.2, 0.6))
 
 
-def asked(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int = 1) -> Study:
+def study_of(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int = 1) -> Study:
     """A small study."""
     run = small_run(recipe, place, epochs)
     run = replace(run, monitoring=replace(run.monitoring, checkpoint_minutes=10.0))
@@ -71,7 +71,7 @@ def asked(place: str, sweep: Sweep = CROPS, recipe: str = "moco_v2", epochs: int
     return Study(sweep, run, (0, 1), information, protocols)
 
 
-def made(what: Study, folder: Path, test: Source = TEST) -> SweepResult:
+def result_of(what: Study, folder: Path, test: Source = TEST) -> SweepResult:
     """The study made on the CPU, without a cache of its neighbors."""
     work = Work("cpu", num_workers=1, cache=folder.parent / "cache")
     return study(what, open_source(what.base.data.path), test, folder, work)
@@ -82,35 +82,35 @@ def whole(place: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[SweepRe
     """A finished study, and its folder."""
     folder = tmp_path_factory.mktemp("whole") / "sweep"
     with allowing("tiny"):
-        return made(asked(place), folder), folder
+        return result_of(study_of(place), folder), folder
 
 
 def test_every_value_and_seed_has_a_row(whole: tuple[SweepResult, Path]) -> None:
-    found, folder = whole
-    assert found.finished
-    assert [(row.label, row.number, row.seed) for row in found.rows] == [
+    result, folder = whole
+    assert result.finished
+    assert [(row.label, row.number, row.seed) for row in result.rows] == [
         ("0.2", 0.2, 0), ("0.2", 0.2, 1), ("0.6", 0.6, 0), ("0.6", 0.6, 1),
     ]  # fmt: skip
-    assert len({row.key for row in found.rows}) == 4
-    for row in found.rows:
+    assert len({row.key for row in result.rows}) == 4
+    for row in result.rows:
         assert list(row.accuracy) == ["linear-cached", "knn"]
         assert row.i_nce is not None and row.bound is not None
         assert row.i_nce < row.bound == pytest.approx(np.log(6))
         assert row.encoder == "moco_v2" and row.loss is not None and row.seconds is not None
-    assert len({row.i_nce for row in found.rows}) == 4
-    kept = json.loads((folder / "sweep.json").read_text())
-    assert kept["sweep"] == "crop" and kept["settings"] == {}
-    assert kept["test"] == {"images": 24, "fingerprint": TEST.fingerprint()}
-    told = {row["key"]: row for row in kept["rows"]}
-    for row in (*found.rows, *found.baselines):
-        assert told[row.key]["accuracy"] == dict(row.accuracy) and told[row.key]["i_nce"] == row.i_nce
+    assert len({row.i_nce for row in result.rows}) == 4
+    record = json.loads((folder / "sweep.json").read_text())
+    assert record["sweep"] == "crop" and record["settings"] == {}
+    assert record["test"] == {"images": 24, "fingerprint": TEST.fingerprint()}
+    rows = {row["key"]: row for row in record["rows"]}
+    for row in (*result.rows, *result.baselines):
+        assert rows[row.key]["accuracy"] == dict(row.accuracy) and rows[row.key]["i_nce"] == row.i_nce
 
 
 def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], place: str) -> None:
-    found, folder = whole
-    for row in found.rows:
+    result, folder = whole
+    for row in result.rows:
         (run,) = (folder / "runs").glob(f"{row.label}-seed-{row.seed}-*")
-        one = learned(run)
+        one = trained_networks(run)
         assert one.run.seed == row.seed and one.run.views.views[0].crop.scale[0] == row.number  # pyright: ignore
         (shared,) = HeldOutInformation(negatives=5, draws=2)(one, TEST, Work("cpu", num_workers=1))
         assert (row.i_nce, row.i_nce_deviation) == pytest.approx((shared.nats, shared.deviation), abs=1e-6)
@@ -118,81 +118,81 @@ def test_a_row_is_what_its_run_measures(whole: tuple[SweepResult, Path], place: 
 
 
 def test_baselines_are_judged_as_the_runs_are(whole: tuple[SweepResult, Path], place: str) -> None:
-    found, folder = whole
-    assert [(row.encoder, row.seed) for row in found.baselines] == [(RAW, 0), (RANDOM, 0), (RANDOM, 1)]
-    run, train = asked(place).base, open_source(place)
+    result, folder = whole
+    assert [(row.encoder, row.seed) for row in result.baselines] == [(RAW, 0), (RANDOM, 0), (RANDOM, 1)]
+    run, train = study_of(place).base, open_source(place)
     work = Work("cpu", num_workers=1, cache=folder.parent / "other")
     for trained, row in zip(
-        (raw_pixels(run), random_encoder(run, 0), random_encoder(run, 1)), found.baselines, strict=True
+        (raw_pixels(run), random_encoder(run, 0), random_encoder(run, 1)), result.baselines, strict=True
     ):
         assert row.accuracy["knn"] == KNN(k=3)(trained, train, TEST, work).accuracy.top1
         assert row.i_nce is None
 
 
 def test_tables_hold_the_means_of_the_rows(whole: tuple[SweepResult, Path]) -> None:
-    found, _ = whole
-    first = found.table()[0]
-    mine = [row for row in found.rows if row.label == "0.2"]
+    result, _ = whole
+    first = result.table()[0]
+    mine = [row for row in result.rows if row.label == "0.2"]
     assert first["I_NCE (nats)"] == pytest.approx(fmean(row.i_nce or 0.0 for row in mine))
     assert first["I_NCE (nats) ±"] == pytest.approx(stdev(row.i_nce or 0.0 for row in mine))
     assert first["knn (%)"] == pytest.approx(fmean(row.accuracy["knn"] for row in mine))
-    assert [row["value"] for row in found.table()] == ["0.2", "0.6", RAW, RANDOM]
+    assert [row["value"] for row in result.table()] == ["0.2", "0.6", RAW, RANDOM]
     cell = f"{first['I_NCE (nats)']:.3f} ± {first['I_NCE (nats) ±']:.3f}"
-    assert f"| 0.2 | 2 | {cell} |" in " ".join(found.markdown().split())
-    assert any(cell in line for line in found.lines())
-    assert "K = 5 negatives is at most log(K + 1) = 1.79 nats" in found.markdown()
-    rows = list(csv.DictReader(found.csv().splitlines()))
-    assert [float(row["i_nce"]) for row in rows[:4]] == [row.i_nce for row in found.rows]
-    assert [float(row["knn (%)"]) for row in rows] == [row.accuracy["knn"] for row in (*found.rows, *found.baselines)]
+    assert f"| 0.2 | 2 | {cell} |" in " ".join(result.markdown().split())
+    assert any(cell in line for line in result.lines())
+    assert "K = 5 negatives is at most log(K + 1) = 1.79 nats" in result.markdown()
+    rows = list(csv.DictReader(result.csv().splitlines()))
+    assert [float(row["i_nce"]) for row in rows[:4]] == [row.i_nce for row in result.rows]
+    assert [float(row["knn (%)"]) for row in rows] == [row.accuracy["knn"] for row in (*result.rows, *result.baselines)]
 
 
 def test_pictures_show_the_rows(whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
-    found, _ = whole
-    axes = sweep_figure(found).axes
+    result, _ = whole
+    axes = sweep_figure(result).axes
     shares = "what the views share (K = 5: at most 1.79 nats)"
     assert [panel.get_title() for panel in axes] == ["accuracy", shares, "one against the other"]
-    labels = [found.accuracy(label, "linear-cached").mean for label in ("0.2", "0.6")]
-    shared = [found.i_nce(label).mean for label in ("0.2", "0.6")]
+    labels = [result.accuracy(label, "linear-cached").mean for label in ("0.2", "0.6")]
+    shared = [result.i_nce(label).mean for label in ("0.2", "0.6")]
     assert [list(line.get_ydata()) for line in axes[0].containers[0].lines[:1]] == [labels]  # pyright: ignore
     assert [list(line.get_ydata()) for line in axes[1].containers[0].lines[:1]] == [shared]  # pyright: ignore
     points = [(bars.lines[0].get_xdata()[0], bars.lines[0].get_ydata()[0]) for bars in axes[2].containers]  # pyright: ignore
     assert points == list(zip(shared, labels, strict=True))
     assert {text.get_text(): text.xy for text in axes[2].texts} == dict(zip(("0.2", "0.6"), points, strict=True))  # pyright: ignore
     small = [point for line in axes[2].lines for point in np.asarray(line.get_xydata()).tolist()]
-    assert all([row.i_nce, row.accuracy["linear-cached"]] in small for row in found.rows)
-    written = write_sweep(found, tmp_path)
-    assert [path.name for path in written] == ["crop.md", "crop.csv", "crop.png", "crop.svg"]
+    assert all([row.i_nce, row.accuracy["linear-cached"]] in small for row in result.rows)
+    files = write_sweep(result, tmp_path)
+    assert [path.name for path in files] == ["crop.md", "crop.csv", "crop.png", "crop.svg"]
     assert (tmp_path / "crop.png").read_bytes()[:4] == b"\x89PNG"
     before = (tmp_path / "crop.svg").read_bytes()
     assert b"<svg" in before and b"<dc:date>" not in before
 
 
 def test_what_is_done_is_skipped(whole: tuple[SweepResult, Path], place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, folder = whole
+    result, folder = whole
     for name in ("train", "resume"):
         monkeypatch.setattr(loop, name, lambda *_: pytest.fail("it was trained again"))
-    again = made(asked(place), folder)
-    assert (again.rows, again.baselines) == (found.rows, found.baselines)
-    fewer = made(replace(asked(place, CropBound((0.6,))), seeds=(1,)), folder)
-    assert fewer.rows == (found.rows[3],)
+    again = result_of(study_of(place), folder)
+    assert (again.rows, again.baselines) == (result.rows, result.baselines)
+    fewer = result_of(replace(study_of(place, CropBound((0.6,))), seeds=(1,)), folder)
+    assert fewer.rows == (result.rows[3],)
     assert [(row.encoder, row.seed, row.label) for row in fewer.baselines] == [(RAW, 0, "0.6"), (RANDOM, 1, "0.6")]
 
 
 def test_values_and_seeds_may_become_more(
     whole: tuple[SweepResult, Path], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, folder = whole
+    result, folder = whole
     shutil.copytree(folder, tmp_path / "sweep")
     trained, train = [], loop.train
     monkeypatch.setattr(loop, "train", lambda run, *rest: trained.append(run.seed) or train(run, *rest))
-    wider = replace(asked(place, CropBound((0.5, 0.2))), seeds=(1,), baselines=False, discard=True)
-    more = made(wider, tmp_path / "sweep")
+    wider = replace(study_of(place, CropBound((0.5, 0.2))), seeds=(1,), baselines=False, discard=True)
+    more = result_of(wider, tmp_path / "sweep")
     assert trained == [1]
     assert [(row.label, row.seed) for row in more.rows] == [("0.5", 1), ("0.2", 1)]
-    assert more.rows[1] == found.rows[1]
+    assert more.rows[1] == result.rows[1]
     assert more.baselines == ()
-    kept = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
-    assert len(kept["rows"]) == 4 + 3 + 1
+    record = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    assert len(record["rows"]) == 4 + 3 + 1
     assert len(list((tmp_path / "sweep" / "runs").iterdir())) == 4  # the new one was discarded
 
 
@@ -200,18 +200,18 @@ class Signalling(QuietProgress):
     """Asks the process to stop when so many steps are done."""
 
     def __init__(self, at: int) -> None:
-        self.at, self.told = at, []
+        self.at, self.lines = at, []
 
     def advance(self, done: int, note: str = "") -> None:
         """Once."""
-        self.told.append(done)
+        self.lines.append(done)
         if done == self.at:
             self.at = -1
             os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_an_interrupted_training_goes_on(place: str, whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
-    what = replace(asked(place), seeds=(0,), baselines=False)
+    what = replace(study_of(place), seeds=(0,), baselines=False)
     work = Work("cpu", num_workers=1, cache=tmp_path / "cache")
     train, progress = open_source(place), Signalling(at=STEPS + 3)
     first = study(what, train, TEST, tmp_path / "sweep", work, Signalling(at=2))
@@ -220,62 +220,62 @@ def test_an_interrupted_training_goes_on(place: str, whole: tuple[SweepResult, P
     assert not stopped.finished
     assert [(row.label, row.seed) for row in stopped.rows] == [("0.2", 0)]
     (half,) = (tmp_path / "sweep" / "runs").glob("0.6-seed-0-*")
-    assert 0 < learned(half).step < STEPS
-    told = Signalling(at=-1)
-    found = study(what, train, TEST, tmp_path / "sweep", work, told)
-    assert found.finished
-    assert told.told[0] > STEPS and told.told == sorted(told.told) and told.told[-1] == 2 * STEPS
-    for row, same in zip(found.rows, whole[0].rows[::2], strict=True):
+    assert 0 < trained_networks(half).step < STEPS
+    last = Signalling(at=-1)
+    result = study(what, train, TEST, tmp_path / "sweep", work, last)
+    assert result.finished
+    assert last.lines[0] > STEPS and last.lines == sorted(last.lines) and last.lines[-1] == 2 * STEPS
+    for row, same in zip(result.rows, whole[0].rows[::2], strict=True):
         assert (row.key, row.i_nce, row.accuracy) == (same.key, same.i_nce, same.accuracy)
 
 
 def test_spaces_have_baselines_of_their_own(place: str, tmp_path: Path) -> None:
-    what = asked(place, ColorSpaces(("Lab", "RGB")), "cmc_softmax")
-    found = made(replace(what, seeds=(0,), protocols=(KNN(k=3),)), tmp_path / "sweep")
-    assert [(row.encoder, row.label) for row in found.baselines] == [
+    what = study_of(place, ColorSpaces(("Lab", "RGB")), "cmc_softmax")
+    result = result_of(replace(what, seeds=(0,), protocols=(KNN(k=3),)), tmp_path / "sweep")
+    assert [(row.encoder, row.label) for row in result.baselines] == [
         (RAW, "Lab"), (RANDOM, "Lab"), (RAW, "RGB"), (RANDOM, "RGB"),
     ]  # fmt: skip
-    assert not found.one_view
-    assert [row["value"] for row in found.table()][2:] == [
+    assert not result.one_view
+    assert [row["value"] for row in result.table()][2:] == [
         f"{n}, as {v}" for n in (RAW, RANDOM) for v in ("Lab", "RGB")
     ]
-    assert len(found.rows[0].branches) == 2
-    sweep_figure(found)
+    assert len(result.rows[0].branches) == 2
+    sweep_figure(result)
 
 
 def test_a_folder_of_another_sweep_is_refused(whole: tuple[SweepResult, Path], place: str, tmp_path: Path) -> None:
     _, folder = whole
     with pytest.raises(UserError, match=r"holds another sweep: sweep is 'crop' there, 'distance' was asked"):
-        made(asked(place, PatchDistance((2,), patch=8)), folder)
+        result_of(study_of(place, PatchDistance((2,), patch=8)), folder)
     with pytest.raises(UserError, match=r"base.epochs is 1 there, 2 was asked"):
-        made(asked(place, epochs=2), folder)
+        result_of(study_of(place, epochs=2), folder)
     with pytest.raises(UserError, match=r"information.negatives is 5 there, 6 was asked"):
-        made(replace(asked(place), information=HeldOutInformation(negatives=6, draws=2)), folder)
+        result_of(replace(study_of(place), information=HeldOutInformation(negatives=6, draws=2)), folder)
     with pytest.raises(UserError, match=r"test.fingerprint is .*; name another folder"):
-        made(asked(place), folder, images(24, seed=4, size=SIZE))
+        result_of(study_of(place), folder, images(24, seed=4, size=SIZE))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").touch()
     with pytest.raises(UserError, match="is not empty and holds no sweep"):
-        made(asked(place), tmp_path / "full")
+        result_of(study_of(place), tmp_path / "full")
     (tmp_path / "torn").mkdir()
     (tmp_path / "torn" / "sweep.json").write_text('{"schema": 1, "rows": [{}')
     with pytest.raises(UserError, match=r"sweep.json is damaged"):
-        made(asked(place), tmp_path / "torn")
+        result_of(study_of(place), tmp_path / "torn")
 
 
 def test_what_does_not_fit_is_told_before_anything_is_trained(place: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
     with pytest.raises(UserError, match="the value 12 does not fit: two patches of 8 px at a distance of 12 px"):
-        made(asked(place, PatchDistance((2, 12), patch=8), "simclr"), folder)
+        result_of(study_of(place, PatchDistance((2, 12), patch=8), "simclr"), folder)
     with pytest.raises(UserError, match="the test images are the training images"):
-        made(asked(place), folder, open_source(place))
+        result_of(study_of(place), folder, open_source(place))
     unlabeled = Arrays(np.zeros((24, SIZE, SIZE, 3), np.uint8), None, "plain")
     with pytest.raises(UserError, match="needs labels"):
-        made(asked(place), folder, unlabeled)
+        result_of(study_of(place), folder, unlabeled)
     with pytest.raises(UserError, match="ask for fewer negatives, or hold out more images"):
-        made(replace(asked(place), information=HeldOutInformation(negatives=30)), folder)
+        result_of(replace(study_of(place), information=HeldOutInformation(negatives=30)), folder)
     with pytest.raises(UserError, match="give at least one, and each once"):
-        replace(asked(place), seeds=(1, 1))
+        replace(study_of(place), seeds=(1, 1))
     assert not folder.exists()
 
 
@@ -285,7 +285,7 @@ def test_a_training_that_fails_names_its_value(place: str, tmp_path: Path, monke
 
     monkeypatch.setattr(loop, "train", diverge)
     with pytest.raises(UserError, match=r"0.2, seed 0: the loss became nan at step 3. What is done is kept"):
-        made(asked(place), tmp_path / "sweep")
+        result_of(study_of(place), tmp_path / "sweep")
     assert not (tmp_path / "sweep").exists()
 
 
@@ -302,16 +302,16 @@ def test_a_sweep_that_fails_before_its_first_row_does_not_block_another(
     with monkeypatch.context() as patched:
         patched.setattr(loop, "train", diverge)
         with pytest.raises(UserError, match="in a later epoch"):
-            made(asked(place), folder)
+            result_of(study_of(place), folder)
     assert (folder / "runs").exists()  # a checkpoint is work that the same sweep may resume
-    other = replace(asked(place, PatchDistance((2,), patch=8), "simclr"), seeds=(0,), baselines=False)
-    assert [row.label for row in made(other, folder).rows] == ["2"]
+    other = replace(study_of(place, PatchDistance((2,), patch=8), "simclr"), seeds=(0,), baselines=False)
+    assert [row.label for row in result_of(other, folder).rows] == ["2"]
     with pytest.raises(UserError, match=r"holds another sweep: sweep is 'distance' there, 'crop' was asked"):
-        made(asked(place), folder)
+        result_of(study_of(place), folder)
 
 
 def test_keys_follow_settings_and_images_but_not_the_machine(place: str) -> None:
-    run = asked(place).base
+    run = study_of(place).base
     assert digest(run) == digest(replace(run, data=replace(run.data, path="elsewhere", num_workers=7)))
     assert digest(run) == digest(replace(run, monitoring=replace(run.monitoring, log_every=9)))
     assert digest(run) != digest(replace(run, seed=1))
@@ -325,5 +325,5 @@ def test_a_part_moves_the_bar_of_the_whole() -> None:
     part.start("moco_v2", 10, done=4)
     part.advance(7, "loss")
     part.stop()
-    assert whole.told == [34, 37]
+    assert whole.lines == [34, 37]
     assert isinstance(SweepRow("k", RAW, "0.2", 0.2, 0, {}), SweepRow)

@@ -48,15 +48,15 @@ def test_a_fifth_is_held_out_and_never_trained_on(
     out = tmp_path / "sweep"
     words = ("analyse", "views", "jitter", "--data", place, "--out", str(out), "--values", "0.5", *SMALL, *CPU)
     assert main(words) == 0
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     run = run_of(out)
     assert run["data"]["hold_out"] == 0.2
     assert run["encoders"]["encoder"]["backbone"]["widths"] == [4, 6]
     assert (run["epochs"], run["batch_size"], run["seed"], run["recipe"]) == (1, 8, 0, "moco_v2")
     assert run["views"]["views"][0]["operations"][0]["hue"] == pytest.approx(0.1)
-    kept = json.loads((out / "sweep.json").read_text())
-    assert (kept["train"]["images"], kept["test"]["images"]) == (39, 9)
-    assert "strength x of color jitter" in told.out and "0.5" in told.out and "raw pixels" in told.out
+    record = json.loads((out / "sweep.json").read_text())
+    assert (record["train"]["images"], record["test"]["images"]) == (39, 9)
+    assert "strength x of color jitter" in output.out and "0.5" in output.out and "raw pixels" in output.out
     assert {path.name for path in out.iterdir()} == {
         "sweep.json", "runs", "jitter.md", "jitter.csv", "jitter.png", "jitter.svg",
     }  # fmt: skip
@@ -75,18 +75,18 @@ def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
     words = ("analyse", "views", "crop.scale.0=0.3", "--data", place, "--test", str(tmp_path / "test.npz"), "--out")
     more = ("--images", "24", "--no-baselines", "--discard", "--set", "temperature=0.4")
     assert main((*words, str(out), *more, *SMALL, *CPU)) == 0
-    kept = json.loads((out / "sweep.json").read_text())
-    assert kept["settings"] == {"path": "crop.scale.0"}
-    assert (kept["train"]["images"], kept["test"]["images"]) == (24, 12)
-    assert kept["base"]["branches"][0]["estimator"]["temperature"] == 0.4
-    (row,) = kept["rows"]
+    record = json.loads((out / "sweep.json").read_text())
+    assert record["settings"] == {"path": "crop.scale.0"}
+    assert (record["train"]["images"], record["test"]["images"]) == (24, 12)
+    assert record["base"]["branches"][0]["estimator"]["temperature"] == 0.4
+    (row,) = record["rows"]
     assert (row["label"], row["number"]) == ("0.3", 0.3)
     assert not list((out / "runs").iterdir())
     assert "crop.scale.0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "analyse views needs a sweep first"),
         (("crpo",), "there is no sweep 'crpo'; did you mean crop?"),
@@ -108,7 +108,7 @@ def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
 )
 def test_mistakes_are_told(
     words: tuple[str, ...],
-    told: str,
+    message: str,
     place: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -116,7 +116,7 @@ def test_mistakes_are_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(("--quiet", "analyse", "views", *(place if word == "DATA" else word for word in words))) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -124,8 +124,8 @@ def test_help_names_sweeps_and_their_fields(capsys: pytest.CaptureFixture[str]) 
     assert main(("analyse", "views", "--help")) == 0
     assert "crop, jitter, distance, blur, color, ladder, operations" in capsys.readouterr().out
     assert main(("analyse", "views", "distance", "--help")) == 0
-    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    output = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for word in ("--patch", "--values", "--set information.negatives=100", "--seeds", "--backbone", "in pixels"):
-        assert word in told
+        assert word in output
     assert main(("analyse", "--help")) == 0
     assert "vantage analyse views SWEEP" in " ".join(capsys.readouterr().out.split())

@@ -75,8 +75,8 @@ def test_the_crop_of_a_jigsaw_stays() -> None:
 def test_jitter_scales_all_four_numbers_and_keeps_how_often(x: float) -> None:
     base = vantage.moco_v2(64)
     (point,) = JitterStrength((x,)).points(base)
-    found = [part for part in parts_of(point.run.views) if isinstance(part, ColorJitter)]
-    assert found == [ColorJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, 0.8)] * 2
+    jitters = [part for part in parts_of(point.run.views) if isinstance(part, ColorJitter)]
+    assert jitters == [ColorJitter(0.8 * x, 0.8 * x, 0.8 * x, 0.2 * x, 0.8)] * 2
     names = ("brightness", "contrast", "saturation", "hue")
     changed = {f"views.views.{view}.operations.0.{name}" for view in (0, 1) for name in names}
     assert paths(base, point.run) == changed
@@ -201,9 +201,9 @@ CASES: list[tuple[Callable[[], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "told"), CASES, ids=range(len(CASES)))
-def test_what_does_not_fit_is_told(wrong: Callable[[], object], told: str) -> None:
-    with pytest.raises(UserError, match=told):
+@pytest.mark.parametrize(("wrong", "message"), CASES, ids=range(len(CASES)))
+def test_what_does_not_fit_is_told(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         wrong()
 
 

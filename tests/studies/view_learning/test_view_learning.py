@@ -119,7 +119,7 @@ def test_the_objective_is_the_sum_of_equation_3(shared: float, labels: float) ->
     terms = replace(critics(), weight=shared), replace(classifiers(), weight=labels)
     players = moved(Players(learning(*terms), CLASSES))
     everything, some = channels(), labeled()
-    found = players.objective(everything, some)
+    objective = players.objective(everything, some)
 
     f, c = players.each_term()
     one, two, volume = players.views(everything)
@@ -127,9 +127,9 @@ def test_the_objective_is_the_sum_of_equation_3(shared: float, labels: float) ->
     one, two, _ = players.views(some.images)
     for network, view in ((c.first, one), (c.second, two)):
         expected += labels * reference.cross_entropy(_run(network, view), some.label.tolist())
-    assert_close(found.total.item(), expected, rtol=1e-10, atol=0)
-    assert_close(found.numbers["log_det"], volume)
-    assert set(found.numbers) == {
+    assert_close(objective.total.item(), expected, rtol=1e-10, atol=0)
+    assert_close(objective.numbers["log_det"], volume)
+    assert set(objective.numbers) == {
         "log_det",
         "i_nce",
         *(f"{n}_{k}" for n in ("cross_entropy", "accuracy") for k in (1, 2)),
@@ -174,8 +174,8 @@ def _under(named: dict[str, nn.Parameter]) -> list[str]:
 @by_turns
 def test_the_flow_goes_down_the_gradient_that_the_critics_go_up(updates) -> None:
     """Steps of plain gradient descent, so that each change is the gradient itself."""
-    asked = learning(critics(), classifiers(), updates=updates)
-    game = Game(asked, CLASSES)
+    settings = learning(critics(), classifiers(), updates=updates)
+    game = Game(settings, CLASSES)
     moved(game.players)
     everything, some, rate = channels(), labeled(), 1e-3
     down = [p for group in game.down.param_groups for p in group["params"]]
@@ -215,26 +215,26 @@ def test_rates_reach_the_right_players() -> None:
 def test_an_untrained_flow_gives_the_channels_themselves(preset) -> None:
     pair = Convolutions((4,), 1), Convolutions((4,), 2)
     players = Players(replace(preset(32, pair), space=YDbDr()), CLASSES)
-    given = channels().float()
-    one, two, volume = players.views(given)
-    assert torch.equal(one, given[:, :1]) and torch.equal(two, given[:, 1:]) and float(volume) == 0
+    pixels = channels().float()
+    one, two, volume = players.views(pixels)
+    assert torch.equal(one, pixels[:, :1]) and torch.equal(two, pixels[:, 1:]) and float(volume) == 0
 
 
 def test_standardization_takes_out_size_and_is_a_constant_to_gradients() -> None:
     network = ByStatistics(0.5).build()
     images = (3 + 7 * channels(40)).float().requires_grad_()
-    made = network(images)
-    assert_close(made.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
-    assert_close(made.std((0, 2, 3), correction=0), torch.ones(3), atol=1e-4, rtol=0)
-    made.sum().backward()
+    outputs = network(images)
+    assert_close(outputs.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
+    assert_close(outputs.std((0, 2, 3), correction=0), torch.ones(3), atol=1e-4, rtol=0)
+    outputs.sum().backward()
     slope = 1 / images.detach().std((0, 2, 3), correction=0)
     assert images.grad is not None
     assert_close(images.grad[0, :, 0, 0], slope, atol=1e-5, rtol=1e-4)
     network(torch.zeros(4, 3, 2, 2))
     assert_close(network.mean, images.detach().mean((0, 2, 3)) / 2, atol=1e-5, rtol=1e-4)
-    kept = network.eval().mean.clone()
+    mean = network.eval().mean.clone()
     network(images)
-    assert torch.equal(network.mean, kept)
+    assert torch.equal(network.mean, mean)
 
 
 # A toy whose information is known
@@ -256,8 +256,8 @@ def test_26_a_linear_flow_lowers_the_information_that_gaussian_channels_share(up
     root = torch.tensor([[1.0, 0.0, 0.0], [0.9, 0.5, 0.0], [-0.6, 0.3, 0.6]])
     covariance = root @ root.T
     chance = torch.Generator().manual_seed(0)
-    asked = learning(critics(1, 24, 8), updates=updates, rates=Rates(generator=1e-2, critics=2e-2))
-    game = Game(replace(asked, flow=Flow(Shear(), 3)), 0)
+    settings = learning(critics(1, 24, 8), updates=updates, rates=Rates(generator=1e-2, critics=2e-2))
+    game = Game(replace(settings, flow=Flow(Shear(), 3)), 0)
 
     def information() -> float:
         matrix = game.players.flow(torch.eye(3).view(3, 3, 1, 1))[0].flatten(1).T.detach()
@@ -292,9 +292,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def small(preset, place: str, **fields) -> ViewLearning:
-    made = preset(SIZE, (Convolutions((4, 8), 1), Convolutions((4, 8), 2)))
-    asked = {"epochs": 2, "batch_size": 12, "labeled_batch_size": 8, "data": Data(place), "device": "cpu", **fields}
-    return replace(made, flow=Flow(VolumePreserving(4, 2), 3), **asked)
+    base = preset(SIZE, (Convolutions((4, 8), 1), Convolutions((4, 8), 2)))
+    changes = {"epochs": 2, "batch_size": 12, "labeled_batch_size": 8, "data": Data(place), "device": "cpu", **fields}
+    return replace(base, flow=Flow(VolumePreserving(4, 2), 3), **changes)
 
 
 def rows(folder: Path) -> list[dict[str, float]]:
@@ -314,18 +314,18 @@ class Interrupting(QuietProgress):
 
 @by_preset
 def test_a_course_writes_its_numbers_and_two_states(preset, place, tmp_path) -> None:
-    asked = small(preset, place, space=YDbDr(), labels=30)
-    done = learn(asked, tmp_path)
+    settings = small(preset, place, space=YDbDr(), labels=30)
+    done = learn(settings, tmp_path)
     assert done.finished and done.last is not None and done.best is not None
-    told = rows(tmp_path)
-    assert [row["epoch"] for row in told] == [1, 2] and told[-1]["step"] == done.step
-    assert told[0]["best"] is None and told[1]["best"] == told[1]["held_out.objective"]
+    metrics = rows(tmp_path)
+    assert [row["epoch"] for row in metrics] == [1, 2] and metrics[-1]["step"] == done.step
+    assert metrics[0]["best"] is None and metrics[1]["best"] == metrics[1]["held_out.objective"]
     shared, labels = preset is not supervised, preset is not unsupervised
-    assert ("i_nce" in told[0]) == ("bound" in told[0]) == ("held_out.i_nce" in told[0]) == shared
-    assert ("accuracy_1" in told[0]) == ("held_out.cross_entropy_2" in told[0]) == labels
-    assert all(math.isfinite(value) for row in told for value in row.values() if value is not None)
-    assert not shared or told[0]["bound"] == math.log(12)
-    assert read_learning(tmp_path) == asked
+    assert ("i_nce" in metrics[0]) == ("bound" in metrics[0]) == ("held_out.i_nce" in metrics[0]) == shared
+    assert ("accuracy_1" in metrics[0]) == ("held_out.cross_entropy_2" in metrics[0]) == labels
+    assert all(math.isfinite(value) for row in metrics for value in row.values() if value is not None)
+    assert not shared or metrics[0]["bound"] == math.log(12)
+    assert read_learning(tmp_path) == settings
     images = torch.rand(4, 3, 5, 5)
     channels = done.last.convert(images)
     assert channels.shape == images.shape
@@ -335,34 +335,34 @@ def test_a_course_writes_its_numbers_and_two_states(preset, place, tmp_path) -> 
 
 def test_an_interrupted_course_ends_as_if_it_had_not_been(place, tmp_path) -> None:
     """Stopped in the middle of an epoch: every parameter, number and file is the same, bit by bit."""
-    asked = small(semi_supervised, place, scaling=ByStatistics())
-    whole = learn(asked, tmp_path / "whole")
-    stopped = learn(asked, tmp_path / "halves", Interrupting(5))
+    settings = small(semi_supervised, place, scaling=ByStatistics())
+    whole = learn(settings, tmp_path / "whole")
+    stopped = learn(settings, tmp_path / "halves", Interrupting(5))
     assert not stopped.finished and stopped.step == 6 and stopped.step % 4
-    halves = learn(asked, tmp_path / "halves")
+    halves = learn(settings, tmp_path / "halves")
     assert halves.finished and halves.last == whole.last and halves.best == whole.best
     for name in ("last.safetensors", "best.safetensors", "checkpoint/step-000000008/tensors.safetensors"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "halves" / name).read_bytes()
     pair = zip(rows(tmp_path / "whole"), rows(tmp_path / "halves"), strict=True)
     assert all({**one, "seconds": 0} == {**other, "seconds": 0} for one, other in pair)
-    again = learn(asked, tmp_path / "halves")
+    again = learn(settings, tmp_path / "halves")
     assert again == halves, "nothing is left to do"
 
 
 def test_other_settings_or_images_are_refused_on_the_same_folder(place, tmp_path) -> None:
-    asked = small(unsupervised, place, epochs=1)
-    learn(asked, tmp_path)
+    settings = small(unsupervised, place, epochs=1)
+    learn(settings, tmp_path)
     with pytest.raises(UserError, match="epochs is 1 there, 3 was asked"):
-        learn(replace(asked, epochs=3), tmp_path)
+        learn(replace(settings, epochs=3), tmp_path)
     with pytest.raises(UserError, match="began on 60 images"):
-        learn(replace(asked, data=Data(place, max_images=30)), tmp_path)
+        learn(replace(settings, data=Data(place, max_images=30)), tmp_path)
 
 
 @by_turns
 def test_what_is_not_finite_ends_the_course_and_the_last_finite_state_is_kept(updates, place, tmp_path) -> None:
-    asked = small(unsupervised, place, updates=updates, rates=Rates(generator=1e4), epochs=20)
+    settings = small(unsupervised, place, updates=updates, rates=Rates(generator=1e4), epochs=20)
     with pytest.raises(UserError, match="stopped at step .* Lower the rates, or bound the flow"):
-        learn(replace(asked, flow=Flow(RealNVP(4, 2), 6)), tmp_path)
+        learn(replace(settings, flow=Flow(RealNVP(4, 2), 6)), tmp_path)
     state = torch.cat([value.flatten() for value in _state(tmp_path / "last.safetensors").values()])
     assert torch.isfinite(state).all()
 
@@ -383,9 +383,9 @@ def test_labels_are_asked_for_only_where_a_term_needs_them(place, tmp_path) -> N
 
 
 def test_networks_that_do_not_fit_the_views_are_refused(place, tmp_path) -> None:
-    asked = small(unsupervised, place, channels=((0, 1), (2,)))
+    settings = small(unsupervised, place, channels=((0, 1), (2,)))
     with pytest.raises(UserError, match="2 and 1 channels of 8 pixels"):
-        learn(asked, tmp_path)
+        learn(settings, tmp_path)
 
 
 def test_what_makes_no_sense_is_refused() -> None:
@@ -408,5 +408,5 @@ def test_what_makes_no_sense_is_refused() -> None:
 @by_preset
 @pytest.mark.parametrize("size", [32, 64, 224])
 def test_every_preset_comes_back_from_its_settings(preset, size) -> None:
-    asked = replace(preset(size), updates=Jointly(), scaling=ByStatistics())
-    assert decode(json.loads(json.dumps(encode(asked))), ViewLearning) == asked
+    settings = replace(preset(size), updates=Jointly(), scaling=ByStatistics())
+    assert decode(json.loads(json.dumps(encode(settings))), ViewLearning) == settings

@@ -69,12 +69,12 @@ def _analyze(kind: Any, words: list[str], console: Console) -> int:
     groups = (Analyzing, Images, kind(), Computing)
     options, images, analysis, computing = read(command, words, *groups)
     from vantage.studies.analyse.analysis import analyse as analyze
-    from vantage.studies.analyse.learned import learned
+    from vantage.studies.analyse.networks import trained_networks
 
     out = check_folder(Path(options.out)) if options.out else None
     folders = [Path(run) for run in options.runs]
     for folder in folders:
-        learned(folder)  # a mistake in a run is reported before the images are read
+        trained_networks(folder)  # a mistake in a run is reported before the images are read
     source = computing.open(images.data, console)
     work = computing.work(console, options.batch_size)
     return _show(analyze(analysis, folders, source, work=work, out=out), console)

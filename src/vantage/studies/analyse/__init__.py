@@ -1,14 +1,14 @@
-"""What the papers claim of their objectives, looked at: on toys whose truth is known, and on trained runs."""
+"""Analyses of what the papers claim about their objectives: on toys whose truth is known, and on trained runs."""
 
 from vantage.measures.information import cnce, i_nce, nce, percentiles
 from vantage.studies.analyse.analysis import Analysis, Analyzed, Findings, Toy, analyse, experiment
 from vantage.studies.analyse.band import Band
+from vantage.studies.analyse.curves import EstimateCurve, EstimateCurves
 from vantage.studies.analyse.false_negatives import FalseNegatives
 from vantage.studies.analyse.gaussian import Gaussian, OptimalToy
 from vantage.studies.analyse.held_out import BranchInformation, HeldOutInformation, nce_of_pairs
-from vantage.studies.analyse.known import EstimateCurve, Known
 from vantage.studies.analyse.labels import Labels
-from vantage.studies.analyse.learned import TrainedNetworks, learned, random_learned
+from vantage.studies.analyse.networks import TrainedNetworks, random_networks, trained_networks
 from vantage.studies.analyse.similarity import Similarity
 from vantage.studies.analyse.spread import Spread, SpreadRow, SpreadToy
 from vantage.studies.analyse.toy import TrainedToy
@@ -23,7 +23,7 @@ __all__ = [
     "Findings",
     "Gaussian",
     "HeldOutInformation",
-    "Known",
+    "EstimateCurves",
     "Labels",
     "TrainedNetworks",
     "OptimalToy",
@@ -37,9 +37,9 @@ __all__ = [
     "cnce",
     "experiment",
     "i_nce",
-    "learned",
+    "trained_networks",
     "nce",
     "nce_of_pairs",
     "percentiles",
-    "random_learned",
+    "random_networks",
 ]

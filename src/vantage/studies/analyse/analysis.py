@@ -14,7 +14,7 @@ from vantage.storage.figures import picture
 from vantage.storage.files import write_result
 from vantage.storage.provenance import versions
 from vantage.storage.tables import Row
-from vantage.studies.analyse.learned import TrainedNetworks, learned
+from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +46,7 @@ class Analysis(Protocol):
     name: ClassVar[str]
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> Findings:
-        """Look at the runs, and at the images through them."""
+        """Analyze the runs, and the images through them."""
         ...
 
 
@@ -57,7 +57,7 @@ class Toy(Protocol):
     name: ClassVar[str]
 
     def __call__(self) -> Findings:
-        """Make the experiment."""
+        """Run the experiment."""
         ...
 
 
@@ -83,15 +83,15 @@ def analyse(
     work: Work | None = None,
     out: Path | None = None,
 ) -> Analyzed:
-    """Look at the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
+    """Analyze the newest checkpoints of runs, and write NAME.json and NAME.png: to the folder `out`, or to `analyses`
     in the first run's. Running the same analysis again replaces its files.
 
-    Raises `UserError` if no run is named, a run has no usable checkpoint or nothing to look at, or the files cannot be
+    Raises `UserError` if no run is named, a run has no usable checkpoint or nothing to analyze, or the files cannot be
     written; `UnreadableImage` for an image that cannot be decoded.
     """
     if not run_folders:
         raise UserError("an analysis needs at least one run: name its folder")
-    runs = _named_apart([learned(Path(folder)) for folder in run_folders])
+    runs = _named_apart([trained_networks(Path(folder)) for folder in run_folders])
     findings = analysis(runs, source, work or Work())
     record = {
         "analysis": analysis.name,
@@ -105,7 +105,7 @@ def analyse(
 
 
 def experiment(toy: Toy, out: Path) -> Analyzed:
-    """Run an experiment, and write NAME.json and NAME.png to the folder `out`, in the place of older ones.
+    """Run an experiment, and write NAME.json and NAME.png to the folder `out`, replacing older ones.
 
     Raises `UserError` if the files cannot be written.
     """

@@ -18,9 +18,9 @@ from vantage.errors import UserError
 from vantage.negatives import BandRule
 from vantage.storage.figures import COLORS, panels, titled
 from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.asking import queries, tiles
-from vantage.studies.analyse.augmented import draw_numbers
-from vantage.studies.analyse.learned import TrainedNetworks
+from vantage.studies.analyse.augmentation import draw_numbers
+from vantage.studies.analyse.networks import TrainedNetworks
+from vantage.studies.analyse.queries import queries, tiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,19 +68,19 @@ class Band:
     ranks: `Ring`, `AbsoluteRing`, `Ball`, and `Hardest` and `Easiest` too.
 
     Over the epochs, by the schedules alone: keep and drop, the ranks [inner, outer) of the n keys that the rules before
-    leave (the median over the queries), and the percentiles of similarity w_l = 100 (1 − outer/n) and
-    w_u = 100 (1 − inner/n). At the newest checkpoint: the cosines at both cuts with the keys that its memory holds,
-    for the present encoder and augmented images. Of numbers that adapt to the loss or the accuracy only the past is
-    known. The images must be those that the run was trained on.
+    leave (the median over the queries), and the percentiles of similarity w_l = 100 (1 − outer/n) and w_u = 100 (1 −
+    inner/n). At the newest checkpoint: the cosines at both cuts with the keys that its memory holds, for the present
+    encoder and augmented images. For numbers that adapt to the loss or the accuracy, only past epochs are shown. The
+    images must be those that the run was trained on.
     """
 
     name: ClassVar[str] = "band"
 
     images: int = 1_024
-    """Images that ask, drawn without replacement; all where there are fewer."""
+    """Images that queries are made of, drawn without replacement; all where there are fewer."""
 
     seed: int = 0
-    """Which images and augmentations are drawn follows from it."""
+    """Decides which images and augmentations are drawn."""
 
     def __post_init__(self) -> None:
         if self.images < 1:
@@ -88,7 +88,7 @@ class Band:
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Bands":
         """The bands of each run. Raises `UserError` where a run has none or was trained on other images, else as
-        `augmented`."""
+        `augmented_vectors`."""
         bands: list[OneBand] = []
         for one in runs:
             places = [(n, p) for n, b in enumerate(one.branches) for p, r in enumerate(b.negatives) if _is_band(r)]

@@ -5,7 +5,7 @@ b: queries   m: images   n: keys scored
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -31,55 +31,17 @@ from vantage.negatives import (
 )
 from vantage.records import Keys
 from vantage.schedules import Constant
-from vantage.storage.figures import color, panels, titled
-from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.asking import queries, tiles
-from vantage.studies.analyse.augmented import draw_numbers
-from vantage.studies.analyse.learned import TrainedNetworks, random_learned
+from vantage.studies.analyse.augmentation import draw_numbers
+from vantage.studies.analyse.false_negative_table import ChosenNegatives, FalseNegativeTable
+from vantage.studies.analyse.networks import TrainedNetworks, random_networks
+from vantage.studies.analyse.queries import queries, tiles
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["ChosenNegatives", "FalseNegatives", "FalseNegativesFound", "shares"]
-
-
-@dataclass(frozen=True)
-class ChosenNegatives:
-    """What one rule, or one row of rules, chose with one encoder."""
-
-    encoder: str
-    """The encoder."""
-
-    rule: str
-    """The rules in words."""
-
-    negatives: float
-    """Negatives of a query, on average."""
-
-    same: Float[Tensor, "b"]
-    """Share of each query's negatives that are of its class, 0 to 1; nan where it has no negative."""
-
-    @property
-    def mean(self) -> float | None:
-        """Percent of the negatives that are of the query's class, over the queries that have any."""
-        shares = self.same[~self.same.isnan()]
-        return 100 * float(shares.double().mean()) if len(shares) else None
-
-    @property
-    def error(self) -> float | None:
-        """Its standard error over the queries, in percent; none for one query."""
-        shares = self.same[~self.same.isnan()]
-        return round(100 * float(shares.double().std()) / len(shares) ** 0.5, 12) if len(shares) > 1 else None
-
-    def row(self) -> Row:
-        """The numbers of the table."""
-        row = {"encoder": self.encoder, "rule": self.rule, "queries": int((~self.same.isnan()).sum())}
-        return {**row, "negatives": self.negatives, "false_%": self.mean, "error_%": self.error}
+__all__ = ["FalseNegatives", "shares"]
 
 
 @dataclass(frozen=True)
 class FalseNegatives:
-    """Share of negatives that are of the query's class, which no training sees, by the rule that chose them.
+    """Share of negatives that are of the query's class, by the rule that chose them. No training sees classes.
 
     Queries are augmented images, keys one augmentation of every image, both as the run makes the views of the branch,
     through the encoder and its head. The rules: all keys; `Sample`; `Ring`, `Ball` and `Hardest` at a share; InterCLR's
@@ -93,7 +55,7 @@ class FalseNegatives:
     name: ClassVar[str] = "false-negatives"
 
     images: int = 1_024
-    """Images that ask, drawn without replacement; all where there are fewer."""
+    """Images that queries are made of, drawn without replacement; all where there are fewer."""
 
     share: float = 0.1
     """Share of the keys that Ring, Ball, Hardest, semi-hard and semi-easy keep, 0 to 1; of Ring, also of its inner
@@ -103,13 +65,13 @@ class FalseNegatives:
     """Keys that rules with a draw choose for each query; fewer where fewer are left."""
 
     clusters: int = 0
-    """Clusters of k-means where a run keeps none; 0: one for 128 keys, two at least."""
+    """Clusters of k-means where a run keeps none; 0: one for every 128 keys, at least two."""
 
     random_encoder: bool = True
-    """Whether a random encoder of the first run's architecture is looked at as well."""
+    """Whether a random encoder of the first run's architecture is analyzed too."""
 
     seed: int = 0
-    """Which images and augmentations are drawn, and where k-means starts, follows from it."""
+    """Decides which images and augmentations are drawn, and where k-means starts."""
 
     def __post_init__(self) -> None:
         for field, least in (("images", 1), ("drawn", 1), ("clusters", 0)):
@@ -118,31 +80,31 @@ class FalseNegatives:
         if not 0 < self.share <= 1:
             raise UserError(f"share is {self.share}: give one above 0, at most 1")
 
-    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativesFound":
-        """The shares of each run. Raises `UserError` where no image has a class, else as `augmented`."""
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "FalseNegativeTable":
+        """The shares of each run. Raises `UserError` where no image has a class, else as `augmented_vectors`."""
         true = labels_of(source)
         labeled = (true >= 0).nonzero().squeeze(1)
         if not len(labeled):
             raise UserError(f"none of the {len(source)} images has a class to compare with: put classes in folders")
         image = labeled[draw_numbers(len(labeled), self.images, self.seed)]
         rows: list[ChosenNegatives] = []
-        for one in (*runs, *([random_learned(runs[0], self.seed)] if self.random_encoder else ())):
-            asked: dict[tuple[int, int], tuple[Keys, Keys]] = {}
+        for one in (*runs, *([random_networks(runs[0], self.seed)] if self.random_encoder else ())):
+            pairs: dict[tuple[int, int], tuple[Keys, Keys]] = {}
             for number, branch in enumerate(one.branches):
                 views = (branch.query, branch.pooled[0])
-                if views not in asked:
-                    asked[views] = self._asked(one, source, image, views, work)
-                query, keys = asked[views]
+                if views not in pairs:
+                    pairs[views] = self._queries_and_keys(one, source, image, views, work)
+                query, keys = pairs[views]
                 if number == 0:
                     keys = replace(keys, cluster=self._clusters(one, source, keys.vector))
                     rows += [_chosen(one, name, query, keys, rules, true) for name, rules in self.rules()]
                 if one.folder is not None:  # the rules of a run, not of a baseline
                     keys = replace(keys, cluster=_kept_clusters(one, source, number))
                     rows.append(_chosen(one, _own(one, number), query, keys, branch.negatives, true))
-        return FalseNegativesFound(tuple(rows))
+        return FalseNegativeTable(tuple(rows))
 
     def rules(self) -> list[tuple[str, tuple[Rule, ...]]]:
-        """The rules that are applied with every encoder, by name."""
+        """The rules that every encoder is analyzed with, by name."""
         share, others = Constant(self.share), OtherClusters()
         few = Distinct(self.drawn)
         return [
@@ -158,7 +120,7 @@ class FalseNegatives:
             (f"others, semi-easy {self.share:g}", (others, Easiest(Share(share)), few)),
         ]
 
-    def _asked(
+    def _queries_and_keys(
         self, one: TrainedNetworks, source: Source, image: Int[Tensor, "b"], views: tuple[int, int], work: Work
     ) -> tuple[Keys, Keys]:
         """Queries of one view, and as keys a draw of the other for every image: row i is image i."""
@@ -168,9 +130,9 @@ class FalseNegatives:
 
     def _clusters(self, one: TrainedNetworks, source: Source, vector: Float[Tensor, "m d"]) -> Int[Tensor, "m c"]:
         """The clusters of the run's first memory that has some, else of k-means."""
-        kept = [_kept_clusters(one, source, number) for number in range(len(one.branches))]
-        if found := [label for label in kept if label is not None]:
-            return found[0]
+        for number in range(len(one.branches)):
+            if (label := _kept_clusters(one, source, number)) is not None:
+                return label
         clusters = min(self.clusters or max(2, len(vector) // 128), len(vector))
         return kmeans(vector, clusters, self.seed, 20)[0][:, None]
 
@@ -211,41 +173,3 @@ def _own(one: TrainedNetworks, number: int) -> str:
     which = "" if len(one.branches) == 1 else f" {number}"
     parts = [type(rule).__name__ for rule in one.branches[number].negatives]
     return f"the run's{which}: {', '.join(parts) or 'all'}"
-
-
-@dataclass(frozen=True)
-class FalseNegativesFound:
-    """What every rule chose, for each encoder."""
-
-    chosen: tuple[ChosenNegatives, ...]
-    """Encoder by encoder, rule by rule."""
-
-    def table(self) -> list[Row]:
-        """A row for each encoder and rule."""
-        return [one.row() for one in self.chosen]
-
-    def lines(self) -> list[str]:
-        """The table for people, and what its columns mean."""
-        note = "false %: negatives of the query's class, mean over the queries; error %: its standard error over them"
-        return [*aligned(self.table()), note, "keys of the query's own image take part in ranks, but are not counted"]
-
-    def figure(self) -> "Figure":
-        """A panel for each encoder: a bar for each rule, and a line where all keys are."""
-        encoders = list(dict.fromkeys(one.encoder for one in self.chosen))
-        figure, axes = panels(len(encoders), 1, width=7.0, height=0.8 + 0.24 * len(self.chosen) / len(encoders))
-        figure.suptitle("False negatives by rule (± standard error over queries; dashed: of all keys)", fontsize=9)
-        limit = max((one.mean or 0.0) + (one.error or 0.0) for one in self.chosen) or 1.0
-        for number, (encoder, panel) in enumerate(zip(encoders, axes[:, 0], strict=True)):
-            rows = [one for one in self.chosen if one.encoder == encoder]
-            share, error = [one.mean or 0.0 for one in rows], [one.error or 0.0 for one in rows]
-            panel.barh(range(len(rows)), share, xerr=error, color=color(number), error_kw={"linewidth": 1})
-            panel.axvline(share[0], color="black", linestyle="--", linewidth=1)
-            for place, one in enumerate(rows):
-                text = "none" if one.mean is None else f"{one.mean:.1f}"
-                panel.text(limit * 1.1, place, text, va="center", ha="right", fontsize=8)
-            panel.set_yticks(range(len(rows)), [one.rule for one in rows], fontsize=8)
-            panel.invert_yaxis()
-            panel.set_xlim(0, limit * 1.12)
-            panel.grid(False, axis="y")
-            titled(panel, encoder, "negatives of the query's class (%)", "")
-        return figure

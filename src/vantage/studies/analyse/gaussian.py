@@ -1,4 +1,4 @@
-"""Two numbers of known mutual information, and the critic that knows all about them (arXiv 2010.02037, appendix B).
+"""Two numbers of known mutual information, and the optimal critic of the two (arXiv 2010.02037, appendix B).
 
 b: pairs   m: keys in the pool
 """
@@ -17,7 +17,7 @@ from vantage.errors import UserError
 from vantage.measures.information import cnce, percentiles
 from vantage.negatives import Sample
 from vantage.records import Keys
-from vantage.studies.analyse.known import EstimateCurve, Known
+from vantage.studies.analyse.curves import EstimateCurve, EstimateCurves
 
 __all__ = ["LOWER", "Gaussian", "OptimalToy", "estimates"]
 
@@ -67,7 +67,7 @@ class Gaussian:
         return (self.queries(x, 0).vector * self.keys(y).vector).sum(1)
 
     def queries(self, x: Float[Tensor, "b"], seed: int) -> Keys:
-        """One side of `critic`, an inner product of three numbers of x with (1, y, y²). They draw by `seed`."""
+        """One side of `critic`, an inner product of three numbers of x with (1, y, y²). Their draws follow `seed`."""
         rest = 1 - self.correlation**2  # of the variance of y, what x leaves
         by_x, by_y = x**2 * self.correlation**2, torch.full_like(x, -(self.correlation**2))
         scale = 2 * self.variance * rest
@@ -77,7 +77,7 @@ class Gaussian:
         return Keys(vector, image, seed=draws.query_seeds(seed, 0, image), step_seed=draws.mix(seed, 0))
 
     def keys(self, y: Float[Tensor, "m"]) -> Keys:
-        """The other side of `critic`: (1, y, y²). Numbered −1, since they are no image's."""
+        """The other side of `critic`: (1, y, y²). Numbered −1, since they belong to no image."""
         return Keys(torch.stack([torch.ones_like(y), y, y**2], 1), torch.full((len(y),), -1))
 
 
@@ -86,8 +86,8 @@ class OptimalToy:
     """NCE and CNCE of the Gaussian toy with the best critic, by the percentile w_ℓ of its negatives.
 
     Nothing is trained, so this shows how loose the bounds are by themselves (CNCE falls below 0, which a trained critic
-    could always avoid by being constant). The mean of the positive term is put in exactly, as it is the information, so
-    that the chance of which pairs were drawn hardly enters.
+    could always avoid by being constant). The mean of the positive term is the information, which is known, and so
+    replaces its estimate; the draw of the pairs then hardly matters.
     """
 
     name: ClassVar[str] = "optimal-toy"
@@ -117,11 +117,11 @@ class OptimalToy:
                 f" {self.pool} and {self.seeds} seeds: give at least one of each"
             )
 
-    def __call__(self) -> Known:
+    def __call__(self) -> EstimateCurves:
         """The table and the picture."""
         estimates = [self._estimates(seed) for seed in range(self.seeds)]
         curve = EstimateCurve.of("optimal critic", estimates)
-        return Known("NCE and CNCE with the optimal critic", self.gaussian.information, self.lower, (curve,))
+        return EstimateCurves("NCE and CNCE with the optimal critic", self.gaussian.information, self.lower, (curve,))
 
     def _estimates(self, seed: int) -> list[float]:
         x, y = self.gaussian.pairs(self.pairs, 2 * seed)

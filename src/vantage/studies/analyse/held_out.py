@@ -1,9 +1,9 @@
-"""I_NCE of a trained run on held-out images: how much its critic finds that two views share.
+"""I_NCE of a trained run on held-out images: how much two views share, as its critic estimates it.
 
-InfoMin (Tian et al., arXiv 2005.10243) draws downstream accuracy against it. On the images of the training the loss
-says more than that, since the critic knows them. Here the critic is fixed, cosine / τ, and images, views and negatives
-are new to it, so that the mean estimates a lower bound of I(v₁; v₂), in nats, which with K negatives ends at
-log(K + 1).
+InfoMin (Tian et al., arXiv 2005.10243) plots downstream accuracy against it. On the training images the estimate would
+be too high, since the critic has been trained on them. Here the critic is fixed, cosine / τ, and images, views and
+negatives are new to it, so that the mean estimates a lower bound of I(v₁; v₂), in nats, which with K negatives is at
+most log(K + 1).
 
 b: pairs   c: columns of a tile   d: width   n: images
 """
@@ -24,8 +24,8 @@ from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.measures.information import nce
-from vantage.studies.analyse.augmented import draw_numbers
-from vantage.studies.analyse.learned import TrainedNetworks
+from vantage.studies.analyse.augmentation import draw_numbers
+from vantage.studies.analyse.networks import TrainedNetworks
 
 __all__ = ["BranchInformation", "HeldOutInformation", "Pairing", "nce_of_pairs", "pairing"]
 
@@ -37,7 +37,7 @@ _DRAW, _ORDER = 0x4E1D, 0x4E1E  # what a seed is for
 
 @dataclass(frozen=True)
 class BranchInformation:
-    """How much the two views of a branch share, as its critic finds."""
+    """How much the two views of a branch share, as its critic estimates it."""
 
     branch: int
     """Number of the branch."""
@@ -75,14 +75,14 @@ class Pairing:
     """Which views a branch compares."""
 
     query: int
-    """Number of the view that asks; the run's own network encodes it."""
+    """Number of the query's view; the run's own network encodes it."""
 
     key: int
-    """Number of the view that answers, encoded as keys are in training (for MoCo by the slow network)."""
+    """Number of the key's view, encoded as keys are in training (for MoCo by the slow network)."""
 
     same_draw: bool
-    """Whether both come out of one draw, as where keys answer at once; else the key is of a draw of its own, as what
-    a bank remembers of the image is of an earlier one."""
+    """Whether both views are of one draw, as where keys are of the same step; if not, the key is of another draw, as a
+    bank's row of the image is of an earlier one."""
 
     def words(self) -> str:
         """In words."""
@@ -90,13 +90,13 @@ class Pairing:
 
 
 def pairing(branch: Branch) -> Pairing:
-    """What stands for the pairs of a branch on images that no memory knows.
+    """The views that stand for the pairs of a branch on images that no memory holds.
 
-    A branch whose keys answer at once (`OtherViews`: MoCo, SimCLR; `FixedViews`: JCL) pairs its query with the first
-    of them. One without pairs its image's row in a bank (`Remembered`: instance discrimination, CMC, PIRL): a mean of
-    keys of earlier draws, for which one key of an independent draw stands here. Where other images are positives
-    (`ClusterMate`, `NearMates`) it is the same, since held-out images have no clusters: what two views of one image
-    share is measured then, not what mates do.
+    A branch whose keys are of the same step (`OtherViews`: MoCo, SimCLR; `FixedViews`: JCL) pairs its query with the
+    first of them. One without pairs its image's row in a bank (`Remembered`: instance discrimination, CMC, PIRL): a
+    mean of keys of earlier draws, for which one key of an independent draw stands here. Where other images are
+    positives (`ClusterMate`, `NearMates`) it is the same, since held-out images have no clusters: what two views of one
+    image share is measured then, not what mates do.
     """
     if branch.keys:
         return Pairing(branch.query, branch.keys[0], same_draw=True)
@@ -112,7 +112,7 @@ class HeldOutInformation:
     log(K + 1) nats."""
 
     images: int = 10_000
-    """Most held-out images that are looked at, drawn with the seed."""
+    """How many held-out images are used at most, drawn with the seed."""
 
     draws: int = 3
     """How often views and negatives are drawn; the error bar is the standard deviation over them."""
@@ -177,9 +177,9 @@ def nce_of_pairs(
 ) -> Float[Tensor, "b"]:
     """NCE of each pair (query i, key i) with the critic query·key / τ, by `negatives` different keys of other pairs.
 
-    Pairs are put into a random order drawn with the seed; the negatives of one are the keys of those that follow it,
-    past the end from the start again. At most log(negatives + 1) nats each; computed in float64. Raises `UserError`
-    unless there is at least one negative, and more pairs than negatives.
+    Pairs are put into a random order drawn with the seed; the negatives of a pair are the keys of those that follow it,
+    in a circle. At most log(negatives + 1) nats each; computed in float64. Raises `UserError` unless there is at least
+    one negative, and more pairs than negatives.
     """
     count = len(query)
     if not 1 <= negatives < count:
@@ -205,7 +205,7 @@ class _Encoded:
 
 
 class _Encoding:
-    """Vectors that a run gives the views of some images: those that ask as queries, those that answer as keys."""
+    """The vectors of some images' views in a run: as queries, and as keys."""
 
     def __init__(
         self, one: TrainedNetworks, source: Source, image: Int[Tensor, "n"], pairings: Iterable[Pairing], work: Work
@@ -218,8 +218,8 @@ class _Encoding:
 
     @torch.no_grad()
     def __call__(self, seed: int) -> _Encoded:
-        """Of one draw of the views: crops are a function of the seed and the image, the rest of the seed and the
-        part."""
+        """The vectors of one draw of the views: crops are a function of the seed and the image, the rest of the seed
+        and the part."""
         maker, device = self.one.run.views, self.work.resolved_device()
         networks = self.one.learner.to(device).networks
         queries: dict[int, list[Tensor]] = {number: [] for number in self.query_views}

@@ -1,5 +1,5 @@
-"""What a run's clusters say of the classes: purity and mutual information of its labels, their sizes, and how many
-change.
+"""How a run's clusters agree with the classes: purity and mutual information of its labels, the sizes, and how many
+labels change.
 
 n: images   j: images that have a class   k: clusters in use
 """
@@ -19,12 +19,12 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.learned import TrainedNetworks
+from vantage.studies.analyse.networks import TrainedNetworks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Labels", "LabelsFound", "Labeling", "churn", "mutual_information", "purity"]
+__all__ = ["Labels", "Labelings", "Labeling", "churn", "mutual_information", "purity"]
 
 
 def purity(label: Int[Tensor, "n"], true: Int[Tensor, "n"]) -> float:
@@ -93,7 +93,7 @@ class Labeling:
 
 @dataclass(frozen=True)
 class Labels:
-    """A run's pseudo-labels against the classes, which no training sees (InterCLR, Xie et al., arXiv 2008.11702).
+    """A run's pseudo-labels against the classes (InterCLR, Xie et al., arXiv 2008.11702). No training sees classes.
 
     Of every memory with clusters (`ClusteredBank`, `ReclusteredBank`): how many clusters are in use and how large they
     are; purity and normalized mutual information with the classes, each beside what the same labels dealt to the
@@ -104,9 +104,9 @@ class Labels:
     name: ClassVar[str] = "labels"
 
     seed: int = 0
-    """How labels are dealt by chance follows from it."""
+    """Decides how labels are dealt by chance."""
 
-    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "LabelsFound":
+    def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Labelings":
         """The labels of each run. Raises `UserError` where a run keeps no clusters or was trained on other images, or
         where no image has a class."""
         true = labels_of(source)
@@ -125,7 +125,7 @@ class Labels:
                 labels = label[true >= 0]
                 shuffled = labels[torch.randperm(len(labels), generator=generator)]
                 labelings.append(Labeling(name, label, true, shuffled, then.get(place), steps))
-        return LabelsFound(tuple(labelings))
+        return Labelings(tuple(labelings))
 
 
 def _clusterings(one: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:
@@ -139,7 +139,7 @@ def _clusterings(one: TrainedNetworks) -> dict[str, Int[Tensor, "n"]]:
 
 
 @dataclass(frozen=True)
-class LabelsFound:
+class Labelings:
     """The clusterings of all runs."""
 
     labelings: tuple[Labeling, ...]

@@ -16,8 +16,8 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.storage.figures import color, panels, titled
 from vantage.storage.tables import Row, aligned
-from vantage.studies.analyse.augmented import augmented, draw_numbers
-from vantage.studies.analyse.learned import TrainedNetworks, random_learned
+from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
+from vantage.studies.analyse.networks import TrainedNetworks, random_networks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ _CUT = 4  # a histogram this many times as high as the next is cut off, or the o
 
 @dataclass(frozen=True)
 class WithinImages:
-    """What the augmentations of each image are to each other, for one encoder."""
+    """How similar the augmentations of each image are, for one encoder."""
 
     name: str
     """The encoder."""
@@ -45,7 +45,7 @@ def within_image(vector: Float[Tensor, "g a d"]) -> tuple[Float[Tensor, "g"], Fl
     """Similarity and variance of each image, from unit vectors of its augmentations.
 
     The similarity is ‖μ‖² of their mean μ. For vectors of unit length the variance is then (1 − ‖μ‖²)/d: the two
-    histograms tell one thing. Computed apart, in float64.
+    histograms hold the same information. Computed separately, in float64.
     """
     vector = vector.double()
     return vector.mean(1).square().sum(1), vector.var(1, correction=0).mean(1)
@@ -56,7 +56,7 @@ class Similarity:
     """JCL's histograms (Cai et al., arXiv 2009.14776, Fig. 3 and supplement §5): for every image, the mean cosine of
     all pairs of its augmentations, and the mean of the diagonal of their covariance.
 
-    Augmentations are the run's own, vectors those behind the head, of unit length. The mean is over all 32 × 32 pairs
+    Augmentations are the run's own; vectors are the head's outputs, of unit length. The mean is over all 32 × 32 pairs
     as in the paper, so the self pairs lift it by (1 − s)/32 over the mean s of distinct pairs. The covariance divides
     by the number of augmentations, which the paper does not say. The paper takes 32,768 images of ImageNet-100.
     """
@@ -64,7 +64,7 @@ class Similarity:
     name: ClassVar[str] = "similarity"
 
     images: int = 32_768
-    """Images looked at, drawn without replacement; all where there are fewer."""
+    """Images analyzed, drawn without replacement; all where there are fewer."""
 
     augmentations: int = 32
     """Augmentations of each image."""
@@ -76,10 +76,10 @@ class Similarity:
     """Bars of a histogram."""
 
     random_encoder: bool = True
-    """Whether a random encoder of the first run's architecture is looked at as well."""
+    """Whether a random encoder of the first run's architecture is analyzed too."""
 
     seed: int = 0
-    """Which images and augmentations are drawn follows from it."""
+    """Decides which images and augmentations are drawn."""
 
     def __post_init__(self) -> None:
         for field, least in (("images", 1), ("augmentations", 2), ("view", 0), ("bins", 2)):
@@ -87,12 +87,12 @@ class Similarity:
                 raise UserError(f"{field} is {getattr(self, field)}: give at least {least}")
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Similarities":
-        """Both numbers of every image, for each run. Raises as `augmented`."""
-        looked = [*runs, random_learned(runs[0], self.seed)] if self.random_encoder else runs
+        """Both numbers of every image, for each run. Raises as `augmented_vectors`."""
+        looked = [*runs, random_networks(runs[0], self.seed)] if self.random_encoder else runs
         image = draw_numbers(len(source), self.images, self.seed)
         rows = []
         for one in looked:
-            parts = augmented(one, source, image, self.view, self.augmentations, self.seed, work)
+            parts = augmented_vectors(one, source, image, self.view, self.augmentations, self.seed, work)
             similarity, variance = zip(*(within_image(part) for part in parts), strict=True)
             rows.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))
         return Similarities(tuple(rows), self.augmentations, self.bins)

@@ -26,7 +26,7 @@ from vantage.studies.analyse.gaussian import Gaussian
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Spread", "SpreadRow", "SpreadToy", "redrawn"]
+__all__ = ["Spread", "SpreadRow", "SpreadToy", "estimates_by_count"]
 
 _AT_ONCE = 2**22
 """Negatives scored at once."""
@@ -101,7 +101,7 @@ class SpreadToy:
     (arXiv 2010.02037, Theorem 3.2).
 
     The paper measures them on images, where the information is not known. The bias is the mean of Z − log p(y|x)/p(y),
-    whose second term has the information for its mean, so that the chance of which pairs were drawn hardly enters.
+    whose second term has the information as its mean, so that the draw of the pairs hardly matters.
     """
 
     name: ClassVar[str] = "spread-toy"
@@ -119,7 +119,7 @@ class SpreadToy:
     """Pairs."""
 
     draws: int = 16
-    """Times that each pair's negatives are drawn anew."""
+    """How often each pair's negatives are drawn."""
 
     pool: int = 8_192
     """Numbers y that negatives are drawn from, and whose percentiles count; independent of the pairs."""
@@ -141,13 +141,13 @@ class SpreadToy:
         query, keys, truth = self.gaussian.queries(x, self.seed), self.gaussian.keys(pool), self.gaussian.critic(x, y)
         rows = []
         for lower in self.lower:
-            estimates = redrawn(truth, query, keys, lower, self.negatives, self.draws)
+            estimates = estimates_by_count(truth, query, keys, lower, self.negatives, self.draws)
             for negatives, estimate in zip(self.negatives, estimates, strict=True):
                 rows.append(_row(lower, negatives, estimate, truth))
         return Spread(self.gaussian.information, tuple(rows))
 
 
-def redrawn(
+def estimates_by_count(
     positive: Float[Tensor, "b"],
     query: Keys,
     pool: Keys,
@@ -158,8 +158,8 @@ def redrawn(
 ) -> list[Float[Tensor, "b r"]]:
     """Estimates of each pair for each number of negatives, which are drawn `times` times from the tail above w_ℓ.
 
-    Fewer negatives are the first of the more, so that numbers of negatives are compared without the chance of the draw.
-    The critic is q·k/τ, and `positive` its value at the pairs.
+    Smaller sets of negatives are the beginnings of larger ones, so that numbers of negatives are compared on the same
+    draw. The critic is q·k/τ, and `positive` its value at the pairs.
     """
     most = max(negatives)
     rules = (*percentiles(lower), Sample(times * most))

@@ -1,4 +1,4 @@
-"""Tables of papers: a frozen value knows its paper's numbers and measures its own beside them."""
+"""Tables of papers, reproduced: a frozen value holds the paper's numbers and measures ours beside them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,13 +21,13 @@ __all__ = ["Entry", "Measured", "DataPath", "Report", "Reproduced", "reproduce"]
 
 @dataclass(frozen=True)
 class DataPath:
-    """A set of images that an entry needs."""
+    """A path that an entry asks for: where one of its sets of images lies."""
 
     name: str
-    """What its flag is called, such as `test_digits`."""
+    """The name of its option, such as `test_digits`."""
 
     help: str
-    """What must lie there."""
+    """Which images must lie there."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,11 @@ class Entry(Protocol):
     """Its word on the command line, such as infomin-table-4."""
 
     paths: ClassVar[tuple[DataPath, ...]]
-    """The image sets that it needs."""
+    """The paths of the image sets that it needs."""
 
     def unsaid(self) -> Mapping[str, Any]:
-        """Changes after which results made before still hold, such as more seeds, set to what they count as."""
+        """Settings that may change without making earlier results wrong, such as the number of seeds, with a
+        constant in place of their value."""
         ...
 
     def check(self, sources: Mapping[str, Source]) -> None:
@@ -113,7 +114,7 @@ class Reproduced:
 
 
 def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: Work | None = None) -> Reproduced:
-    """Make an entry again, and write NAME.md, .csv, .json and .png to a folder.
+    """Reproduce an entry, and write NAME.md, .csv, .json and .png to a folder.
 
     Rows that the folder holds from an earlier call with the same settings and images are not measured again. Raises
     `UserError` if they were measured with others, or if the images do not fit.

@@ -21,7 +21,7 @@ from vantage.studies.moving_mnist.rows import INFORMATION, Bench, Contrasted, En
 from vantage.studies.moving_mnist.shared import COMBINATIONS
 from vantage.studies.moving_mnist.show import picture
 from vantage.studies.moving_mnist.stock import Stock, backgrounds_of, check_backgrounds, check_digits, digits_of
-from vantage.studies.reproduce.entry import Measured, DataPath, Report
+from vantage.studies.reproduce.entry import DataPath, Measured, Report
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -52,13 +52,13 @@ class InfoMinTable4:
 
     A digit moves over a photograph. The first view is the clip's beginning; the second is one image that shares some of
     the digit, its place and the background with a later frame. Networks contrasted on each of the seven combinations
-    are judged by linear layers that name digit, background and place of single frames. Beside them: a network that
-    never learned, networks trained with labels, and chance. The defaults are the paper's: 200 epochs of 60,000 clips
-    take days on a CPU, `--epochs 2 --clips 6400` some minutes a row.
+    are judged by linear layers that name digit, background and place of single frames. Beside them: an untrained
+    network, networks trained with labels, and chance. The defaults are the paper's: 200 epochs of 60,000 clips take
+    days on a CPU, `--epochs 2 --clips 6400` some minutes a row.
     """
 
     name: ClassVar[str] = "infomin-table-4"
-    places: ClassVar[tuple[DataPath, ...]] = (
+    paths: ClassVar[tuple[DataPath, ...]] = (
         DataPath("digits", "labeled training digits, 28 by 28 pixels, light on black, such as mnist.npz#train"),
         DataPath("test_digits", "labeled test digits, such as mnist.npz#test"),
         DataPath("backgrounds", "labeled training photographs (the paper: STL-10)"),
@@ -84,7 +84,7 @@ class InfoMinTable4:
     """τ: what cosines are divided by (our choice)."""
 
     course: ClipTraining = ClipTraining()
-    """How networks are trained, contrasted and with labels alike."""
+    """How networks are trained, both by contrast and with labels."""
 
     heads: LinearHeads = field(default_factory=LinearHeads)
     """How frozen networks are measured."""
@@ -113,7 +113,7 @@ class InfoMinTable4:
         return (*map(Contrasted, COMBINATIONS), Untrained(), EndToEnd())
 
     def unsaid(self) -> Mapping[str, Any]:
-        """More seeds change nothing about those before."""
+        """More seeds change nothing about earlier ones."""
         return {"seeds": "any"}
 
     def check(self, sources: Mapping[str, Source]) -> None:
@@ -159,15 +159,15 @@ class InfoMinTable4:
 
     def _stocks(self, sources: Mapping[str, Source], work: Work) -> dict[str, Stock]:
         device, stocks = work.resolved_device(), {}
-        work.progress.start("reading images", len(self.places))
-        for number, place in enumerate(self.places):
-            source = sources[place.name]
-            if "digits" in place.name:
+        work.progress.start("reading images", len(self.paths))
+        for number, path in enumerate(self.paths):
+            source = sources[path.name]
+            if "digits" in path.name:
                 stock = digits_of(source, self.digit_classes, work.num_workers)
             else:
                 stock = backgrounds_of(source, self.background_side, self.background_classes, work.num_workers)
-            stocks[place.name] = stock.to(device)
-            work.progress.advance(number + 1, place.name.replace("_", " "))
+            stocks[path.name] = stock.to(device)
+            work.progress.advance(number + 1, path.name.replace("_", " "))
         work.progress.stop()
         return stocks
 

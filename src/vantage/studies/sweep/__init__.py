@@ -1,4 +1,4 @@
-"""Views varied, trained, and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
+"""Sweeps of views, trained and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
 
 from vantage.studies.sweep.field import Field, Fields, field_of
 from vantage.studies.sweep.figure import sweep_figure, write_sweep

@@ -17,14 +17,14 @@ _NOT_THESE = ("recipe", "seed", "data", "hardware", "monitoring")
 @dataclass(frozen=True)
 class Field:
     """Any field of a run: a number, or a part. A path names fields and positions in tuples; it may begin anywhere, and
-    all fields that it ends are set alike: `crop.scale.0` is the first number of the scale of every crop, in all
+    all fields whose paths end in it are set: `crop.scale.0` is the first number of the scale of every crop, in all
     views."""
 
     name: ClassVar[str] = "field"
     recipe: ClassVar[str] = "moco_v2"
 
     path: str
-    """Dotted path of the field, or the end of it."""
+    """Dotted path of the field, or its end."""
 
     values: tuple[str, ...]
     """Values as a recipe prints them: numbers, words, (tuples), parts such as Ring()."""
@@ -48,7 +48,7 @@ class Fields:
     recipe: ClassVar[str] = "moco_v2"
 
     paths: tuple[str, ...]
-    """Dotted paths of the fields, or the ends of them."""
+    """Dotted paths of the fields, or their ends."""
 
     values: tuple[tuple[str, ...], ...]
     """The values of each point, one for each path."""
@@ -65,8 +65,9 @@ class Fields:
 
 
 def field_of(*words: str) -> Field | Fields:
-    """The sweep that one or several `PATH=VALUE,VALUE,…` name; several move together, value by value. Commas within
-    brackets separate nothing. Raises `UserError` where a path or values are missing, or some have more than others."""
+    """The sweep that one or several `PATH=VALUE,VALUE,…` name; several fields move together, value by value. Commas
+    within brackets do not separate values. Raises `UserError` where a path or values are missing, or where fields have
+    different numbers of values."""
     fields = [(path.strip(), split_values(listed)) for path, _, listed in (word.partition("=") for word in words)]
     for word, (path, values) in zip(words, fields, strict=True):
         if not path or not values:
@@ -104,7 +105,7 @@ def _may_move(path: str) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """The place along an axis, for values that are numbers."""
+    """The position along an axis, for values that are numbers."""
     try:
         return float(text)
     except ValueError:

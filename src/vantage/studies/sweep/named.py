@@ -1,4 +1,4 @@
-"""Sweeps whose values are names: color spaces, and augmentations that come one after the other."""
+"""Sweeps whose values are names: color spaces, and augmentations added one by one."""
 
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -20,7 +20,7 @@ from vantage.views.recipes import infomin_views
 __all__ = ["SPACES", "ColorSpaces", "Ladder", "Operations"]
 
 SPACES: tuple[ColorSpace, ...] = (RGB(), Lab(), YCbCr(), YDbDr(), YIQ(), YUV(), XYZ(), HSV())
-"""The spaces that a sweep knows, each with its own statistics."""
+"""The spaces that a sweep can name, each with its own statistics."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class Ladder:
 @dataclass(frozen=True)
 class Operations:
     """The run's own augmentations, one more at each step: crop alone, then each operation in its order, in all views
-    alike. What hands an image over in another form stays (color space, normalization), and so does a jigsaw."""
+    alike. Operations that change the form of an image (color space, normalization) always stay, and so does a
+    jigsaw."""
 
     name: ClassVar[str] = "operations"
     recipe: ClassVar[str] = "moco_v2"
@@ -118,8 +119,8 @@ def _steps(sweep: str, full: Run, values: tuple[int, ...]) -> tuple[Point, ...]:
     rungs = [_rungs(part) for part in parts_of(full.views) if isinstance(part, Augmentation)]
     if not rungs or len({len(each) for each in rungs}) > 1:
         raise UserError(
-            f"the views of {full.recipe} are not made by equally many augmentations, so they cannot come one after the"
-            " other: take a recipe such as moco_v2"
+            f"the views of {full.recipe} are not made by equally many augmentations, so these cannot be added one by"
+            " one: take a recipe such as moco_v2"
         )
     most = len(rungs[0])
     steps = values or tuple(range(most + 1))

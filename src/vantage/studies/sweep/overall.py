@@ -1,4 +1,4 @@
-"""The progress of one run, shown as a part of longer work."""
+"""The progress of one run, shown as part of longer work."""
 
 from vantage.progress import Progress
 
@@ -6,7 +6,7 @@ __all__ = ["Within"]
 
 
 class Within:
-    """Moves the bar of the whole work, so that the time left is that of all of it; only warnings get lines."""
+    """Moves the bar of the whole work, so that the time left is that of the whole; only warnings get lines."""
 
     def __init__(self, whole: Progress, before: int, name: str) -> None:
         """`before` parts of the whole are done when this one begins."""

@@ -37,7 +37,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep found so far."""
+    """The results of a sweep so far."""
 
     name: str
     """The sweep's name."""
@@ -49,7 +49,7 @@ class SweepResult:
     """A row for each value and seed, values in the order given."""
 
     baselines: tuple[SweepRow, ...]
-    """Raw pixels, and random encoders of each seed, of each way in which evaluations see images."""
+    """Raw pixels, and random encoders of each seed, for each way in which evaluations see images."""
 
     finished: bool
     """Whether all values and seeds are there."""
@@ -88,7 +88,8 @@ class SweepResult:
         return Mean.of([row.accuracy[protocol] for row in self.of(label)])
 
     def baseline(self, name: str, label: str, protocol: str) -> Mean | None:
-        """Accuracy of a baseline that is judged as a value is, over seeds; none where it was not judged.
+        """Accuracy, over seeds, of the baseline that is judged in the same way as a value; none where it was not
+        judged.
 
         Where all values are evaluated in one view, their baselines are the same.
         """

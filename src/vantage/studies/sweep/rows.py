@@ -19,7 +19,7 @@ RAW = "raw pixels"
 RANDOM = "random encoder"
 """Name of the baseline without training."""
 _FILE = "sweep.json"
-_FREE = ("data", "hardware", "monitoring")  # what a run computes with; images are identified by their fingerprint
+_FREE = ("data", "hardware", "monitoring")  # not part of a result; images are identified by their fingerprint
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SweepRow:
     """The recipe, "raw pixels" or "random encoder"."""
 
     label: str
-    """The value of what is varied; of a baseline the first value whose evaluation sees images as it does."""
+    """The value of what is varied; for a baseline, the first value whose evaluation sees images in the same way."""
 
     number: float | None
     """The value along an axis, where it is one."""
@@ -78,7 +78,8 @@ def of_run(branches: Sequence[BranchInformation]) -> dict[str, Any]:
 
 
 def digest(*facts: Any) -> str:
-    """16 hexadecimal digits that depend on all facts: plain data, and runs without what they compute with."""
+    """16 hexadecimal digits that depend on all facts: plain data, and runs without their data, hardware and
+    monitoring."""
 
     def plain(fact: Any) -> Any:
         return {k: v for k, v in encode(fact).items() if k not in _FREE} if isinstance(fact, Run) else fact

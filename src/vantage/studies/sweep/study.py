@@ -19,7 +19,7 @@ from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixe
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
-from vantage.studies.analyse.learned import learned
+from vantage.studies.analyse.networks import trained_networks
 from vantage.studies.sweep.overall import Within
 from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest, kept_rows, of_run
@@ -69,9 +69,9 @@ def study(
 ) -> SweepResult:
     """Train and measure every value with every seed, and keep rows, tables and pictures in a folder.
 
-    `train` are the images that `base.data` leaves to train on, and `test` others: on these I_NCE and accuracies are
-    measured, and nothing is chosen. Rows that the folder holds are not made again, and a training that was interrupted
-    goes on. If a signal ends a training, the rows so far are returned, not `finished`.
+    `train` are the images that `base.data` leaves to train on, and `test` are others: I_NCE and accuracies are measured
+    on them, and nothing is chosen by them. Rows that the folder holds are not measured again, and an interrupted
+    training continues. If a signal ends a training, the rows so far are returned, with `finished` false.
 
     Raises `UserError`, before anything is trained, if values do not fit the images, labels are missing, the test images
     are trained on, or the folder holds another sweep.
@@ -97,7 +97,9 @@ class _Course:
         """What must be the same for rows to belong in one table; values and seeds may be added."""
         plan = self.plan
         settings = {name: value for name, value in asdict(plan.sweep).items() if name != "values"}  # pyright: ignore
-        base = {name: held for name, held in encode(plan.base).items() if name not in ("data", "hardware", "seed")}
+        base = {
+            name: setting for name, setting in encode(plan.base).items() if name not in ("data", "hardware", "seed")
+        }
         base.pop("monitoring")
         return {
             "sweep": plan.sweep.name,
@@ -161,7 +163,7 @@ class _Course:
         if not outcome.finished:
             return False
         self.progress.advance(before + steps, f"{name}  measuring")
-        branches = self.plan.information(learned(run_folder), self.test, self.work)
+        branches = self.plan.information(trained_networks(run_folder), self.test, self.work)
         last = read_metrics(run_folder)[-1]
         row = SweepRow(
             self._row_key(point, seed), run.recipe, point.label, point.number, seed, self._accuracy(load(run_folder)),

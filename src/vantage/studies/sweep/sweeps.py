@@ -31,7 +31,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Point:
-    """One value of what is varied, and the run that has it."""
+    """One value of what is varied, and the run with that value."""
 
     label: str
     """The value, in a table and beside a point of a picture."""
@@ -50,7 +50,7 @@ class Sweep(Protocol):
     name: ClassVar[str]
 
     recipe: ClassVar[str]
-    """The recipe it is usually made with."""
+    """The recipe that it usually varies."""
 
     @property
     def axis(self) -> str:
@@ -123,8 +123,8 @@ def _jitter(x: float, probability: float) -> ColorJitter:
 
 @dataclass(frozen=True)
 class PatchDistance:
-    """The distance d between two patches of an image, which take the place of the run's views (InfoMin, arXiv
-    2005.10243, Fig. 3: patches of 64 pixels, d from 64 to 384, sweet spot at 128).
+    """The distance d between two patches of an image, which replace the run's views (InfoMin, arXiv 2005.10243, Fig. 3:
+    patches of 64 pixels, d from 64 to 384, sweet spot at 128).
 
     Nothing else is done to the patches but the run's own normalization. Images must have `patch` + d pixels.
     """
@@ -151,8 +151,8 @@ class PatchDistance:
 
 @dataclass(frozen=True)
 class BlurWidth:
-    """The width σ of the blur that parts an image into low and high frequencies, which take the place of the run's
-    views (InfoMin, arXiv 2005.10243, Fig. 9: on STL-10 I_NCE is largest at .7, accuracy at 1).
+    """The width σ of the blur that separates an image into low and high frequencies, which replace the run's views
+    (InfoMin, arXiv 2005.10243, Fig. 9: on STL-10 I_NCE is largest at .7, accuracy at 1).
 
     Both are of one crop, as the run's first view takes it, flipped and normalized, without its other changes.
     """
@@ -179,8 +179,8 @@ class BlurWidth:
 def points_of(
     sweep: Sweep, values: Sequence[float] | Sequence[int], run_with: Callable[[Any], Run]
 ) -> tuple[Point, ...]:
-    """A point for each number, labeled by it. Raises `UserError` for no value, one that is given twice, and one that a
-    part refuses."""
+    """A point for each number, labeled by it. Raises `UserError` for no values, for a value given twice, and for one
+    that a part refuses."""
     if not values or len(set(values)) < len(values):
         raise UserError(f"{sweep.name} is to take the values {values}: give at least one, and each once")
     points = []

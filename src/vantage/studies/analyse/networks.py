@@ -1,4 +1,4 @@
-"""What a run has learned, as a checkpoint holds it: whole networks, with heads and slow copies, and the stores."""
+"""The trained networks of a run, from a checkpoint: with heads and slow copies, and the stores."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from vantage.storage.provenance import read_provenance
 from vantage.training import checkpoint, settings
 from vantage.training.run import Run
 
-__all__ = ["TrainedNetworks", "learned", "random_learned"]
+__all__ = ["TrainedNetworks", "trained_networks", "random_networks"]
 
 _LEARNER = "learner."
 
@@ -45,7 +45,7 @@ class TrainedNetworks:
     """Folder of the run; none for a random encoder."""
 
     checkpoint: Path | None = None
-    """Where its tensors were read; none for a random encoder."""
+    """The file of its tensors; none for a random encoder."""
 
     fingerprint: str = ""
     """Fingerprint of the images it began on; empty if the folder has no record of it."""
@@ -62,11 +62,11 @@ class TrainedNetworks:
 
     @property
     def branches(self) -> tuple[Branch, ...]:
-        """The contrasts, adaptive numbers as they are now."""
+        """The contrasts, with adaptive numbers as they are now."""
         return self._with(self.learner.reached())
 
     def branches_after(self, epoch: int) -> tuple[Branch, ...] | None:
-        """The contrasts, adaptive numbers as they were after that many epochs; none if they are not known yet."""
+        """The contrasts, with adaptive numbers as they were after that many epochs; none if that epoch is not over."""
         if epoch == 0 or not self.learner.adaptive:
             return self.run.branches
         rows = read_metrics(self.folder) if self.folder else []
@@ -75,13 +75,13 @@ class TrainedNetworks:
         return self._with([float(complete[-1][name]) for name in names]) if complete else None
 
     def pool(self, branch: int) -> Keys:
-        """What the store that a branch reads remembers: nothing, where it compares within a batch."""
+        """The keys that a branch's store remembers: none, if it compares within a batch."""
         device = next(self.learner.parameters()).device
         none = torch.zeros(0, self.learner.networks.width, device=device)
         return self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
 
     def before(self) -> "TrainedNetworks | None":
-        """What the checkpoint before this one holds, if that is still kept."""
+        """The networks of the previous checkpoint, if it is still there."""
         older = [path for path in checkpoint.complete(self.folder) if path != self.checkpoint] if self.folder else []
         if not older or self.checkpoint is None or older[0] > self.checkpoint:
             return None
@@ -102,11 +102,11 @@ class TrainedNetworks:
         return everywhere(self.run.branches, lambda p: Constant(value[p]) if isinstance(p, Adaptive) else p)
 
 
-def learned(run_folder: Path) -> TrainedNetworks:
-    """What a run's newest checkpoint holds. Nothing in the folder is executed.
+def trained_networks(run_folder: Path) -> TrainedNetworks:
+    """The networks of a run's newest checkpoint. Nothing in the folder is executed.
 
-    `allow` names modules of your own whose parts the run uses. Raises `UserError` where there is no checkpoint, where
-    it is damaged or altered, or where it does not fit the settings.
+    Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
+    settings.
     """
     run = settings.read(run_folder)
     newest = checkpoint.latest(run_folder)
@@ -119,13 +119,13 @@ def learned(run_folder: Path) -> TrainedNetworks:
     return TrainedNetworks(name, run, learner, images, step, Path(run_folder), newest, str(data["fingerprint"]))
 
 
-def random_learned(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
-    """The baseline of the same architecture, freshly initialized from `seed`: what training added is the difference."""
+def random_networks(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
+    """A baseline of the same architecture, freshly initialized from `seed`: the difference is what training added."""
     return TrainedNetworks("random encoder", like.run, _fresh(like.run, like.images, seed), like.images, 0)
 
 
 def _filled(run: Run, images: int, file: Path) -> tuple[Learner, int]:
-    """What a checkpoint holds, and its step."""
+    """The learner that a checkpoint holds, and its step."""
     tensors, facts = checkpoint.load(file)
     learner = _fresh(run, images, run.seed)
     state = {name.removeprefix(_LEARNER): tensor for name, tensor in tensors.items() if name.startswith(_LEARNER)}
@@ -134,7 +134,7 @@ def _filled(run: Run, images: int, file: Path) -> tuple[Learner, int]:
 
 
 def _counted(file: Path, run: Run) -> int:
-    """How many images a run had whose folder has no record of it: a bank has a row for each."""
+    """How many images a run without a record of them was trained on: a bank has a row for each."""
     rows = [len(tensor) for name, tensor in checkpoint.load(file)[0].items() if name.endswith(".image")]
     return max(rows, default=run.batch_size)
 

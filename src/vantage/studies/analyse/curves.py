@@ -1,4 +1,4 @@
-"""Estimates beside the information they estimate, where that is known: table and picture."""
+"""Estimates of an information that is known, and its exact value: table and picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from vantage.storage.tables import Row, aligned, mean_and_deviation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["EstimateCurve", "Known"]
+__all__ = ["EstimateCurve", "EstimateCurves"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EstimateCurve:
 
 
 @dataclass(frozen=True)
-class Known:
+class EstimateCurves:
     """Estimates of an information that is known, by the percentile w_ℓ of the negatives."""
 
     title: str
