@@ -34,6 +34,7 @@ RENAMED_PARTS = {
     "Neighbours": "Neighbors",
     "Normalise": "Normalize",
     "NormalisedMLP": "NormalizedMLP",
+    "Place": "DataPath",
     "Shared": {"vantage.studies.moving_mnist.shared": "SharedFactors"},
     "SoftNeighbours": "SoftNeighbors",
     "SyncBatchNorm": "BatchNorm",
