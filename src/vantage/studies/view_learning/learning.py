@@ -67,7 +67,7 @@ class Alternately:
 
     def __post_init__(self) -> None:
         if self.critic_steps < 1:
-            raise UserError(f"critic_steps is {self.critic_steps}: give at least 1, or take `Together`")
+            raise UserError(f"critic_steps is {self.critic_steps}: give at least 1, or take `Jointly`")
 
 
 @dataclass(frozen=True)
