@@ -169,7 +169,7 @@ def exported(module: ModuleType) -> set[type]:
     """The choices that a module offers: its dataclasses."""
     named = (getattr(module, name) for name in module.__all__)
     dataclass = {part for part in named if dataclasses.is_dataclass(part) and isinstance(part, type)}
-    return {found for found in dataclass if not inspect.isabstract(found)}
+    return {part for part in dataclass if not inspect.isabstract(part)}
 
 
 def kinds(part: object) -> Iterator[type]:

@@ -111,15 +111,15 @@ class Band:
         image = draw_numbers(len(source), self.images, self.seed)
         query = queries(one, source, image, branch.query, self.seed, work)
         pool, rule = one.pool(number), branch.negatives[place]
-        left, outer, inner, every = [], [], [], torch.zeros(_BARS)
+        counts, outer, inner, every = [], [], [], torch.zeros(_BARS)
         for some, scores in tiles(query, pool, branch.negatives[:place], one.step):
-            left.append(scores.keep.expand_as(scores.cosine).sum(1).cpu())
+            counts.append(scores.keep.expand_as(scores.cosine).sum(1).cpu())
             every += torch.histc(scores.cosine[scores.keep.expand_as(scores.cosine)].float(), _BARS, -1, 1).cpu()
             band = rule(scores, some, pool, one.step)
             asks = band.keep.any(1)
             outer.append(band.cosine.masked_fill(~band.keep, torch.inf).amin(1)[asks])
             inner.append(band.cosine.masked_fill(~band.keep, -torch.inf).amax(1)[asks])
-        return int(torch.cat(left).median()), Cuts(torch.cat(outer).cpu(), torch.cat(inner).cpu(), every)
+        return int(torch.cat(counts).median()), Cuts(torch.cat(outer).cpu(), torch.cat(inner).cpu(), every)
 
 
 def course(one: TrainedNetworks, branch: int, place: int, keys: int) -> list[Row]:
