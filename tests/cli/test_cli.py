@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tiny import kept_run, tiny_run
 
 import vantage
 from vantage import Run
@@ -88,9 +89,10 @@ class Trained:
     run: Run | None = None
     folder: Path | None = None
     finished: bool = True
+    init: str | None = None
 
-    def train(self, run: Run, folder: Path, progress: Any = None) -> TrainingOutcome:
-        self.run, self.folder = run, folder
+    def train(self, run: Run, folder: Path, progress: Any = None, init: str | None = None) -> TrainingOutcome:
+        self.run, self.folder, self.init = run, folder, init
         settings.write(run, folder)
         return TrainingOutcome(folder, 5, self.finished)
 
@@ -210,6 +212,16 @@ def test_any_field_is_set_by_its_path(
         for name in path.split("."):
             found = found[int(name)] if isinstance(found, tuple) else getattr(found, name)
         assert found == value
+
+
+def test_a_run_starts_from_another(
+    trained: Trained, images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept_run(tmp_path / "first", tiny_run())
+    words = ["pretrain", "ring_moco", "--data", images, "--out", tmp_path / "run", "--init", tmp_path / "first"]
+    assert run_of(trained, *words).recipe == "ring_moco" and trained.init == str(tmp_path / "first")
+    assert main([*map(str, words[:2]), "--data", "nowhere", "--init", str(tmp_path / "nothing")]) == 2
+    assert "nothing holds no run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("side", "size"), [(20, 32), (48, 32), (49, 64), (97, 224)])

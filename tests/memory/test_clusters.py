@@ -11,7 +11,16 @@ from torch.testing import assert_close
 
 from vantage import draws
 from vantage.errors import UserError
-from vantage.memory import Bank, ClusteredBank, Distance, InnerProduct, OnlineStore, ReclusteredBank
+from vantage.memory import (
+    Bank,
+    ClusteredBank,
+    Distance,
+    InBatch,
+    InnerProduct,
+    OnlineStore,
+    Queue,
+    ReclusteredBank,
+)
 from vantage.memory import clustered as module
 from vantage.memory.clustering import Clustering
 from vantage.memory.kmeans import kmeans, nearest
@@ -55,7 +64,7 @@ def test_first_clusters_may_be_of_rows_that_are_given():
     with pytest.raises(UserError, match="call Store.begin with a unit vector of every image"):
         store.write(fresh([0, 1], 0))
     rows = normalize(torch.randn(12, 3, dtype=torch.float64), dim=1)
-    store.begin(rows)
+    store.begin(Keys(rows, torch.arange(12)))
     expected, centroid = kmeans(rows, 3, draws.mix(int(store.seed), 1))
     assert not store.waits and torch.equal(store.vector, rows)
     assert torch.equal(store.label[:, 0], expected) and torch.equal(store.centroid, centroid)
@@ -66,10 +75,35 @@ def test_first_clusters_may_be_of_rows_that_are_given():
     again = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=0).build(12, 3).double()
     again.load_state_dict(store.state_dict())
     assert not again.waits, "a resumed run is not begun twice"
-    with pytest.raises(UserError, match="after 1 pass"):
-        ClusteredBank(clusters=3).build(12, 3).begin(rows.float())
-    with pytest.raises(UserError, match="BankStore does not wait"):
-        Bank().build(12, 3).begin(rows.float())
+    with pytest.raises(UserError, match="InBatchStore has no room"):
+        InBatch().build(12, 3).begin(Keys(rows.float(), torch.arange(12)))
+
+
+def test_a_warm_start_clusters_at_once_whatever_was_to_come_first():
+    """Rows that are there need no passes to be waited for, and labels are followed or made anew from then on."""
+    keys = Keys(normalize(torch.randn(12, 3, dtype=torch.float64), dim=1), torch.arange(12))
+    online = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=2).build(12, 3).double()
+    online.begin(keys)
+    label, centroid = kmeans(keys.vector, 3, draws.mix(int(online.seed), 1))
+    assert torch.equal(online.label[:, 0], label) and torch.equal(online.centroid, centroid)
+    online.write(fresh([4, 7], 1))
+    assert torch.equal(online.label[[4, 7], 0], nearest(online.vector[[4, 7]], centroid, Distance())[0])
+    consistent(online)
+    offline = ReclusteredBank(0.5, clusters=3, clusterings=1, every=1, first=3).build(12, 3).double()
+    offline.begin(keys)
+    first = kmeans(keys.vector, 3, draws.mix(draws.mix(int(offline.seed), 1), 0))[0]
+    assert torch.equal(offline.label[:, 0], first)
+    offline.write(fresh(list(range(11)), 1))
+    assert torch.equal(offline.label[:, 0], first), "an epoch has not passed"
+    offline.write(fresh([11], 2))
+    again = kmeans(offline.vector, 3, draws.mix(draws.mix(int(offline.seed), 2), 0))[0]
+    assert torch.equal(offline.label[:, 0], again)
+    bank = Bank().build(12, 3).double()
+    bank.begin(keys)
+    assert torch.equal(bank.vector, keys.vector)
+    queue = Queue(8).build(12, 3).double()
+    queue.begin(keys.rows(slice(0, 8)))
+    assert torch.equal(queue.vector, keys.vector[:8]) and torch.equal(queue.image, torch.arange(8))
 
 
 @given(

@@ -175,7 +175,7 @@ def test_learning_showing_and_training_on_the_command_line(
 
     begun: list[Run] = []
 
-    def train(run: Run, folder: Path, progress: object) -> object:
+    def train(run: Run, folder: Path, progress: object, init: object) -> object:
         begun.append(run)
         raise UserError("far enough")
 

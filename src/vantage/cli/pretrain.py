@@ -65,6 +65,9 @@ class Pretraining(Images):
     seed: int | None = None
     """Seed of everything random."""
 
+    init: Annotated[str, Word("RUN")] = ""
+    """Start from a run, under whatever recipe: its networks, and of its optimizer and memories what fits."""
+
     learned: Annotated[str, Word("FOLDER")] = ""
     """Folder that `vantage views learn` wrote: the channels for a recipe that splits images by channel."""
 
@@ -78,6 +81,8 @@ def pretrain(words: list[str], console: Console) -> int:
     The recipe is fitted to the images (batch size, epochs, learning rate, memory), and a table shows what changed.
     Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
     """
+    from vantage.training.warm_start import read_start
+
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
     options, devices, loading = read(command, words, Pretraining, Devices, Loading)
     recipe = in_learned_views(find_recipe(options.recipe), options.learned)
@@ -85,6 +90,8 @@ def pretrain(words: list[str], console: Console) -> int:
     out = check_new_run(Path(options.out)) if options.out else _free_folder(recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     early = _early(_first_changes(plan, options.size, settings))
+    if options.init:
+        read_start(options.init)  # before millions of images are looked at
     source, _ = look_at(replaced_in(plan(224), early).data, console)
     size = options.size or suited(source, console)
     planned, changes = replaced_in(plan(size), early), _changes(plan(size), settings)
@@ -93,7 +100,7 @@ def pretrain(words: list[str], console: Console) -> int:
     _show_differences(
         replaced_in(recipe(size), early), planned, fitted, run, {*changes, *_named(planned, options)}, console
     )
-    return _train(run, out, len(source), console)
+    return _train(run, out, options.init or None, len(source), console)
 
 
 def _settings(options: Pretraining, devices: Devices, loading: Loading) -> list[str]:
@@ -171,13 +178,13 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _train(run: "Run", out: Path, images: int, console: Console) -> int:
+def _train(run: "Run", out: Path, init: str | None, images: int, console: Console) -> int:
     from vantage.cli.summary import summary
     from vantage.progress import progress_for
     from vantage.training.loop import train
 
     console.notes("run", summary(run, images))
-    return ended(train(run, out, progress_for(console.silent)), console)
+    return ended(train(run, out, progress_for(console.silent), init=init), console)
 
 
 def ended(outcome: "TrainingOutcome", console: Console) -> int:

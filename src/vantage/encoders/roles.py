@@ -35,6 +35,11 @@ class RoleNetworks(nn.Module, ABC):
     def encoders(self) -> nn.ModuleList:
         """The trained networks, the result of a run: one, or one per view."""
 
+    @property
+    def key_encoders(self) -> nn.ModuleList:
+        """The networks that make keys: one, or one per view. The trained ones, unless the role has others for it."""
+        return self.encoders
+
     @abstractmethod
     def queries(self, views: Mapping[int, Tensor]) -> dict[int, Float[Tensor, "b d"]]:
         """Unit vectors of the query views, with gradient."""
@@ -201,6 +206,11 @@ class MomentumNetworks(RoleNetworks):
     def encoders(self) -> nn.ModuleList:
         """The trained network, not its copy."""
         return nn.ModuleList([self.network])
+
+    @property
+    def key_encoders(self) -> nn.ModuleList:
+        """The slow copy."""
+        return nn.ModuleList([self.slow])
 
     def queries(self, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
         """Unit vectors of the trained network, with gradient."""

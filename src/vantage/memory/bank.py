@@ -50,6 +50,16 @@ class BankStore(Store):
         self.register_buffer("vector", random_rows(images, width))
         self.register_buffer("image", torch.arange(images))
 
+    @property
+    def room(self) -> int:
+        """A key for every image."""
+        return len(self.vector)
+
+    @torch.no_grad()
+    def begin(self, keys: Keys) -> None:
+        """Take these rows."""
+        self.vector.copy_(keys.vector)
+
     def read(self, fresh: Keys) -> Keys:
         """Every row as earlier steps left it. Not a copy: write only after the loss has been computed."""
         return Keys(self.vector, self.image)

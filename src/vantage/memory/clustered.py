@@ -6,7 +6,7 @@ m: images   b: images of a step   d: width
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from vantage import draws
@@ -108,15 +108,17 @@ class OnlineStore(Store):
         """Whether the rows of the untrained network have not come yet."""
         return self.choice.first == 0 and not bool(self.begun)
 
+    @property
+    def room(self) -> int:
+        """A key for every image."""
+        return len(self.vector)
+
     @torch.no_grad()
-    def begin(self, rows: Float[Tensor, "m d"]) -> None:
-        """Take these rows and cluster them. Raises `UserError` where the first clusters come of later rows."""
-        if self.choice.first:
-            raise UserError(
-                f"the first clusters are made after {self.choice.first} pass(es): give none, or say first=0"
-            )
-        self.vector.copy_(rows)
+    def begin(self, keys: Keys) -> None:
+        """Take these rows and cluster them at once, as if `first` passes were over."""
+        self.vector.copy_(keys.vector)
         self.begun.fill_(True)
+        self.written.fill_(self.choice.first * len(self.vector))
         self.cluster(draws.mix(int(self.seed), 1))
 
     @property

@@ -56,6 +56,15 @@ class QueueStore(Store):
         self.register_buffer("image", torch.full((length,), -1, dtype=torch.int64))
         self.register_buffer("oldest", torch.zeros((), dtype=torch.int64))
 
+    @property
+    def room(self) -> int:
+        """The queue's length."""
+        return len(self.vector)
+
+    def begin(self, keys: Keys) -> None:
+        """Remember these keys, as after a step."""
+        self.write(keys)
+
     def read(self, fresh: Keys) -> Keys:
         """All keys of earlier steps. Not a copy: write only after the loss has been computed."""
         return Keys(self.vector, self.image)

@@ -85,6 +85,18 @@ class ReclusteredStore(Store):
         label_rows(self, images, width, choice.clusters, choice.clusterings)
         self.label.copy_(choice.start.of(self.image)[:, None].expand_as(self.label))
 
+    @property
+    def room(self) -> int:
+        """A key for every image."""
+        return len(self.vector)
+
+    @torch.no_grad()
+    def begin(self, keys: Keys) -> None:
+        """Take these rows and cluster them at once, as if `first` passes were over."""
+        self.vector.copy_(keys.vector)
+        self.written.fill_(self.choice.first * len(self.vector))
+        self.cluster(draws.mix(int(self.seed), self.clusterings_by(int(self.written))))
+
     def read(self, fresh: Keys) -> Keys:
         """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
         return read_rows(self)

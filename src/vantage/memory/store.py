@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from vantage.errors import UserError
 from vantage.records import Keys
@@ -33,9 +32,16 @@ class Store(nn.Module, ABC):
         """Whether it waits for `begin`: `vantage.train` gives it what the untrained network makes of every image."""
         return False
 
-    def begin(self, rows: Float[Tensor, "m d"]) -> None:
-        """A unit vector of every image, before the first step. Raises `UserError` where it does not wait for any."""
-        raise UserError(f"{type(self).__name__} does not wait for rows: nothing is to be begun")
+    @property
+    def room(self) -> int:
+        """How many keys of earlier steps it holds, which `begin` can fill in; 0: none, and there is no `begin`."""
+        return 0
+
+    def begin(self, keys: Keys) -> None:
+        """Start from unit vectors of `room` images, or of all images where they are fewer, each once; a bank's are in
+        the order of its rows. Called before the first step of a run that starts from another, and where a store
+        `waits`. Raises `UserError` where there is no room."""
+        raise UserError(f"{type(self).__name__} has no room for keys of earlier steps: nothing can be begun")
 
 
 @runtime_checkable

@@ -20,7 +20,18 @@ from torch import Tensor, nn
 from vantage.composition.names import RENAMED_TENSORS
 from vantage.errors import UserError
 
-__all__ = ["complete", "fill", "latest", "load", "load_network", "restore_optimizer", "save", "optimizer_state"]
+__all__ = [
+    "complete",
+    "differing",
+    "digest_of",
+    "fill",
+    "latest",
+    "load",
+    "load_network",
+    "optimizer_state",
+    "restore_optimizer",
+    "save",
+]
 
 _TENSORS, _FACTS, _SEAL = "tensors.safetensors", "facts.json", "sha256"
 KEEP = 2
@@ -107,14 +118,19 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
     try:
         module.load_state_dict(state)
     except RuntimeError as problem:
-        apart = _differing(module.state_dict(), state) or " ".join(str(problem).split())[:300]
+        apart = differing(module.state_dict(), state) or " ".join(str(problem).split())[:300]
         raise UserError(
             f"{checkpoint} does not fit the settings of its run (another architecture or data set): {apart}"
         ) from problem
 
 
-def _differing(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> str:
-    """How two states differ, with an example of each kind."""
+def digest_of(checkpoint: Path) -> str:
+    """SHA-256 of a checkpoint's tensors."""
+    return _digest(checkpoint / _TENSORS)
+
+
+def differing(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> str:
+    """How two states differ in names and shapes, with an example of each kind; empty where they do not."""
     lacking, surplus = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
     other = [name for name in ours if name in theirs and ours[name].shape != theirs[name].shape]
     parts = [

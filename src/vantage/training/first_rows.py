@@ -1,37 +1,57 @@
-"""First rows of banks that start with the features of the untrained network."""
+"""What the networks make of images before the first step, for memories that begin with it."""
 
 import torch
+from torch import nn
 
-from vantage import processes
-from vantage.data import Source
-from vantage.encoders import EncoderNetwork, PerView
+from vantage import draws, processes
+from vantage.branch import Branch
+from vantage.data import Source, SourceSubset
+from vantage.encoders import EncoderNetwork, PerView, RoleNetworks
 from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.learner import Learner
 from vantage.progress import Progress
+from vantage.records import Keys
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
 
-__all__ = ["begin"]
+__all__ = ["begin", "fill", "key_encoder"]
+
+_FILL = 0xF111  # the purpose of a seed
 
 
 def begin(learner: Learner, run: Run, source: Source, progress: Progress) -> None:
-    """Fill every store that waits for first rows with the unit vectors of all images, before the first step.
+    """Fill every store that waits for first rows with the unit vectors of all images, before the first step."""
+    for number in range(len(run.branches)):
+        if learner.store(number).waits:
+            fill(learner, run, number, source, progress, "the untrained network")
 
-    As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`). The
-    first process encodes and shares the rows with the others, so that all hold the same.
+
+def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Progress, name: str) -> None:
+    """Give the store of a branch as many unit vectors of images as it has room for; `name` is for the progress.
+
+    As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`).
+    A store with less room than images gets a random part of them, in random order. The first process encodes and shares
+    the rows with the others, so that all hold the same.
     """
-    for number, branch in enumerate(run.branches):
-        store = learner.store(number)
-        if not store.waits:
-            continue
-        which = branch.pooled[0] if isinstance(run.encoders, PerView) else 0
-        network = learner.networks.encoders[which]
-        assert isinstance(network, EncoderNetwork)
-        view = evaluation_view(run, which if isinstance(run.encoders, PerView) else None)
-        device = next(network.parameters()).device
-        rows = torch.zeros(len(source), network.width)
-        if processes.rank() == 0:
-            with in_evaluation(network):
-                work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
-                rows = encode_all(network, view, source, work, "the untrained network")
-        store.begin(processes.total(rows.to(device)))
+    store, choice = learner.store(branch), run.branches[branch]
+    numbers = torch.arange(len(source))
+    if store.room < len(source):
+        generator = torch.Generator().manual_seed(draws.mix(_FILL, run.seed, branch))
+        numbers = torch.randperm(len(source), generator=generator)[: store.room]
+    network = key_encoder(learner.networks, choice)
+    view = evaluation_view(run, choice.pooled[0] if isinstance(run.encoders, PerView) else None)
+    device = next(network.parameters()).device
+    rows = torch.zeros(len(numbers), network.width)
+    if processes.rank() == 0:
+        with in_evaluation(network):
+            work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
+            rows = encode_all(network, view, SourceSubset(source, numbers), work, name)
+    store.begin(Keys(processes.total(rows.to(device)), numbers.to(device)))
+
+
+def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:
+    """The network that makes the keys which a branch remembers."""
+    several: nn.ModuleList = networks.key_encoders
+    network = several[branch.pooled[0] if len(several) > 1 else 0]
+    assert isinstance(network, EncoderNetwork)
+    return network

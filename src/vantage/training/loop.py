@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,6 +29,7 @@ from vantage.training.probe import check_labels, knn_so_far
 from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, launch
 from vantage.training.signals import Signals, anywhere
+from vantage.training.warm_start import WarmStart, read_start, recorded_start, take
 from vantage.training.watch import Watch
 
 __all__ = ["TrainingOutcome", "resume", "train"]
@@ -52,7 +54,12 @@ class TrainingOutcome:
 
 
 def train(
-    run: Run, folder: Path | str, progress: Progress | None = None, *, source: Source | None = None
+    run: Run,
+    folder: Path | str,
+    progress: Progress | None = None,
+    *,
+    source: Source | None = None,
+    init: Path | str | None = None,
 ) -> TrainingOutcome:
     """Train a run from its start and keep everything in `folder`.
 
@@ -60,8 +67,13 @@ def train(
     methods of `Source`, gives the images in place of `run.data.path`. Its fingerprint is recorded, so that `resume` can
     check that the images are the same. SIGINT and SIGTERM save a checkpoint and end the run early.
 
-    Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, and
-    if the loss is no longer finite. A start that fails before its first checkpoint leaves nothing in the folder.
+    `init`, the folder of another run or one of its checkpoints, is where the networks start from, under whatever recipe
+    they were trained, and the optimizer and the memories as far as they fit (`vantage.training.warm_start`). The
+    progress and `provenance.json` say what was taken. Steps count from 0, images come in the order of this run's seed.
+
+    Raises `UserError` if the folder already holds a run, if the images cannot be used or do not fit the networks, if
+    the backbone in `init` is another one, and if the loss is no longer finite. A start that fails before its first
+    checkpoint leaves nothing in the folder.
     """
     folder = Path(folder)
     if (folder / settings.FILE).exists():
@@ -73,7 +85,8 @@ def train(
         raise UserError(
             f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
         )
-    return _go(run, folder, None, progress or QuietProgress(), source, resumed=False)
+    start = None if init is None else read_start(init)
+    return _go(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
 
 
 def resume(
@@ -86,11 +99,18 @@ def resume(
     """
     folder = Path(folder)
     newest = checkpoint.latest(folder)
-    return _go(run or settings.read(folder), folder, newest, progress or QuietProgress(), source, resumed=True)
+    start = None if newest else recorded_start(folder)
+    return _go(run or settings.read(folder), folder, newest, progress or QuietProgress(), source, start, resumed=True)
 
 
 def _go(
-    run: Run, folder: Path, newest: Path | None, progress: Progress, source: Source | None, resumed: bool
+    run: Run,
+    folder: Path,
+    newest: Path | None,
+    progress: Progress,
+    source: Source | None,
+    start: WarmStart | None,
+    resumed: bool,
 ) -> TrainingOutcome:
     fabric, run = launch(run, progress)
     images, line = open_images(run.data, source=source)
@@ -98,11 +118,14 @@ def _go(
     check_labels(run, images)  # not at the first validation, which would lose the epoch before it
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
+    origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
     with _withdrawn_if_it_fails(folder):
-        _introduce(run, folder, images, resumed)
+        _introduce(run, folder, images, resumed, origin)
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
             begin(session.learner, run, images, progress)
+        if start is not None:
+            session.save(folder, step, clock)
         if resumed:
             at = f"continuing at step {step:,}" if newest else "there is no checkpoint yet: starting at the first step"
             progress.line(f"{at} of {run.epochs * session.feed.steps:,}")
@@ -201,8 +224,9 @@ def _validate(session: Session, first: bool) -> float:
     return shared
 
 
-def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
-    """Write the settings and the provenance, or check that a resumed run is still the same.
+def _introduce(run: Run, folder: Path, source: Source, resumed: bool, origin: dict[str, Any] | None) -> None:
+    """Write the settings and the provenance (with what a warm start took), or check that a resumed run is still the
+    same.
 
     Every process checks, so that all of them stop; only the first one writes.
     """
@@ -211,7 +235,7 @@ def _introduce(run: Run, folder: Path, source: Source, resumed: bool) -> None:
     if not resumed:
         if first:
             settings.write(run, folder)
-            write_json(path, [record])
+            write_json(path, [record if origin is None else {**record, "init": origin}])
         return
     refuse_conflicts(settings.read(folder), run)
     before = read_provenance(folder)
