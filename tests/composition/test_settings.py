@@ -163,7 +163,7 @@ def test_reading_imports_nothing_outside_the_package(
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": "planted:Part"}))
-    with pytest.raises(UserError, match=r"is not Vantage's own, so its module was not imported.*--import planted"):
+    with pytest.raises(UserError, match=r"is not part of Vantage, so its module was not imported.*--import planted"):
         settings.read(run_folder)
     with allowing("planted"), pytest.raises(SystemExit, match="imported"):
         settings.read(run_folder)

@@ -1,6 +1,6 @@
-"""`PATH=VALUE`, as a person writes it: any field of a composition, set by a value or by a part.
+"""`PATH=VALUE` as people write it: any field of a composition, set to a value or to a part.
 
-A path may begin anywhere: `crop.size` sets the size of every crop. `crop.scale.0` is the first number of a scale.
+The end of a path is enough: `crop.size` sets the size of every crop. `crop.scale.0` is the first number of a scale.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,29 +18,30 @@ _EARLIER = {old: new for fields in RENAMED_FIELDS.values() for old, new in field
 """Names of today by the names that fields had in earlier versions."""
 
 
-def assigned(value: Any, written: Sequence[str], **limits: Any) -> Any:
-    """The composition with each `PATH=VALUE` done; raises `UserError` as `read_assignments` does, and where the parts
-    refuse their new values."""
-    return replaced(value, read_assignments(value, written, **limits))
+def assigned(value: Any, texts: Sequence[str], **limits: Any) -> Any:
+    """The composition after each `PATH=VALUE`; raises `UserError` as `read_assignments` does, and where a part refuses
+    its new values."""
+    return replaced(value, read_assignments(value, texts, **limits))
 
 
 def read_assignments(
-    value: Any, written: Sequence[str], may_set: Callable[[str], bool] = lambda path: True, name: str = ""
+    value: Any, texts: Sequence[str], may_set: Callable[[str], bool] = lambda path: True, name: str = ""
 ) -> dict[str, Any]:
-    """New values by full path, of texts such as `branches.0.estimator=InfoNCE(0.1)`, in their order: a later one may
-    set a field of a part that an earlier one chose.
+    """New values by full path, from texts such as `branches.0.estimator=InfoNCE(0.1)`, in order: a later one may set a
+    field of a part that an earlier one chose.
 
-    `may_set` says which paths may be set; `name` is what messages call the composition. Raises `UserError` for a path
-    that is not there and for a value that does not fit it.
+    `may_set` decides which paths may be set; `name` is what messages call the composition. Raises `UserError` for a
+    path that does not exist and for a value that does not fit it.
     """
     changes: dict[str, Any] = {}
-    for text in written:
+    for text in texts:
         path, equals, new = text.partition("=")
         path = path.strip().replace("-", "_")
         if not equals or not path:
             raise UserError(f"{text!r} sets nothing: write PATH=VALUE, such as branches.0.estimator.temperature=0.1")
-        for full, held in changes_in(value, path, new, changes, may_set, name).items():
-            changes = {one: kept for one, kept in changes.items() if not one.startswith(f"{full}.")} | {full: held}
+        for full, change in changes_in(value, path, new, changes, may_set, name).items():
+            outside = {one: other for one, other in changes.items() if not one.startswith(f"{full}.")}
+            changes = outside | {full: change}
     return changes
 
 
@@ -52,7 +53,7 @@ def changes_in(
     may_set: Callable[[str], bool] = lambda path: True,
     name: str = "",
 ) -> dict[str, Any]:
-    """New values by full path for one path and the text of its value, on top of the changes `before`."""
+    """New values by full path, from one path and the text of its value, after the changes `before`."""
     here = {setting.path: setting for setting in settings_in(value, changes=before) if may_set(setting.path)}
     changes: dict[str, Any] = {}
     for setting, position in _targets(here, path, name):
@@ -73,7 +74,7 @@ def changes_in(
 
 
 def split_values(text: str) -> tuple[str, ...]:
-    """The values of `VALUE,VALUE,…`. Commas within brackets and quotes separate nothing."""
+    """The values of `VALUE,VALUE,…`. Commas within brackets and quotes do not separate."""
     values, depth, start, quote = [], 0, 0, ""
     for position, letter in enumerate(f"{text},"):
         if letter in "'\"" and quote in ("", letter):
@@ -86,7 +87,7 @@ def split_values(text: str) -> tuple[str, ...]:
 
 
 def _targets(here: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:
-    """The settings at a path, or at the paths that end in it, each with the position in it that is meant, if any."""
+    """The settings at a path, or at the paths that end in it, each with a position where the path names one."""
     if path in here:
         return [(here[path], None)]
     if ends := [setting for full, setting in here.items() if full.endswith(f".{path}")]:

@@ -1,4 +1,4 @@
-"""Which settings of a value differ from their defaults, so that a table can say so."""
+"""The settings of a value that differ from their defaults, as tables name them."""
 
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -9,17 +9,17 @@ __all__ = ["Change", "changes"]
 
 @dataclass(frozen=True)
 class Change:
-    """One setting that is not as it is by default."""
+    """One setting that differs from its default."""
 
     name: str
-    """The field; of a part, with the field that holds it: sizes.test_side."""
+    """The field; within a part, after the field that holds the part: sizes.test_side."""
     value: Any
-    """What it is."""
+    """Its value."""
     default: Any
-    """What it is by default."""
+    """Its default."""
 
     def __str__(self) -> str:
-        """As a table's head has it, such as k=20."""
+        """As in the head of a table, such as k=20."""
         return f"{self.name}={_words(self.value)}"
 
     @property
@@ -29,7 +29,7 @@ class Change:
 
 
 def changes(value: Any) -> tuple[Change, ...]:
-    """The fields of a value, and of the parts in it, that differ from their defaults, in their order. Fields without a
+    """The fields of a value, and of the parts in it, that differ from their defaults, in order. Fields without a
     default are left out."""
     return tuple(
         each
@@ -49,7 +49,7 @@ def _between(name: str, value: Any, default: Any) -> Iterator[Change]:
 
 
 def _words(value: Any) -> str:
-    """As it is written on the command line."""
+    """As on the command line."""
     if isinstance(value, tuple):
         return " ".join(map(_words, value)) or "none"
     if value == "":

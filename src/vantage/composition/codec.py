@@ -1,7 +1,7 @@
-"""Parts as plain data, and back, without running what the data name.
+"""Parts as plain data, and back; nothing that the data name is run.
 
 A part is `{"part": "Queue", field: value, …}`; tuples are lists, numbers are exact. A name becomes a part only if it is
-a frozen dataclass that Vantage offers, or one that its own module defines and the caller allows by the module's name.
+a frozen dataclass that Vantage offers, or one that is defined in a module which the caller allows by name.
 Every value is checked against the annotation of its field.
 """
 
@@ -29,7 +29,7 @@ _ALLOWED: ContextVar[tuple[str, ...]] = ContextVar("allowed", default=())
 
 @contextmanager
 def allowing(*modules: str) -> Iterator[None]:
-    """Within this block, what these modules hold, and those below them, may be imported by name."""
+    """Within this block, parts of these modules, and of modules below them, may be imported by name."""
     before = _ALLOWED.set((*_ALLOWED.get(), *modules))
     try:
         yield
@@ -38,7 +38,7 @@ def allowing(*modules: str) -> Iterator[None]:
 
 
 def encode(value: Any, path: str = "run") -> Any:
-    """Plain data for a part, a tuple or a leaf. Raises `UserError` for what could not be read back."""
+    """Plain data for a part, a tuple or a leaf. Raises `UserError` for a value that could not be read back."""
     if is_dataclass(value) and not isinstance(value, type):
         try:
             name = name_of(type(value))
@@ -46,7 +46,7 @@ def encode(value: Any, path: str = "run") -> Any:
             raise UserError(f"{path}: {problem}") from None
         inside = {f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if f.init}
         if _PART in inside:
-            raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings use themselves; rename it")
+            raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings reserve; rename it")
         return {_PART: name, **inside}
     if isinstance(value, tuple):
         return [encode(item, f"{path}.{number}") for number, item in enumerate(value)]
@@ -81,7 +81,7 @@ def decode(data: Any, annotation: Any, path: str = "") -> Any:
 
 def _one_of(data: Any, annotation: Any, path: str) -> Any:
     if isinstance(data, dict) and _PART in data:
-        # Decoded once, so that a mistake inside the part is reported, and not that no choice fits.
+        # Decoded once, so that the message names the mistake inside the part, and not that no choice fits.
         return _part(data, annotation, path)
     for choice in get_args(annotation):
         try:
@@ -125,24 +125,24 @@ def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
 
 
 def _with_todays_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields under the names they have today; a field that has its name of today as well keeps that one."""
+    """The fields by their names of today; where the data hold the old and the new name, the new one counts."""
     renamed = RENAMED_FIELDS.get(part, {})
     names = {name: renamed.get(name, name) for name in data}
     return {new: data[name] for name, new in names.items() if new is not None and (new == name or new not in data)}
 
 
-def _find(written: Any, path: str) -> type:
+def _find(name: Any, path: str) -> type:
     """The part that a name stands for."""
     where = path or "run"
-    own = own_part(written) if isinstance(written, str) else None
+    own = own_part(name) if isinstance(name, str) else None
     if own is not None and own[0].partition(".")[0] != "vantage":
         return allowed_part(*own, where)
-    name = public_name(written) if own is not None or isinstance(written, str) and written.isidentifier() else ""
-    if not name:
-        raise UserError(f"{where}: expected the name of a part, such as Queue, found {written!r}")
-    kind = part_named(name)
+    today = public_name(name) if own is not None or isinstance(name, str) and name.isidentifier() else ""
+    if not today:
+        raise UserError(f"{where}: expected the name of a part, such as Queue, found {name!r}")
+    kind = part_named(today)
     if kind is None:
-        raise UserError(f"{where}: this version has no part {written}; read it with the version that wrote it")
+        raise UserError(f"{where}: this version has no part {name}; read it with the version that wrote it")
     return kind
 
 
@@ -155,16 +155,16 @@ def allowed_part(module: str, name: str, where: str) -> type:
 
 
 def allowed_object(module: str, name: str, where: str) -> Any:
-    """What a module of another package calls by a name, if the caller allows that module. No other is ever imported."""
+    """The object of this name in a module of another package, if the caller allows it. No other is ever imported."""
     if not any(module == root or module.startswith(root + ".") for root in _ALLOWED.get()):
         raise UserError(
-            f"{where}: {module}:{name} is not Vantage's own, so its module was not imported; "
+            f"{where}: {module}:{name} is not part of Vantage, so its module was not imported; "
             f"if you trust it, allow it by name (--import {module})"
         )
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
-        raise UserError(f"{where}: there is no {module}:{name} here: check its name and its package") from None
+        raise UserError(f"{where}: there is no {module}:{name} here: check the name and the package") from None
 
 
 def _is_a(part: Any, annotation: Any) -> bool:

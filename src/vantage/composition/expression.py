@@ -1,7 +1,7 @@
-"""Values as a person writes them: a literal, or a part with its settings, such as `Sample(count=4_095)`.
+"""Values as people write them: a literal, or a part with its settings, such as `Sample(count=4_095)`.
 
-Only Python's grammar is used: the text becomes a syntax tree, and the tree is read. Nothing in it is evaluated. What
-may stand there is numbers, text, None, True, False, tuples, and calls of parts by their names.
+Only Python's grammar is used: the text becomes a syntax tree, and the tree is read. Nothing in it is evaluated. A text
+may hold numbers, text, None, True, False, tuples, and calls of parts by their names.
 """
 
 import ast
@@ -27,10 +27,10 @@ _NUMBERS = {"inf": float("inf"), "nan": float("nan")}
 
 
 def read_value(text: str, annotation: Any, path: str) -> Any:
-    """The value that a text stands for, if it is what the annotation says.
+    """The value that a text stands for, if it fits the annotation.
 
     Where the annotation takes text, quotes may be left out. Raises `UserError` in one line: the path, what was
-    expected, what was found, and what may have been meant.
+    expected, what was found, and a suggestion.
     """
     text = text.strip()
     for choice in _choices(annotation):
@@ -102,7 +102,7 @@ def _tree(text: str, annotation: Any, path: str) -> ast.expr:
 
 
 def _dotted(text: str) -> str:
-    """`MODULE:NAME` as Python would write it; what stands in quotes stays."""
+    """`MODULE:NAME` as Python would write it; text in quotes stays."""
     letters, quote = [], ""
     for letter in text:
         if letter in "'\"" and quote in ("", letter):
@@ -131,8 +131,7 @@ def _matches(node: ast.expr, kind: Any) -> bool:
     if kind is str:
         return isinstance(_word(node), str)
     if kind in _PLAIN:
-        found = _plain(node)
-        return type(found) in ((int, float) if kind is float else (kind,))
+        return type(_plain(node)) in ((int, float) if kind is float else (kind,))
     return _is_part(node) or kind is Any
 
 
@@ -149,10 +148,10 @@ def _read_as(node: ast.expr, kind: Any, path: str, annotation: Any) -> Any:
     if get_origin(kind) is Literal or kind is str:
         return _word(node)
     if kind in _PLAIN:
-        found: Any = _plain(node)
-        if isinstance(found, int) and abs(found) > LARGEST:
-            raise UserError(f"{path}: {str(found)[:20]}… is beyond what a whole number may be (64 bits)")
-        return float(found) if kind is float else found
+        plain: Any = _plain(node)
+        if isinstance(plain, int) and abs(plain) > LARGEST:
+            raise UserError(f"{path}: {str(plain)[:20]}… does not fit in 64 bits")
+        return float(plain) if kind is float else plain
     return _part(node, annotation, path) if _is_part(node) else _plain(node)
 
 
@@ -163,12 +162,13 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
     if not any(fits(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
         raise UserError(f"{path}: expected {described(annotation)}, found the part {kind.__name__}")
     own = {f.name: f for f in fields(kind) if f.init}
-    written = _arguments(call, kind, own, path)
-    missing = [n for n, f in own.items() if n not in written and f.default is MISSING and f.default_factory is MISSING]
+    arguments = _arguments(call, kind, own, path)
+    required = [n for n, f in own.items() if f.default is MISSING and f.default_factory is MISSING]
+    missing = [n for n in required if n not in arguments]
     if missing:
         raise UserError(f"{path}: {kind.__name__} needs {' and '.join(missing)}")
     hints = get_type_hints(kind)
-    values = {name: _read(inside, hints[name], f"{path}.{name}") for name, inside in written.items()}
+    values = {name: _read(inside, hints[name], f"{path}.{name}") for name, inside in arguments.items()}
     try:
         return kind(**values)
     except UserError as problem:
@@ -179,20 +179,20 @@ def _arguments(call: ast.Call, kind: type, own: Mapping[str, Any], path: str) ->
     """The nodes of a call by the names of the fields."""
     if len(call.args) > len(own):
         raise UserError(f"{path}: {kind.__name__} takes {len(own)} settings, found {len(call.args)}")
-    written = dict(zip(own, call.args, strict=False))
+    arguments = dict(zip(own, call.args, strict=False))
     for word in call.keywords:
         name = word.arg or "**"
         if name not in own:
             hint = did_you_mean(name, own, f"; its fields are {', '.join(own) or 'none'}")
             raise UserError(f"{path}: {kind.__name__} has no field {name!r}{hint}")
-        if name in written:
-            raise UserError(f"{path}: {kind.__name__} is given {name} twice")
-        written[name] = word.value
-    return written
+        if name in arguments:
+            raise UserError(f"{path}: {kind.__name__} has {name} twice")
+        arguments[name] = word.value
+    return arguments
 
 
 def _name(node: ast.expr, annotation: Any, path: str) -> str:
-    """The name of a part, with a colon after its module where it has one."""
+    """The name of a part, after its module and a colon if it has one."""
     names: list[str] = []
     at = node
     while isinstance(at, ast.Attribute):
@@ -205,7 +205,7 @@ def _name(node: ast.expr, annotation: Any, path: str) -> str:
 
 
 class _Nothing:
-    """Stands where a node is no plain value."""
+    """Stands for a node that is not a plain value."""
 
 
 _nothing = _Nothing()
@@ -214,8 +214,8 @@ _nothing = _Nothing()
 def _plain(node: ast.expr) -> Any:
     """The number, truth value, text or None of a node."""
     match node:
-        case ast.Constant(bool() | int() | float() | str() | None as found):
-            return found
+        case ast.Constant(bool() | int() | float() | str() | None as value):
+            return value
         case ast.Name(name) if name in _WORDS:
             return _WORDS[name]
         case ast.Name(name) if name in _NUMBERS:
@@ -227,12 +227,12 @@ def _plain(node: ast.expr) -> Any:
 
 def _word(node: ast.expr) -> Any:
     """The plain value of a node, or a word without quotes."""
-    found = _plain(node)
-    return node.id if found is _nothing and isinstance(node, ast.Name) else found
+    plain = _plain(node)
+    return node.id if plain is _nothing and isinstance(node, ast.Name) else plain
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
-    """The parts of a tuple; what stands alone is a tuple of one."""
+    """The parts of a tuple; a value that stands alone is a tuple of one."""
     return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
@@ -243,8 +243,8 @@ def _shown(node: ast.expr) -> str:
         return "…"
 
 
-def _refuse(found: str, annotation: Any, path: str) -> NoReturn:
-    hint = did_you_mean(found, [str(choice) for choice in _choices(annotation) if choice != ""])
-    shown = " ".join(found.split())
+def _refuse(text: str, annotation: Any, path: str) -> NoReturn:
+    hint = did_you_mean(text, [str(choice) for choice in _choices(annotation) if choice != ""])
+    shown = " ".join(text.split())
     shown = (shown if len(shown) <= 60 else f"{shown[:57]}…") or "nothing"
     raise UserError(f"{path}: expected {described(annotation)}, found {shown}{hint}")

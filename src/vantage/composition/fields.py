@@ -1,4 +1,4 @@
-"""A composition of parts as flat fields, each with its dotted path, so that any of them can be shown and replaced.
+"""A composition of parts as flat fields, each with its dotted path, so that any field can be shown and replaced.
 
 A path names fields and positions in tuples: `branches.0.estimator.temperature`.
 """
@@ -25,17 +25,17 @@ class Setting:
     """Its type."""
 
     value: Any
-    """What it holds."""
+    """Its value."""
 
     help: str = ""
     """What it means."""
 
     holds_parts: bool = False
-    """Whether it is for parts, or for a tuple of them, and not for plain values."""
+    """Whether it takes a part or a tuple of parts, not plain values."""
 
 
 def settings_in(value: Any, path: str = "", changes: Mapping[str, Any] = {}) -> Iterator[Setting]:
-    """Every field of a part, then those of the parts in it; with other values at the paths of `changes`."""
+    """Every field of a part, each followed by the fields of the parts in it, with `changes` at their paths."""
     hints, words = get_type_hints(type(value)), field_help(type(value))
     for f in fields(value):
         if not f.init:
@@ -66,7 +66,7 @@ def leaves(value: Any, path: str = "") -> Iterator[Setting]:
 
 
 def replaced(value: Any, changes: Mapping[str, Any]) -> Any:
-    """The same composition with other values at some paths; a check of several fields sees all changes at once."""
+    """The composition with new values at some paths; a check of several fields sees all changes at once."""
     here = {path: new for path, new in changes.items() if "." not in path}
     below: dict[str, dict[str, Any]] = {}
     for path, new in changes.items():
@@ -87,7 +87,7 @@ def field_help(kind: type) -> dict[str, str]:
         try:
             (body,) = ast.parse(textwrap.dedent(inspect.getsource(above))).body
         except (OSError, TypeError, SyntaxError, ValueError):
-            continue  # made without source: fields without words
+            continue  # without source code, fields have no text
         statements = body.body if isinstance(body, ast.ClassDef) else []
         for first, second in zip(statements, statements[1:], strict=False):
             if isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name):
@@ -98,7 +98,7 @@ def field_help(kind: type) -> dict[str, str]:
 
 
 def _is_for_parts(annotation: Any) -> bool:
-    """Whether a field, perhaps an empty tuple or None, is for parts."""
+    """Whether a field takes parts, even if it now holds None or an empty tuple."""
     inside = get_args(annotation)
     if not inside:
         return isinstance(annotation, type) and annotation not in (bool, int, float, str, type(None))

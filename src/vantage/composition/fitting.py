@@ -1,4 +1,4 @@
-"""Parts that follow the data set and the length of a run, wherever in a composition they are."""
+"""Parts that depend on the data set or on the length of a run, anywhere in a composition."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -12,7 +12,7 @@ class Fits(Protocol):
     """A part whose settings depend on how many images there are."""
 
     def fit_to(self, images: int, batch_size: int) -> Any:
-        """The same part for a data set of `images` images in batches of `batch`."""
+        """The same part for a data set of `images` images in batches of `batch_size`."""
         ...
 
 
@@ -26,16 +26,16 @@ class Stretches(Protocol):
 
 
 def everywhere(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A composition of parts and tuples with every part in it changed, those inside first."""
+    """A composition of parts and tuples with `change` applied to every part, from the inside out."""
     if isinstance(value, tuple):
         parts = tuple(everywhere(part, change) for part in value)
         return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
     if not is_dataclass(value) or isinstance(value, type):
         return value
     inside = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    made = {name: everywhere(part, change) for name, part in inside.items()}
-    moved = {name: part for name, part in made.items() if part is not inside[name]}
-    return change(replace(value, **moved) if moved else value)
+    after = {name: everywhere(part, change) for name, part in inside.items()}
+    changes = {name: part for name, part in after.items() if part is not inside[name]}
+    return change(replace(value, **changes) if changes else value)
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -49,10 +49,10 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def fitted(value: Any, images: int, batch_size: int) -> Any:
-    """`value` with every part that fits itself to a data set fitted."""
+    """`value` with every part that depends on the data set fitted to it."""
     return everywhere(value, lambda part: part.fit_to(images, batch_size) if isinstance(part, Fits) else part)
 
 
 def stretched(value: Any, longer: float, finer: float) -> Any:
-    """`value` with every part that follows the length of a run stretched."""
+    """`value` with every part that depends on the length of a run stretched."""
     return everywhere(value, lambda part: part.stretched(longer, finer) if isinstance(part, Stretches) else part)

@@ -1,4 +1,4 @@
-"""Which parts there are, and which of them may stand in a field."""
+"""The parts there are, and those that fit a field."""
 
 import importlib
 from abc import ABCMeta
@@ -16,8 +16,7 @@ __all__ = ["find_part", "fits", "parts_that_fit"]
 
 
 def find_part(name: str, path: str) -> type:
-    """The part of a public name, or of MODULE:NAME where that module is allowed. Raises `UserError` where there is
-    none."""
+    """The part of this public name, or MODULE:NAME of an allowed module. Raises `UserError` if there is none."""
     own = own_part(name)
     if own is not None:
         return allowed_part(*own, path)
@@ -35,31 +34,31 @@ def _parts() -> dict[str, type]:
 
 
 def parts_that_fit(annotation: type) -> list[str]:
-    """The public parts that may stand in a field."""
+    """The public parts that fit a field."""
     return [name for name, kind in _parts().items() if fits(kind, annotation)]
 
 
 def fits(kind: type, annotation: Any) -> bool:
-    """Whether a part may stand in a field: it is of that class, or has what the protocol says.
+    """Whether a part fits a field: it is of that class, or has the members of that protocol.
 
-    A method must take as many arguments, in parts of Vantage under the same names, and give what it should where both
-    say so. Python's own check looks at the names of methods only, and takes any part that can be called for any other.
+    A method must take as many arguments (under the same names, in parts of Vantage), and return the same type where
+    both are annotated. Python's own check looks at the names of methods only, so any two callable parts would fit.
     """
     if not getattr(annotation, "_is_protocol", False):
         return annotation is Any or issubclass(kind, annotation)
-    wanted = {name: member for above in annotation.__mro__[:-1] for name, member in vars(above).items()}
-    return all(_has(kind, name, member) for name, member in wanted.items() if name == "__call__" or name[0] != "_")
+    members = {name: member for above in annotation.__mro__[:-1] for name, member in vars(above).items()}
+    return all(_has(kind, name, member) for name, member in members.items() if name == "__call__" or name[0] != "_")
 
 
-def _has(kind: type, name: str, wanted: Any) -> bool:
+def _has(kind: type, name: str, member: Any) -> bool:
     own = next((vars(above)[name] for above in kind.__mro__ if name in vars(above)), None)
-    if own is None or not callable(wanted):
+    if own is None or not callable(member):
         return own is not None or name in {f.name for f in fields(kind)}
-    return callable(own) and _takes(own, wanted) and _gives(own, wanted)
+    return callable(own) and _takes(own, member) and _returns(own, member)
 
 
-def _takes(own: Any, wanted: Any) -> bool:
-    parameters, names = list(signature(own).parameters.values()), list(signature(wanted).parameters)
+def _takes(own: Any, member: Any) -> bool:
+    parameters, names = list(signature(own).parameters.values()), list(signature(member).parameters)
     if own.__module__.startswith("vantage.") and [one.name for one in parameters][: len(names)] != names:
         return False
     needed = [one for one in parameters if one.default is Parameter.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
@@ -67,9 +66,9 @@ def _takes(own: Any, wanted: Any) -> bool:
     return len(needed) <= len(names) <= most
 
 
-def _gives(own: Any, wanted: Any) -> bool:
+def _returns(own: Any, member: Any) -> bool:
     try:
-        pair = [get_type_hints(method).get("return", Any) for method in (own, wanted)]
-    except NameError:  # a name that only a type checker sees
+        pair = [get_type_hints(method).get("return", Any) for method in (own, member)]
+    except NameError:  # a name that only type checkers see
         return True
     return not all(type(kind) in (type, ABCMeta) for kind in pair) or issubclass(*pair)

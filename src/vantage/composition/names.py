@@ -1,4 +1,4 @@
-"""Parts by their public names: what settings, checkpoints and the command line call them.
+"""Parts by their public names, as in settings, checkpoints and on the command line.
 
 A part's public name is its class name, offered by `vantage` or by one of the studies. Parts of other packages are named
 `module:Name`. A part or a field that is renamed gets an entry here, so that runs saved before can still be read.
@@ -20,7 +20,7 @@ STUDIES = (
     "vantage.studies.reproduce",
     "vantage.studies.sweep",
 )
-"""Rooms whose parts `vantage` itself does not offer."""
+"""Rooms with parts that `vantage` itself does not offer."""
 
 RENAMED_PARTS = {
     "ColourJitter": "ColorJitter",
@@ -40,7 +40,7 @@ RENAMED_PARTS = {
     "SyncBatchNorm": "BatchNorm",
     "Together": {"vantage.studies.view_learning.learning": "Jointly", "vantage.studies.view_learning": "Jointly"},
 }
-"""Names that parts had before: by the old name, or by the old name and the module it was in."""
+"""Former names of parts: by the old name, or by the old name and its module."""
 
 RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
     "AdamW": {"first_moment": "beta1", "second_moment": "beta2", "epsilon": "eps", "spare": "exclude"},
@@ -61,10 +61,10 @@ RENAMED_FIELDS: dict[str, dict[str, str | None]] = {
         "labelled_batch": "labeled_batch_size",
     },
 }
-"""Names that the fields of a part had before, by the part's name of today; `None` for a field that is no more."""
+"""Former names of fields, by the part's name of today; `None` for a field that no longer exists."""
 
 RENAMED_TENSORS = {"log_normaliser": "log_normalizer", "told": "updates"}
-"""Names that parameters and buffers had before, by the last part of the name."""
+"""Former names of parameters and buffers, by the last part of the name."""
 
 _OWN = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
 
@@ -85,9 +85,9 @@ def part_named(name: str) -> type | None:
 
 
 def name_of(kind: type) -> str:
-    """What settings call a part: its public name, or `module:Name` for a part of another package.
+    """The name of a part in settings: its public name, or `module:Name` for a part of another package.
 
-    Raises `UserError` for what could not be found again by that name.
+    Raises `UserError` for a part that could not be found again by that name.
     """
     if not is_part(kind) or "<" in kind.__qualname__ or "." in kind.__qualname__:
         raise UserError(f"{kind.__qualname__} cannot be saved; make it a frozen dataclass at the top of its module")
@@ -98,14 +98,14 @@ def name_of(kind: type) -> str:
     return kind.__name__
 
 
-def public_name(written: str) -> str:
-    """The name of today for a name that settings hold: `Queue`, or `vantage.memory.queue:Queue` as it was before."""
-    module, _, name = written.rpartition(":")
-    renamed = RENAMED_PARTS.get(name, name)
-    return renamed if isinstance(renamed, str) else renamed.get(module, name)
+def public_name(name: str) -> str:
+    """The name of today for a name in settings: `Queue`, or `vantage.memory.queue:Queue` as in earlier versions."""
+    module, _, own = name.rpartition(":")
+    today = RENAMED_PARTS.get(own, own)
+    return today if isinstance(today, str) else today.get(module, own)
 
 
-def own_part(written: str) -> tuple[str, str] | None:
-    """Module and name where `module:Name` is written, else `None`."""
-    match = _OWN.fullmatch(written)
+def own_part(name: str) -> tuple[str, str] | None:
+    """Module and name for `module:Name`, else `None`."""
+    match = _OWN.fullmatch(name)
     return None if match is None else (match["module"], match["name"])

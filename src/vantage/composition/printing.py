@@ -1,4 +1,4 @@
-"""A composition as the Python that makes it: parts by public name, fields that are as they are by default left out."""
+"""A composition as Python code: parts by their public names, without fields that have their default."""
 
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
@@ -7,7 +7,7 @@ __all__ = ["as_python", "in_a_line"]
 
 
 def as_python(value: Any, width: int = 100, indent: int = 0) -> str:
-    """The expression, broken into lines where it is wider than `width`; `vantage`'s names are to be in reach."""
+    """The expression, broken into lines if it is wider than `width`; it needs the names of `vantage`."""
     line = in_a_line(value)
     if len(line) + indent <= width:
         return line
@@ -23,7 +23,7 @@ def as_python(value: Any, width: int = 100, indent: int = 0) -> str:
 
 
 def in_a_line(value: Any) -> str:
-    """The expression in one line."""
+    """The expression on one line."""
     if isinstance(value, tuple):
         return f"({', '.join(map(in_a_line, value))}{',' * (len(value) == 1)})"
     if is_dataclass(value) and not isinstance(value, type):
@@ -32,7 +32,7 @@ def in_a_line(value: Any) -> str:
 
 
 def _changed(value: Any) -> list[tuple[str, Any]]:
-    """The fields that are not as they are by default."""
+    """The fields that differ from their defaults."""
     pairs = [(f, getattr(value, f.name)) for f in fields(value) if f.init]
     defaults = [f.default if f.default_factory is MISSING else f.default_factory() for f, _ in pairs]
     return [(f.name, inside) for (f, inside), default in zip(pairs, defaults, strict=True) if inside != default]
