@@ -276,7 +276,7 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
     run = run_of(trained, *words, "--import", __name__, "--set", "branches.0.negatives.0.share=0.5")
     assert run.branches[0].negatives == (KeepAll(0.5),)
     assert main(["resume", str(tmp_path / "run")]) == 2
-    assert "is not Vantage's own" in capsys.readouterr().err
+    assert "is not part of Vantage" in capsys.readouterr().err
     assert run_of(trained, f"--import={__name__}", "resume", tmp_path / "run") == run
     assert main([*words[:1], f"{__name__}:no_recipe", *words[2:], "--import", __name__]) == 2
     assert "is not a recipe" in capsys.readouterr().err
@@ -326,6 +326,8 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
             "pretrain moco_v2 --out OUT --data IMAGES --optimizer adm",
             "expected sgd, adamw or lars, found adm",
         ),
+        ("pretrain moco_v2 --out OUT --data IMAGES --size 0", "a crop's size must be at least 1 pixel, found 0"),
+        ("views show moco_v2 --data IMAGES --size 0", "a crop's size must be at least 1 pixel, found 0"),
         ("pretrain moco_v2 --out OUT --data IMAGES stray", "pretrain has no use for 'stray': --data takes one value"),
         ("pretrain moco_v2 --out IMAGES/a/0.png --data IMAGES", "is a file: name a folder"),
         ("pretrain moco_v2 --out RUN --data IMAGES", "already holds a run: continue it with `vantage resume"),

@@ -1,35 +1,17 @@
-"""The words of a command line, read by argparse into flat dataclasses. No other module uses argparse."""
+"""The words of a command line, read into flat dataclasses."""
 
-import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from itertools import takewhile
-from typing import Annotated, Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from vantage.cli.console import columns, paragraphs
 from vantage.cli.old_names import meant
+from vantage.cli.parser import Option, Word, parser_of, without_none
 from vantage.composition.expression import described, read_value, takes_several
 from vantage.composition.fields import field_help
 from vantage.errors import UserError
 
 __all__ = ["Command", "Repeated", "Word", "read", "wants_help"]
-
-
-@dataclass(frozen=True)
-class Word:
-    """How an option is written on the command line; part of its annotation."""
-
-    metavar: str = ""
-    """What help calls its value."""
-
-    positional: bool = False
-    """Whether it stands in its position, without a flag."""
-
-    repeated: bool = False
-    """Whether its flag may be repeated, each time with one value."""
-
-    help: str = ""
-    """Its help, where no docstring of a field has it."""
 
 
 Repeated = Annotated[tuple[str, ...], Word("PATH=VALUE", repeated=True)]
@@ -50,28 +32,6 @@ class Command:
     """The paths that `--set` may set, for suggestions."""
 
 
-@dataclass(frozen=True)
-class _Option:
-    """One field of a group of options."""
-
-    name: str
-    annotation: Any
-    default: Any
-    help: str
-    word: Word
-
-    @property
-    def flag(self) -> str:
-        return f"--{self.name.replace('_', '-')}"
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Raise `UserError`, where argparse would end the process."""
-        message = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, found")
-        raise UserError(f"{message} (see {self.prog} --help)")
-
-
 def wants_help(words: Sequence[str]) -> bool:
     """Whether the words contain the flag for help."""
     return "--help" in words or "-h" in words
@@ -84,12 +44,12 @@ def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...
     Raises `UserError` for an unknown flag (with a suggestion), for a value that does not fit, and for a required option
     that is missing.
     """
-    options: list[list[_Option]] = []
-    every: dict[str, _Option] = {}
+    options: list[list[Option]] = []
+    every: dict[str, Option] = {}
     for group in groups:  # where two options share a name, the flag sets the first; --set reaches the other
         options.append([option for option in _options(group) if option.flag not in every])
         every |= {option.flag: option for option in options[-1]}
-    parser = _parser(command, options)
+    parser = parser_of(command.name, command.about, tuple(every.values()))
     if wants_help(words):
         parser.print_help()
         raise SystemExit(0)
@@ -104,7 +64,7 @@ def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...
     return tuple(_filled(group, {option.name: values[option.name] for option in own}) for group, own in pairs)
 
 
-def _options(group: Any) -> list[_Option]:
+def _options(group: Any) -> list[Option]:
     kind = group if isinstance(group, type) else type(group)
     hints, words = get_type_hints(kind, include_extras=True), field_help(kind)
     options = []
@@ -114,7 +74,7 @@ def _options(group: Any) -> list[_Option]:
             annotation, word = get_args(annotation)
         default = f.default if group is kind else getattr(group, f.name)
         if f.init and _is_plain(annotation):
-            options.append(_Option(f.name, annotation, default, word.help or words.get(f.name, ""), word))
+            options.append(Option(f.name, annotation, default, word.help or words.get(f.name, ""), word))
     return options
 
 
@@ -127,71 +87,7 @@ def _is_plain(annotation: Any) -> bool:
     )
 
 
-def _parser(command: Command, groups: list[list[_Option]]) -> argparse.ArgumentParser:
-    parser = _Parser(f"vantage {command.name}", add_help=False, allow_abbrev=False, formatter_class=_formatter)
-    parser.description = paragraphs(command.about).replace("%", "%%")
-    every = sorted((option for group in groups for option in group), key=lambda option: not option.word.positional)
-    positions = [_position(option) for option in every if option.word.positional]
-    parser.usage = " ".join(["%(prog)s", *positions, "[--option value …]"])
-    section = parser.add_argument_group("options")
-    for option in every:
-        _add(section, option)
-    return parser
-
-
-def _position(option: _Option) -> str:
-    """How usage shows a positional word."""
-    word = option.word.metavar if option.default is MISSING else f"[{option.word.metavar}]"
-    return f"{word} [{word} …]" if takes_several(option.annotation) else word
-
-
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    return _Formatter(prog, max_help_position=26, width=columns())
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of the description, and shows values without brackets."""
-
-    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
-        return f"{action.metavar}{' …' * (action.nargs == '*')}"
-
-
-def _add(section: Any, option: _Option) -> None:
-    plain = f"{option.help}{_default(option)}".replace("%", "%%")
-    several = takes_several(option.annotation)
-    if option.word.positional:
-        section.add_argument(option.name, nargs="*" if several else "?", metavar=option.word.metavar, help=plain)
-    elif option.annotation is bool:
-        section.add_argument(option.flag, dest=option.name, action=argparse.BooleanOptionalAction, help=plain)
-    else:
-        metavar = option.word.metavar or _metavar(option.annotation)
-        how: dict[str, Any] = {"nargs": "*"} if several else {"nargs": "?", "const": ()}
-        how = {"action": "append"} if option.word.repeated else how
-        section.add_argument(option.flag, dest=option.name, metavar=metavar, help=plain, **how)
-
-
-def _metavar(annotation: Any) -> str:
-    words = described(annotation := _without_none(annotation))
-    if get_origin(annotation) is not None and "Literal" in str(annotation):
-        return words.replace(" or ", "|").replace(", ", "|") if len(words) < 24 else "NAME"
-    return "N" if "number" in words else "NAME" if annotation is str else "VALUE"
-
-
-def _without_none(annotation: Any) -> Any:
-    """The annotation without None, which stands for an omitted option and cannot be written."""
-    inside = [kind for kind in get_args(annotation) if kind is not type(None)]
-    return Union[tuple(inside)] if type(None) in get_args(annotation) else annotation  # noqa: UP007
-
-
-def _default(option: _Option) -> str:
-    if option.default in (None, "", (), MISSING) or option.default is False:
-        return ""
-    default = "yes" if option.default is True else option.default
-    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
-    return f" (default: {shown})"
-
-
-def _value(command: Command, option: _Option, words: Any) -> Any:
+def _value(command: Command, option: Option, words: Any) -> Any:
     """The value of an option from its words."""
     if words is None or (option.word.positional and not words):
         if option.default is MISSING:
@@ -203,13 +99,13 @@ def _value(command: Command, option: _Option, words: Any) -> Any:
     if option.word.repeated:
         return tuple(words)
     if words == ():
-        raise UserError(f"{option.flag}: expected {described(_without_none(option.annotation))}, found nothing")
+        raise UserError(f"{option.flag}: expected {described(without_none(option.annotation))}, found nothing")
     words = list(words) if isinstance(words, list) else [words]
     if takes_several(option.annotation) and get_args(option.annotation)[0] is str:
         return tuple(words)
     text = words[0] if len(words) == 1 else f"({', '.join(words)})"
     try:
-        return read_value(text, _without_none(option.annotation), option.flag)
+        return read_value(text, without_none(option.annotation), option.flag)
     except UserError as problem:
         raise UserError(f"{problem} (see vantage {command.name} --help)") from None
 
@@ -226,7 +122,7 @@ def _plain(word: str) -> str:
     return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
 
 
-def _check_flags(command: Command, known: dict[str, _Option], words: Sequence[str]) -> None:
+def _check_flags(command: Command, known: dict[str, Option], words: Sequence[str]) -> None:
     for position, word in enumerate(words):
         flag, equals, value = word.partition("=")
         bare = flag.replace("--no-", "--", 1)
@@ -242,7 +138,7 @@ def _values_after(words: Sequence[str], position: int) -> list[str]:
     return list(takewhile(lambda word: not word.startswith("--"), words[position + 1 :]))
 
 
-def _stray(word: str, words: Sequence[str], known: dict[str, _Option]) -> str:
+def _stray(word: str, words: Sequence[str], known: dict[str, Option]) -> str:
     """Why nothing takes this word."""
     position = list(words).index(word)
     flag = words[position - 1].partition("=")[0] if position else ""

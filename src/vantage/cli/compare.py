@@ -12,7 +12,11 @@ from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import check_file
 from vantage.cli.options import Computing, Network
+from vantage.composition.assignments import assigned
+from vantage.composition.fields import leaves
+from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
+from vantage.storage.files import write_result
 
 __all__ = ["compare"]
 
@@ -83,7 +87,6 @@ def compare(words: list[str], console: Console) -> int:
     from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown
     from vantage.evaluate.compare.trials import Refusal
     from vantage.frozen.encoder import load
-    from vantage.storage.files import write_result
 
     folders = [Path(run) for run in options.runs]
     for folder in folders:
@@ -108,8 +111,6 @@ def compare(words: list[str], console: Console) -> int:
 
 def _judgings(options: Comparing) -> list[_Judging]:
     """The protocols, each with what `--set` sets for it."""
-    from vantage.composition.assignments import assigned
-
     entries = [word.strip() for word in options.protocols.split(",") if word.strip()]
     plain = {entry: protocol_named(entry) for entry in entries}
     names = {entry: each.name if entry.endswith(".json") else entry for entry, each in plain.items()}
@@ -141,7 +142,6 @@ def _owner(text: str, names: Mapping[str, str]) -> tuple[str, str]:
         )
     if name in protocols():
         raise UserError(f"--set {text}: {name} is not compared; add it with --protocols {','.join((*names, name))}")
-    from vantage.composition.suggest import did_you_mean
 
     near = did_you_mean(first, names.values())
     raise UserError(f"--set {text}: write NAME.FIELD=VALUE, such as --set {next(iter(names.values()))}.seed=1{near}")
@@ -179,7 +179,6 @@ def _in_own_words(message: str, name: str, protocol: Any) -> str:
 
 
 def _settable() -> list[str]:
-    from vantage.composition.fields import leaves
 
     every = [f"{name}.{leaf.path}" for name, kind in protocols().items() for leaf in leaves(kind())]
     return every + [f"{name}.{own}" for name in protocols() for own in _OWN]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console as Terminal
 
+    from vantage.progress import Progress
+
 __all__ = ["INTERRUPTED", "Console", "catalog", "columns", "paragraphs"]
 
 INTERRUPTED = 130
@@ -73,6 +75,12 @@ class Console:
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """A table of the result."""
         _print(_terminal(False), title, rows, columns)
+
+    def progress(self) -> "Progress":
+        """What shows the progress of work; nothing if silent."""
+        from vantage.progress import progress_for
+
+        return progress_for(self.silent)
 
 
 def _terminal(stderr: bool, plain: bool = False) -> "Terminal":

@@ -22,8 +22,7 @@ def demo(words: list[str], console: Console) -> int:
     """Train on photographs that come with the installation, and evaluate: vantage demo (takes a few minutes)."""
     (options,) = read(Command("demo", demo.__doc__ or ""), words, Demonstration)
     from vantage.demo import demo as show
-    from vantage.progress import progress_for
 
-    for line in show(Path(options.out), progress_for(console.silent)).lines():
+    for line in show(Path(options.out), console.progress()).lines():
         console.result(line)
     return 0

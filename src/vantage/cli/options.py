@@ -45,7 +45,7 @@ class Network:
     """One network of a run, or all of them."""
 
     network: int | None = None
-    """Number of the network, where a run trained one for each view; if omitted, the features of all are joined."""
+    """Number of the network, where a run trained one for each view; if omitted, all are used together."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Reading:
     """How a verb reads its images."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
-    """Leave unreadable images out (up to 1 %), or stop at the first."""
+    """Skip unreadable images (up to 1 %), or stop."""
 
     num_workers: int | None = None
     """Threads that decode images; if omitted, one for each core."""
@@ -87,14 +87,13 @@ class Computing(Reading):
     """How a verb reads its images, and what it computes on."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
-    """Device, such as cpu or cuda:0; auto uses a GPU if there is one."""
+    """cpu, cuda:0, …; auto uses a GPU if there is one."""
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
         """The device and the threads, with the progress to show."""
         from vantage.encoding import Work
-        from vantage.progress import progress_for
 
-        progress = progress_for(console.silent)
+        progress = console.progress()
         return Work(device=self.device, batch_size=batch_size, num_workers=self.threads(), progress=progress)
 
 
@@ -106,7 +105,7 @@ class Loading:
     """Processes that decode images, for sets too large for memory."""
 
     on_bad_image: Literal["skip", "stop"] | None = None
-    """Leave unreadable images out (up to 1 %), which is the default, or stop at the first."""
+    """Skip unreadable images (up to 1 %), as by default, or stop."""
 
 
 @dataclass(frozen=True)
@@ -130,10 +129,10 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
 
     Raises `UserError` where there are no images, or too many that are unreadable.
     """
-    from vantage.progress import counting, progress_for
+    from vantage.progress import counting
     from vantage.training.feed import open_images
 
-    with counting(progress_for(console.silent), "looking at the images") as advance:
+    with counting(console.progress(), "checking the images") as advance:
         return open_images(data, advance)
 
 

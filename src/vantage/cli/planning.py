@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from vantage.cli.console import Console
 from vantage.cli.recipes import find_recipe
+from vantage.composition.fields import replaced, settings_in
+from vantage.composition.fitting import everywhere
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.training.run import Run
 
-__all__ = ["SIZES", "in_learned_views", "overridden", "replaced_in", "settable", "suited", "with_named_parts"]
+__all__ = ["SIZES", "in_learned_views", "overridden", "settable", "suited", "with_named_parts"]
 
 SIZES = ((48, 32), (96, 64))
 """Images with a short side of up to the first number get views of the second, in pixels; larger ones 224."""
@@ -21,7 +23,6 @@ SIZES = ((48, 32), (96, 64))
 
 def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str = "", optimizer: str = "") -> "Run":
     """The recipe with another backbone, whose width the head follows, and with another optimizer and its rate."""
-    from vantage.composition.fitting import everywhere
     from vantage.encoders import Encoder, backbone_named, with_backbone
     from vantage.training.optimizers import OPTIMIZERS
 
@@ -42,8 +43,6 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
 
 def settable(words: list[str]) -> Iterable[str]:
     """The paths that `--set` may change, if the first word is a recipe."""
-    from vantage.composition.fields import settings_in
-
     try:
         return [setting.path for setting in settings_in(find_recipe(next(iter(words), ""))(224))]
     except UserError:
@@ -53,18 +52,13 @@ def settable(words: list[str]) -> Iterable[str]:
 def overridden(fitted: "Run", changes: Mapping[str, Any]) -> "Run":
     """A fitted run with the user's values, which take precedence; the learning rate follows batch size and epochs."""
     resized = fitted.resized(changes.get("batch_size"), changes.get("epochs"))
-    return replaced_in(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
+    return replaced(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
 
 
-def replaced_in(run: "Run", changes: Mapping[str, Any]) -> "Run":
-    """The run with other values at some paths."""
-    from vantage.composition.fields import replaced
-
-    return replaced(run, changes)
-
-
-def suited(source: "Source", console: Console) -> int:
-    """The size of views that suits the images."""
+def suited(size: int | None, source: "Source", console: Console) -> int:
+    """The size of views that an option gives, or else the one that suits the images."""
+    if size is not None:
+        return size
     from vantage.training.feed import usual_size
 
     side, _ = usual_size(source)

@@ -15,12 +15,13 @@ from vantage.cli.planning import (
     SIZES,
     in_learned_views,
     overridden,
-    replaced_in,
     settable,
     suited,
     with_named_parts,
 )
 from vantage.cli.recipes import find_recipe
+from vantage.composition.assignments import read_assignments
+from vantage.composition.fields import replaced, settings_in
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def pretrain(words: list[str], console: Console) -> int:
     The recipe is fitted to the images (batch size, epochs, learning rate, memory), and a table shows what changed.
     Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
     """
-    from vantage.training.warm_start import read_start
-
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
     options, devices, loading = read(command, words, Pretraining, Devices, Loading)
     recipe = in_learned_views(find_recipe(options.recipe), options.learned)
@@ -91,14 +90,16 @@ def pretrain(words: list[str], console: Console) -> int:
     settings = (*options.set, *_settings(options, devices, loading))
     early = _early(_first_changes(plan, options.size, settings))
     if options.init:
-        read_start(options.init)  # before millions of images are looked at
-    source, _ = look_at(replaced_in(plan(224), early).data, console)
-    size = options.size or suited(source, console)
-    planned, changes = replaced_in(plan(size), early), _changes(plan(size), settings)
+        from vantage.training.warm_start import read_start
+
+        read_start(options.init)  # a mistake is reported before millions of images are read
+    source, _ = look_at(replaced(plan(224), early).data, console)
+    size = suited(options.size, source, console)
+    planned, changes = replaced(plan(size), early), _changes(plan(size), settings)
     fitted = planned.fit(len(source), changes.get("batch_size"))
     run = overridden(fitted, changes)
     _show_differences(
-        replaced_in(recipe(size), early), planned, fitted, run, {*changes, *_named(planned, options)}, console
+        replaced(recipe(size), early), planned, fitted, run, {*changes, *_named(planned, options)}, console
     )
     return _train(run, out, options.init or None, len(source), console)
 
@@ -112,8 +113,6 @@ def _settings(options: Pretraining, devices: Devices, loading: Loading) -> list[
 
 def _named(run: "Run", options: Pretraining) -> Iterator[str]:
     """The paths of the parts that options choose by name."""
-    from vantage.composition.fields import settings_in
-
     if options.optimizer:
         yield "optimizer"
     if options.backbone:
@@ -124,15 +123,13 @@ def _named(run: "Run", options: Pretraining) -> Iterator[str]:
 
 def _changes(run: "Run", settings: Sequence[str]) -> dict[str, Any]:
     """New values by path."""
-    from vantage.composition.assignments import read_assignments
-
     return read_assignments(run, settings, lambda path: path != "recipe", run.recipe)
 
 
 def _first_changes(plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str]) -> dict[str, Any]:
     """The changes before the size is known, so that a mistake is reported before millions of images are read."""
     first: UserError | None = None
-    for each in [size] if size else [224, *(small for _, small in SIZES)]:
+    for each in [size] if size is not None else [224, *(small for _, small in SIZES)]:
         try:
             return _changes(plan(each), settings)
         except UserError as problem:  # the path may exist at another size
@@ -180,11 +177,10 @@ def _at(value: Any, path: str) -> Any:
 
 def _train(run: "Run", out: Path, init: str | None, images: int, console: Console) -> int:
     from vantage.cli.summary import summary
-    from vantage.progress import progress_for
     from vantage.training.loop import train
 
     console.notes("run", summary(run, images))
-    return ended(train(run, out, progress_for(console.silent), init=init), console)
+    return ended(train(run, out, console.progress(), init=init), console)
 
 
 def ended(outcome: "TrainingOutcome", console: Console) -> int:

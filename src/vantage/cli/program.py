@@ -21,6 +21,7 @@ from vantage.cli.reproduce import reproduce
 from vantage.cli.resume import resume
 from vantage.cli.shots import shots
 from vantage.cli.views import views
+from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -107,7 +108,6 @@ def _run(words: list[str]) -> int:
     _import(console.imports)
     if not console.imports:
         return named[words[0]](words[1:], console)
-    from vantage.composition.codec import allowing
 
     with allowing(*console.imports):
         return named[words[0]](words[1:], console)

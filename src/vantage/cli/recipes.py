@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
+from vantage.composition.codec import allowed_object
+from vantage.composition.fields import settings_in
+from vantage.composition.names import own_part
+from vantage.composition.printing import as_python, in_a_line
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -54,8 +58,6 @@ def _by_paper(every: "Iterable[Callable[[int], Run]]") -> "dict[str, list[Callab
 
 
 def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
-    from vantage.composition.fields import settings_in
-    from vantage.composition.printing import as_python, in_a_line
 
     run = recipe(size)
     console.result(f"{inspect.getdoc(recipe) or recipe.__name__}\n\n{as_python(run)}\n")
@@ -69,8 +71,6 @@ def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
 
 def find_recipe(name: str) -> "Callable[[int], Run]":
     """The recipe of this name; for MODULE:FUNCTION, that function of an imported module."""
-    from vantage.composition.codec import allowed_object
-    from vantage.composition.names import own_part
     from vantage.recipes import RECIPES
     from vantage.training.run import Run
 

@@ -8,6 +8,8 @@ from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.files import check_folder
 from vantage.cli.options import Computing
+from vantage.composition.assignments import assigned
+from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -47,8 +49,6 @@ def reproduce(words: list[str], console: Console) -> int:
 
 
 def _reproduce(kind: Any, words: list[str], console: Console) -> int:
-    from vantage.composition.assignments import assigned
-    from vantage.composition.fields import settings_in
     from vantage.studies.reproduce import reproduce as run
 
     images = make_dataclass("Paths", [(path.name, Annotated[str, Word("PATH", help=path.help)]) for path in kind.paths])

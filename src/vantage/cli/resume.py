@@ -8,8 +8,9 @@ from typing import Annotated
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.options import Devices, Loading, RunFolder, assignments
-from vantage.cli.planning import replaced_in
 from vantage.cli.pretrain import ended
+from vantage.composition.assignments import read_assignments
+from vantage.composition.fields import replaced, settings_in
 from vantage.errors import UserError
 
 __all__ = ["resume"]
@@ -31,8 +32,6 @@ def resume(words: list[str], console: Console) -> int:
 
     Hardware, monitoring and data may be changed; all other settings stay as they are.
     """
-    from vantage.composition.assignments import read_assignments
-    from vantage.progress import progress_for
     from vantage.training import loop, settings
     from vantage.training.run import refuse_conflicts
 
@@ -41,17 +40,16 @@ def resume(words: list[str], console: Console) -> int:
     stored = settings.read(options.folder)
     written = [*options.set, *assignments({"data.path": options.data or None})]
     written += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
-    run = replaced_in(stored, read_assignments(stored, written, name="the run"))
+    run = replaced(stored, read_assignments(stored, written, name="the run"))
     refuse_conflicts(stored, run)
     path = run.data.path
     moved = ":" not in path and not any(Path(each).exists() for each in (path, path.partition("#")[0]))
     if moved and path == stored.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
-    return ended(loop.resume(options.folder, run, progress_for(console.silent)), console)
+    return ended(loop.resume(options.folder, run, console.progress()), console)
 
 
 def _settable(words: list[str]) -> list[str]:
-    from vantage.composition.fields import settings_in
     from vantage.training import settings
 
     try:

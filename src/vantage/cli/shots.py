@@ -7,6 +7,8 @@ from typing import Annotated
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_file
+from vantage.storage.figures import picture
+from vantage.storage.files import write_result
 
 __all__ = ["shots"]
 
@@ -29,8 +31,6 @@ def shots(words: list[str], console: Console) -> int:
     (options,) = read(Command("shots", shots.__doc__ or ""), words, Drawing)
     out = check_file(Path(options.out), _ENDINGS, "a picture")
     from vantage.evaluate.protocols.svm.shots import read_shots
-    from vantage.storage.figures import picture
-    from vantage.storage.files import write_result
 
     drawn = read_shots([Path(path) for path in options.results])
     for line in drawn.lines():

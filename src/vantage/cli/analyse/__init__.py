@@ -9,6 +9,8 @@ from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.files import check_folder
 from vantage.cli.options import Computing, Images
+from vantage.composition.assignments import assigned
+from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -81,8 +83,6 @@ def _analyze(kind: Any, words: list[str], console: Console) -> int:
 
 
 def _calculate(kind: Any, words: list[str], console: Console) -> int:
-    from vantage.composition.assignments import assigned
-    from vantage.composition.fields import settings_in
     from vantage.studies.analyse.analysis import experiment
 
     command = Command(f"analyse {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])

@@ -12,6 +12,8 @@ from vantage.cli.files import check_folder
 from vantage.cli.options import Computing, Images, absolute, assignments, look_at
 from vantage.cli.planning import overridden, suited, with_named_parts
 from vantage.cli.recipes import find_recipe
+from vantage.composition.assignments import assigned, read_assignments
+from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
@@ -87,19 +89,21 @@ def sweep(words: list[str], console: Console) -> int:
         raise UserError(
             "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
         )
-    chosen, words = _sweep(words, known)
+    chosen, rest = _sweep(words, known)
     field = not hasattr(type(chosen), "__dataclass_fields__") or hasattr(chosen, "path") or hasattr(chosen, "paths")
-    command = Command("analyse views", about if field else type(chosen).__doc__ or "", partial(_settable, chosen))
+    name = " ".join(["analyse views", *words[: len(words) - len(rest)]])
+    command = Command(name, about if field else type(chosen).__doc__ or "", partial(_settable, chosen))
     groups = (Images, Sweeping, Computing, *(() if field else (chosen,)))
-    images, options, computing, *own = read(command, words, *groups)
+    images, options, computing, *own = read(command, rest, *groups)
     chosen = own[0] if own else chosen
     check_folder(Path(options.out))
     plan = partial(with_named_parts, find_recipe(options.recipe or chosen.recipe), backbone=options.backbone)
     information = [text.partition(".")[2] for text in options.set if text.startswith("information.")]
     of_run = [text for text in options.set if not text.startswith("information.")]
-    _changes(plan(options.size or 224), of_run, options)  # a mistake is reported before the images are read
+    first = plan(224 if options.size is None else options.size)
+    _changes(first, of_run, options)  # a mistake is reported before the images are read
     source, data = _open(images, options, computing, console)
-    planned = plan(options.size or suited(source, console))
+    planned = plan(suited(options.size, source, console))
     changes = _changes(planned, of_run, options)
     fitted = planned.fit(len(source), changes.get("batch_size")).resized(epochs=options.epochs)
     run = replace(overridden(fitted, changes), data=data)
@@ -111,12 +115,11 @@ def _run(
     plan: "Study", source: "Source", test: "Source", options: Sweeping, computing: Computing, console: Console
 ) -> int:
     from vantage.cli.summary import summary
-    from vantage.progress import progress_for
     from vantage.studies.sweep import study, write_sweep
 
     out = Path(options.out)
     console.notes("every run", summary(plan.base, len(source)))
-    result = study(plan, source, test, out, computing.work(console), progress_for(console.silent))
+    result = study(plan, source, test, out, computing.work(console), console.progress())
     if result.rows:
         for line in result.lines():
             console.result(line)
@@ -128,7 +131,6 @@ def _run(
 
 
 def _study(sweep: "Sweep", run: "Run", options: Sweeping, information: list[str], images: int) -> "Study":
-    from vantage.composition.assignments import assigned
     from vantage.evaluate import KNN, LinearCached
     from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.sweep import Study
@@ -162,7 +164,6 @@ def _test(images: Images, options: Sweeping, computing: Computing, console: Cons
 
 
 def _changes(run: "Run", settings: list[str], options: Sweeping) -> dict[str, Any]:
-    from vantage.composition.assignments import read_assignments
 
     settings = [*settings, *assignments({"batch_size": options.batch_size})]
     return read_assignments(run, settings, lambda path: path.partition(".")[0] not in _NOT_THESE, run.recipe)
@@ -189,7 +190,6 @@ def _sweep(words: list[str], known: "dict[str, Callable[[], Sweep]]") -> "tuple[
 
 
 def _settable(sweep: "Sweep") -> Iterable[str]:
-    from vantage.composition.fields import settings_in
     from vantage.studies.analyse.held_out import HeldOutInformation
 
     every = [setting.path for setting in settings_in(find_recipe(sweep.recipe)(224))]

@@ -10,6 +10,7 @@ from vantage.cli.evaluate.protocols import described, protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import file_or_kept
 from vantage.cli.options import Computing, Images, Network, RunFolder
+from vantage.composition.assignments import assigned
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -87,7 +88,6 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     command = Command(f"evaluate {name}", described(type(protocol)))
     groups = (RunFolder, images, Evaluating, protocol, Network, Computing)
     run, images, options, protocol, network, computing = read(command, words, *groups)
-    from vantage.composition.assignments import assigned
     from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load
 

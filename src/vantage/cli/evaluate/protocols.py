@@ -7,6 +7,9 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
+from vantage.composition.codec import allowed_part, decode
+from vantage.composition.kinds import fits
+from vantage.composition.names import own_part
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
@@ -61,9 +64,6 @@ def protocol_named(word: str, labeled_only: bool = False) -> Any:
 
 
 def _own(word: str) -> Any:
-    from vantage.composition.codec import allowed_part
-    from vantage.composition.kinds import fits
-    from vantage.composition.names import own_part
     from vantage.evaluate import EvaluationProtocol
 
     own = own_part(word)
@@ -81,7 +81,6 @@ def _own(word: str) -> Any:
 def _of_result(file: Path, known: Mapping[str, type]) -> Any:
     """Raises `UserError` for a file that is not a result, for one of another version, and for settings that do not
     fit."""
-    from vantage.composition.codec import decode
     from vantage.evaluate.result import current_settings
 
     try:

@@ -8,6 +8,7 @@ from vantage.cli.console import Console
 from vantage.cli.evaluate import show_result
 from vantage.cli.files import file_or_kept
 from vantage.cli.options import Computing, Images, Network, RunFolder
+from vantage.storage.files import result_file
 
 __all__ = ["retrieval"]
 
@@ -50,7 +51,6 @@ def retrieval(words: list[str], console: Console) -> int:
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
     from vantage.frozen.encoder import load
-    from vantage.storage.files import result_file
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
     out = file_or_kept(options.out, run.folder, (".png",), "a picture") or run.folder / "evaluations" / "retrieval.png"

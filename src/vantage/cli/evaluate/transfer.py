@@ -9,7 +9,10 @@ from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.files import file_or_kept
 from vantage.cli.options import Computing, Network, RunFolder
+from vantage.composition.assignments import assigned
+from vantage.composition.fields import leaves
 from vantage.errors import UserError
+from vantage.storage.files import write_result
 
 if TYPE_CHECKING:
     from vantage.evaluate.transfer.sets import TransferSet
@@ -62,10 +65,8 @@ def transfer(words: list[str], console: Console) -> int:
     command = Command("evaluate transfer", transfer.__doc__ or "", _settable)
     groups = (RunFolder, Transferring, Network, Computing)
     run, options, network, computing = read(command, words, *groups)
-    from vantage.composition.assignments import assigned
     from vantage.evaluate.transfer.transfer import transfer as evaluate_all
     from vantage.frozen.encoder import load
-    from vantage.storage.files import write_result
 
     protocol = assigned(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
@@ -108,7 +109,6 @@ def _sets(options: Transferring, console: Console) -> "tuple[list[TransferSet], 
 
 
 def _settable() -> list[str]:
-    from vantage.composition.fields import leaves
 
     return sorted({leaf.path for kind in protocols(labeled_only=True).values() for leaf in leaves(kind())})
 

@@ -9,6 +9,8 @@ from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.files import check_folder
 from vantage.cli.options import Images, Loading, absolute, assignments, look_at
 from vantage.cli.planning import suited
+from vantage.composition.assignments import assigned
+from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -66,12 +68,12 @@ def learn(words: list[str], console: Console) -> int:
     if (out / "settings.json").exists():
         raise UserError(f"{out} already holds a run: name another folder with --out")
     check_folder(out)
-    source, _ = look_at(_learning(options, loading, options.size or 64).data, console)
-    size = options.size or suited(source, console)
-    from vantage.progress import progress_for
+    first = _learning(options, loading, 64 if options.size is None else options.size)
+    source, _ = look_at(first.data, console)
+    size = suited(options.size, source, console)
     from vantage.studies.view_learning import learn as train
 
-    learned = train(_learning(options, loading, size), out, progress_for(console.silent))
+    learned = train(_learning(options, loading, size), out, console.progress())
     if not learned.finished:
         console.note(f"stopped at step {learned.step:,}; the same command continues")
         return INTERRUPTED
@@ -108,8 +110,6 @@ def _chosen(options: Learning, size: int) -> "ViewLearning":
 
 def _learning(options: Learning, loading: Loading, size: int) -> "ViewLearning":
     """The learning that the options describe."""
-    from vantage.composition.assignments import assigned
-
     learning = _chosen(options, size)
     own = assignments({"data.path": absolute(options.data), "epochs": options.epochs})
     written = (*own, *assignments(vars(loading), "data."))
@@ -117,7 +117,6 @@ def _learning(options: Learning, loading: Loading, size: int) -> "ViewLearning":
 
 
 def _settable() -> list[str]:
-    from vantage.composition.fields import settings_in
     from vantage.studies.view_learning import unsupervised
 
     return [setting.path for setting in settings_in(unsupervised(64))]

@@ -11,6 +11,8 @@ from vantage.cli.files import check_file
 from vantage.cli.options import Images, Reading
 from vantage.cli.planning import in_learned_views, settable, suited
 from vantage.cli.recipes import find_recipe
+from vantage.composition.assignments import assigned
+from vantage.storage.files import result_file
 
 if TYPE_CHECKING:
     from vantage.training.run import Run
@@ -54,8 +56,6 @@ def show(words: list[str], console: Console) -> int:
     """
     command = Command("views show", show.__doc__ or "", partial(settable, words))
     options, reading = read(command, words, Showing, Reading)
-    from vantage.composition.assignments import assigned
-    from vantage.storage.files import result_file
     from vantage.views.show import picture
 
     recipe = in_learned_views(find_recipe(options.recipe), options.learned)
@@ -64,10 +64,10 @@ def show(words: list[str], console: Console) -> int:
     def chosen(size: int) -> "Run":
         return assigned(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
 
-    if options.size:
+    if options.size is not None:
         chosen(options.size)  # a mistake is reported before the images are read
     source = reading.open(options.data, console)
-    run = chosen(options.size or suited(source, console))
+    run = chosen(suited(options.size, source, console))
     count = min(max(0, options.images), len(source))
     images = [source.image(number * len(source) // count) for number in range(count)]
     drawn = picture(run.views, images, options.times, options.seed)

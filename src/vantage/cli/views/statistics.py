@@ -8,6 +8,8 @@ from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.options import Images, Reading
 from vantage.cli.recipes import find_recipe
+from vantage.composition.fields import leaves
+from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,10 +42,9 @@ def statistics(words: list[str], console: Console) -> int:
     run = find_recipe(options.recipe)(224) if options.recipe else None
     space = _space(options.space, run)
     source = reading.open(options.data, console)
-    from vantage.progress import progress_for
     from vantage.views.colors.measured import measured_statistics
 
-    progress = progress_for(console.silent)
+    progress = console.progress()
     progress.start("measuring the images", min(options.images or len(source), len(source)))
     try:
         measured = measured_statistics(source, space, options.images, progress.advance)
@@ -60,7 +61,6 @@ def statistics(words: list[str], console: Console) -> int:
 def _space(name: str, run: "Run | None") -> "ColorSpace":
     """The color space of this name, or of the recipe; raises `UserError` where both are given and differ."""
     from vantage import views
-    from vantage.composition.fitting import parts_of
 
     own = [part.space for part in parts_of(run.views if run else ()) if isinstance(part, views.InSpace)]
     if name and run is not None and type(own[0] if own else views.RGB()).__name__ != name:
@@ -72,8 +72,6 @@ def _space(name: str, run: "Run | None") -> "ColorSpace":
 
 def _assignments(run: "Run", measured: "Statistics") -> list[str]:
     """The options that set the statistics of every normalization in the recipe's views."""
-    from vantage.composition.fields import leaves
-
     words = []
     for leaf in leaves(run):
         part, _, field = leaf.path.rpartition(".")

@@ -1,0 +1,121 @@
+"""One verb's options for argparse: how they are written, and how help shows them. No other module uses argparse."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
+from typing import Any, NoReturn, Union, get_args, get_origin
+
+from vantage.cli.console import columns, paragraphs
+from vantage.composition.expression import described, takes_several
+from vantage.errors import UserError
+
+__all__ = ["Option", "Word", "parser_of", "without_none"]
+
+
+@dataclass(frozen=True)
+class Word:
+    """How an option is written on the command line; part of its annotation."""
+
+    metavar: str = ""
+    """What help calls its value."""
+
+    positional: bool = False
+    """Whether it stands in its position, without a flag."""
+
+    repeated: bool = False
+    """Whether its flag may be repeated, each time with one value."""
+
+    help: str = ""
+    """Its help, where no docstring of a field has it."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of a group of options."""
+
+    name: str
+    annotation: Any
+    default: Any
+    help: str
+    word: Word
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Raise `UserError`, where argparse would end the process."""
+        message = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, found")
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
+def parser_of(name: str, about: str, options: Sequence[Option]) -> argparse.ArgumentParser:
+    """The parser of a verb; positional words come first, and what it reads are the words of each option by its name."""
+    parser = _Parser(f"vantage {name}", add_help=False, allow_abbrev=False, formatter_class=_formatter)
+    parser.description = paragraphs(about).replace("%", "%%")
+    every = sorted(options, key=lambda option: not option.word.positional)
+    positions = [_position(option) for option in every if option.word.positional]
+    parser.usage = " ".join(["%(prog)s", *positions, "[--option value …]"])
+    section = parser.add_argument_group("options")
+    for option in every:
+        _add(section, option)
+    return parser
+
+
+def _position(option: Option) -> str:
+    """How usage shows a positional word."""
+    word = option.word.metavar if option.default is MISSING else f"[{option.word.metavar}]"
+    return f"{word} [{word} …]" if takes_several(option.annotation) else word
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return _Formatter(prog, max_help_position=28, width=columns())
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of the description, and shows values without brackets."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        return f"{action.metavar}{' …' * (action.nargs == '*')}"
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if isinstance(action, argparse.BooleanOptionalAction):
+            return action.option_strings[0].replace("--", "--[no-]", 1)
+        return super()._format_action_invocation(action)
+
+
+def _add(section: Any, option: Option) -> None:
+    plain = f"{option.help}{_default(option)}".replace("%", "%%")
+    several = takes_several(option.annotation)
+    if option.word.positional:
+        section.add_argument(option.name, nargs="*" if several else "?", metavar=option.word.metavar, help=plain)
+    elif option.annotation is bool:
+        section.add_argument(option.flag, dest=option.name, action=argparse.BooleanOptionalAction, help=plain)
+    else:
+        metavar = option.word.metavar or _metavar(option.annotation)
+        how: dict[str, Any] = {"nargs": "*"} if several else {"nargs": "?", "const": ()}
+        how = {"action": "append"} if option.word.repeated else how
+        section.add_argument(option.flag, dest=option.name, metavar=metavar, help=plain, **how)
+
+
+def _metavar(annotation: Any) -> str:
+    words = described(annotation := without_none(annotation))
+    if get_origin(annotation) is not None and "Literal" in str(annotation):
+        return words.replace(" or ", "|").replace(", ", "|") if len(words) < 24 else "NAME"
+    return "N" if "number" in words else "NAME" if annotation is str else "VALUE"
+
+
+def without_none(annotation: Any) -> Any:
+    """The annotation without None, which stands for an omitted option and cannot be written."""
+    inside = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return Union[tuple(inside)] if type(None) in get_args(annotation) else annotation  # noqa: UP007
+
+
+def _default(option: Option) -> str:
+    if option.default in (None, "", (), MISSING) or option.default is False:
+        return ""
+    default = "yes" if option.default is True else option.default
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+    return f" (default: {shown})"
