@@ -69,7 +69,9 @@ def agree(actual: Tensor, expected: Tensor, *inputs: Tensor) -> None:
 
 @pytest.mark.parametrize(("name", "settings", "loop"), CASES, ids=lambda value: value if isinstance(value, str) else "")
 @given(images=st.integers(2, 5), seed=st.integers(0, 20))
-def test_within_the_batch_both_views_ask(name: str, settings: dict[str, float], loop: Loop, images: int, seed: int):
+def test_within_the_batch_both_views_are_queries(
+    name: str, settings: dict[str, float], loop: Loop, images: int, seed: int
+):
     z1, z2 = raw(images, seed), raw(images, seed + 50)
     actual = getattr(functional, name)(z1, z2, **settings)
     one, two = normalize(z1, dim=1), normalize(z2, dim=1)
@@ -79,7 +81,7 @@ def test_within_the_batch_both_views_ask(name: str, settings: dict[str, float], 
 
 @pytest.mark.parametrize(("name", "settings", "loop"), CASES, ids=lambda value: value if isinstance(value, str) else "")
 @pytest.mark.parametrize("learn", [False, True])
-def test_against_a_queue_one_view_asks(name: str, settings: dict[str, float], loop: Loop, learn: bool):
+def test_against_a_queue_one_view_is_the_query(name: str, settings: dict[str, float], loop: Loop, learn: bool):
     z1, z2, queue = raw(4, 0), raw(4, 1), raw(9, 2).detach().requires_grad_(learn)
     actual = getattr(functional, name)(z1, z2, negatives=queue, **settings)
     rows = list(normalize(queue, dim=1))

@@ -101,7 +101,7 @@ def test_full_softmax_over_a_bank_is_its_loop():
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)
-def test_a_copy_loaded_from_the_state_goes_on_bit_by_bit(recipe):
+def test_a_copy_loaded_from_the_state_continues_bit_by_bit(recipe):
     """The state_dict is the run's: nothing that matters is outside of it."""
     run = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
     one = shrunken.learner(run)
@@ -171,7 +171,7 @@ def test_seeds_belong_to_images_not_to_places():
     assert torch.equal(draws.query_seeds(0, 5, image).flip(0), draws.query_seeds(0, 5, image.flip(0)))
 
 
-def test_what_does_not_fit_is_refused():
+def test_misfits_are_refused():
     run = shrunken.shrunk(simclr(32), None)
     with pytest.raises(UserError, match="at least one Branch"):
         Learner(run.encoders, (), images=3, seed=0)

@@ -310,7 +310,7 @@ def test_two_branches_of_one_memory_learn_for_some_epochs(first: Memory, remembe
 
 
 @pytest.mark.parametrize("first", [InBatch(), Queue(19)], ids=repr)
-def test_a_row_for_each_image_is_asked_for_before_the_first_step(first: Memory):
+def test_a_row_for_each_image_is_required_before_the_first_step(first: Memory):
     base = vantage.instance_discrimination(32)
     trial(base)
     with pytest.raises(UserError, match="the memory is no bank"):

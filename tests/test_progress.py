@@ -7,7 +7,7 @@ from vantage.progress import BarProgress, PlainProgress, Progress, QuietProgress
 
 
 @pytest.mark.parametrize("kind", [QuietProgress, PlainProgress, BarProgress])
-def test_every_teller_warns_and_keeps_its_contract(kind: type, capsys: pytest.CaptureFixture[str]):
+def test_every_progress_warns_and_keeps_its_contract(kind: type, capsys: pytest.CaptureFixture[str]):
     progress = kind()
     assert isinstance(progress, Progress)
     progress.start("work", 10, 2)
@@ -20,7 +20,9 @@ def test_every_teller_warns_and_keeps_its_contract(kind: type, capsys: pytest.Ca
     assert ("a line" in output) == (kind is not QuietProgress)
 
 
-def test_lines_tell_the_time_left_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_lines_report_the_time_left_from_time_to_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     clock = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     plain = PlainProgress()
@@ -36,7 +38,7 @@ def test_lines_tell_the_time_left_now_and_then(monkeypatch: pytest.MonkeyPatch, 
     assert "1:41:07 left" in capsys.readouterr().err
 
 
-def test_work_that_may_be_none_is_told_from_its_first_word_on(
+def test_work_that_may_be_none_is_reported_from_its_first_call(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     clock, plain = [0.0], PlainProgress()

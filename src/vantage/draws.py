@@ -1,4 +1,4 @@
-"""Random numbers that are a function of what they are for, not of when they were asked.
+"""Random numbers that are a function of their purpose, not of when they are drawn.
 
 A draw for a query depends on its seed (made from the run's seed, the step and the image's number) and on nothing
 else, so tiles of a table, processes and devices draw alike, and a resumed run needs no generator.

@@ -17,14 +17,14 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 @runtime_checkable
 class Progress(Protocol):
-    """Reports how far long work is."""
+    """Reports how far a long task is."""
 
     def start(self, what: str, total: int, done: int = 0) -> None:
-        """Work of `total` parts begins, of which `done` were done before."""
+        """Work of `total` parts begins, of which `done` are finished already."""
         ...
 
     def advance(self, done: int, note: str = "") -> None:
-        """`done` parts are finished now; `note` says how it goes."""
+        """`done` parts are finished now; `note` says how it is going."""
         ...
 
     def line(self, text: str) -> None:
@@ -88,7 +88,7 @@ class QuietProgress:
 
 
 class PlainProgress:
-    """A line now and then, for logs: parts done, time left, how it goes."""
+    """A line from time to time, for logs: parts done, time left, how it is going."""
 
     def __init__(self) -> None:
         self.what, self.total, self.first = "", 0, 0

@@ -140,14 +140,14 @@ TIMM = [
 
 
 @pytest.mark.parametrize(("choice", "width", "pixels"), TIMM, ids=[choice.name for choice, _, _ in TIMM])
-def test_timm_says_the_width_it_gives(choice: Timm, width: int, pixels: int) -> None:
+def test_timm_reports_the_width_of_its_features(choice: Timm, width: int, pixels: int) -> None:
     pytest.importorskip("timm")
     network = choice.build().eval()
     assert network(torch.randn(2, choice.in_channels, pixels, pixels)).shape == (2, width)
     assert width_of(network) == width
 
 
-def test_timm_takes_its_own_state_back() -> None:
+def test_timm_loads_our_state() -> None:
     timm = pytest.importorskip("timm")
     ours = Timm("resnet10t").build().eval()
     theirs = timm.create_model("resnet10t", num_classes=0).eval()

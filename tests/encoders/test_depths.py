@@ -34,7 +34,7 @@ def test_a_wrapped_backbone_keeps_its_mode_and_its_statistics() -> None:
     assert_close(backbone.state_dict(), before, rtol=0, atol=0)
 
 
-def test_timm_shows_its_own_maps() -> None:
+def test_maps_of_timm_are_its_intermediates() -> None:
     pytest.importorskip("timm")
     backbone = Timm("resnet10t").build().eval()
     assert AtDepth(backbone, -1, nn.AdaptiveAvgPool2d(2), torch.randn(1, 3, 64, 64)).width == 4 * 512
@@ -81,7 +81,7 @@ def test_maps_smaller_than_the_grid_stay_as_they_are() -> None:
     assert_close(grid_pool(6, 2, 2)(one), one)
 
 
-def test_a_backbone_with_maps_of_its_own_shows_the_deepest_in_the_coarsest_grid() -> None:
+def test_the_deepest_map_of_a_custom_backbone_gets_the_coarsest_grid() -> None:
     class Two(nn.Module):
         def maps(self, images: Tensor) -> list[Tensor]:
             return [images, images[:, :1, ::2, ::2]]

@@ -110,7 +110,7 @@ class Nameless:
         return nn.Flatten()
 
 
-def test_a_backbone_that_does_not_say_its_width_is_refused() -> None:
+def test_a_backbone_without_a_width_is_refused() -> None:
     with pytest.raises(UserError, match="Flatten has width None"):
         Encoder(Nameless(), LinearHead()).build()
 

@@ -32,7 +32,7 @@ def test_a_name_is_torchvision_s_network_of_that_name(name: str) -> None:
         ("Convolutions((4, 6))", 32, Convolutions((4, 6))),
     ],
 )
-def test_what_a_name_means(name: str, size: int, backbone: Any) -> None:
+def test_a_name_gives_its_backbone(name: str, size: int, backbone: Any) -> None:
     assert backbone_named(name, size) == backbone
 
 

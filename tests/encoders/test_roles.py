@@ -98,7 +98,7 @@ def test_only_parameters_follow_and_statistics_are_its_own():
     assert torch.equal(dict(networks.slow.named_buffers())["backbone.1.running_var"], slow)
 
 
-def test_keys_carry_no_gradient_and_come_back_in_order():
+def test_keys_of_a_slow_network_have_no_gradient_and_keep_their_order():
     """In evaluation BatchNorm does not mix images, so the shuffle must leave no trace."""
     networks = Momentum(NORMALIZED).build().eval()
     keys = networks.keys(views(), {}, 5)

@@ -218,7 +218,7 @@ def test_the_normalizer_leaves_dropped_pairs_out():
     assert_close(float(one.log_normalizer), expected, rtol=1e-12, atol=0)
 
 
-def test_parts_of_both_kinds_are_told_apart():
+def test_table_estimators_are_distinguished_from_others():
     assert isinstance(NCE().build(3), TableEstimator)
 
 

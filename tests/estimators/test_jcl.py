@@ -71,7 +71,7 @@ def test_the_readable_formula_and_the_fast_gradient_are_one(many, pool, seed, st
 
 
 @pytest.mark.parametrize("positions", [[0, 1, 3, 4, 5], [2, 4, 5], [1], []])
-def test_dropped_positives_are_as_if_they_were_not_there(positions: list[int]):
+def test_dropped_positives_do_not_count(positions: list[int]):
     query, near, far = problem(6, 7, 3)
     scores, keep = positives(query, near), torch.zeros(3, 6, dtype=torch.bool)
     keep[1:, positions] = True

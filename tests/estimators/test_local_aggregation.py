@@ -44,7 +44,7 @@ def test_15_one_label_for_all_costs_nothing():
     assert (torch.autograd.grad(actual.sum(), a)[0].abs() < 1e-15).all()
 
 
-def test_15_labels_of_their_own_give_the_ball():
+def test_15_a_label_for_each_image_gives_the_ball():
     """The own row is the only mate, and the loss that of InfoNCE against the other near rows."""
     a, b = cosines(6, 1, 0), cosines(6, 9, 1)
     rest = summed(b, 0.5)
@@ -53,7 +53,7 @@ def test_15_labels_of_their_own_give_the_ball():
     assert (actual < ball).all(), "by what the release adds to the probability"
 
 
-def test_15_mates_that_cannot_be_seen_cost_16_118_and_teach_nothing():
+def test_15_mates_of_vanishing_probability_cost_16_118_without_gradient():
     a, b = torch.full((1, 2), -1.0, dtype=torch.float64).requires_grad_(), torch.ones(1, 3, dtype=torch.float64)
     actual = LocalAggregation(0.02)(synthetic.table(a), summed(b, 0.02), 0)
     assert abs(float(actual.detach()) - 16.118) < 5e-4

@@ -45,7 +45,7 @@ def consistent(store: OnlineStore) -> None:
     assert_close(store.total, one_hot.T.double() @ store.vector, rtol=0, atol=1e-12)
 
 
-def test_every_image_is_a_cluster_of_its_own_until_all_were_written():
+def test_every_image_is_its_own_cluster_until_all_are_written():
     store = ClusteredBank(0.5, clusters=3, smallest=0).build(8, 3)
     for part in ([0, 1, 2, 3], [0, 4, 5]):
         store.write(fresh(part, 0))
@@ -57,7 +57,7 @@ def test_every_image_is_a_cluster_of_its_own_until_all_were_written():
     assert torch.equal(pool.clusters, store.label) and store.label.max() == 2
 
 
-def test_first_clusters_may_be_of_rows_that_are_given():
+def test_first_clusters_can_be_those_of_initial_rows():
     """The release of InterCLR: rows, labels and centroids of the untrained network's features, before any step."""
     store = ClusteredBank(0.5, clusters=3, refresh_every=1, smallest=0, first=0).build(12, 3).double()
     assert store.waits
@@ -181,7 +181,7 @@ def test_equal_rows_are_halved_at_random():
     assert alone.count.tolist() == [1, 0]
 
 
-def test_sums_are_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch):
+def test_sums_are_recomputed_from_time_to_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_RECOUNT", 2)
     store = filled(ClusteredBank(0.5, clusters=3, smallest=0), 12)
     store.total += 1.0
@@ -192,7 +192,7 @@ def test_sums_are_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch):
     consistent(store)
 
 
-def test_clusterings_are_made_after_whole_passes_each_from_other_rows():
+def test_clusterings_follow_whole_passes_and_start_from_different_rows():
     choice = ReclusteredBank(0.0, clusters=3, clusterings=4, every=2, first=2)
     store, changed = choice.build(9, 3), []
     for step in range(21):
@@ -216,7 +216,7 @@ def test_they_fit_themselves():
     assert (tiny.clusters, tiny.smallest) == (2, 5)
 
 
-def test_what_cannot_be_is_refused():
+def test_impossible_settings_are_refused():
     for choice in (ClusteredBank(clusters=9), ReclusteredBank(clusters=9)):
         with pytest.raises(UserError, match=r"Run\.fit"):
             choice.build(8, 3)

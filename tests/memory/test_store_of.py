@@ -14,7 +14,7 @@ from vantage.training.trial import trial
 
 
 @pytest.mark.parametrize("recipe", [interclr, pirl], ids=lambda recipe: recipe.__name__)
-def test_both_branches_read_what_one_writes(recipe):
+def test_both_branches_share_one_store(recipe):
     run = shrunken.shrunk(recipe(32), None)
     learner = shrunken.learner(run)
     assert learner.store(1) is learner.store(0) and list(learner.stores) == ["0"]
@@ -30,7 +30,7 @@ def test_both_branches_read_what_one_writes(recipe):
         twice.after_step([other.fresh], step)
 
 
-def test_a_store_that_is_not_there_is_refused():
+def test_a_missing_store_is_refused():
     base = shrunken.shrunk(instance_discrimination(32), None)
     (branch,) = base.branches
     for branches in (

@@ -253,7 +253,7 @@ def test_one_cluster_for_all_leaves_no_negative_and_ends():
 
 
 @pytest.mark.parametrize("rule", [OtherClusters(), OwnCluster()])
-def test_rules_of_clusters_name_what_is_missing(rule: Rule):
+def test_cluster_rules_need_clusters(rule: Rule):
     query, keys = synthetic.keys(3, 3, 0), synthetic.keys(9, 3, 1)
     with pytest.raises(UserError, match="memory that keeps them"):
         rule(score(query, keys), query, keys, 0)
@@ -271,7 +271,7 @@ def drawn(rule: Draw, keep: Tensor, count: int = 4000) -> Tensor:
 
 @pytest.mark.parametrize("kind", [Sample, Distinct])
 @pytest.mark.parametrize("some", [True, False])
-def test_sample_is_uniform_over_what_is_left(kind: type[Draw], some: bool):
+def test_sample_is_uniform_over_the_remaining_keys(kind: type[Draw], some: bool):
     keep = torch.tensor([True, not some, True, True, not some, True, True])
     columns = drawn(kind(3), keep)
     times = columns.flatten().bincount(minlength=7)

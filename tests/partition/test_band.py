@@ -78,7 +78,7 @@ def test_rings_equal_a_sorted_list_also_where_cosines_are_equal(pool, keep, drop
 
 
 @given(pool=st.integers(1, 40), seed=st.integers(0, 99))
-def test_ranks_are_over_what_is_left(pool: int, seed: int):
+def test_ranks_are_over_the_remaining_pairs(pool: int, seed: int):
     """Each query ranks its own kept columns; a query with none keeps none; at least one stays of any."""
     generator = torch.Generator().manual_seed(seed)
     cosine, keep = torch.rand(4, pool, generator=generator), torch.rand(4, pool, generator=generator) < 0.5

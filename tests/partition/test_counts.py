@@ -65,7 +65,7 @@ def test_the_count_is_that_of_a_loop_over_the_table(rules, pool: int, images: in
     assert scores.count.tolist() == expected
 
 
-def test_pair_rules_are_asked_once_more_only_by_who_counts():
+def test_pair_rules_run_again_only_for_the_count():
     calls: list[int] = []
 
     @dataclass(frozen=True)
@@ -84,5 +84,5 @@ def test_pair_rules_are_asked_once_more_only_by_who_counts():
     assert calls == [2048, 2048, 904] * 2, "counted once"
 
 
-def test_a_count_that_is_known_is_taken():
+def test_a_known_count_is_used():
     assert Negatives(torch.zeros(2), torch.tensor([3, 4])).count.tolist() == [3, 4]

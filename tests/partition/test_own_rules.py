@@ -105,7 +105,7 @@ CASES: tuple[tuple[tuple[Rule, ...], str], ...] = (
 
 
 @pytest.mark.parametrize(("rules", "name"), CASES, ids=str)
-def test_a_rule_of_ones_own_goes_the_fast_way_to_the_same_number(rules, name: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_custom_rule_takes_the_fast_path_to_the_same_number(rules, name: str, monkeypatch: pytest.MonkeyPatch):
     ways: list[str] = []
 
     def noted(way: str, original: Callable[..., object]) -> Callable[..., object]:
@@ -123,7 +123,7 @@ def test_a_rule_of_ones_own_goes_the_fast_way_to_the_same_number(rules, name: st
     assert_close(ours, theirs, rtol=0, atol=1e-11)
 
 
-def test_a_rule_that_draws_blindly_lets_only_the_drawn_keys_be_scored(monkeypatch: pytest.MonkeyPatch):
+def test_a_blind_rule_scores_only_the_drawn_keys(monkeypatch: pytest.MonkeyPatch):
     query, keys = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     whole = table(query, keys, (NextOnes(),), 0.1, 0).log_sum
 
@@ -136,7 +136,7 @@ def test_a_rule_that_draws_blindly_lets_only_the_drawn_keys_be_scored(monkeypatc
     assert_close(whole, torch.logsumexp(cosine / 0.1, 1), rtol=0, atol=1e-12)
 
 
-def test_a_rule_that_narrows_the_pool_shows_the_others_no_more():
+def test_a_pool_rule_narrows_the_pool_for_later_rules():
     widths: list[int] = []
 
     @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def test_a_rule_that_narrows_the_pool_shows_the_others_no_more():
     assert widths == [100]
 
 
-def test_they_serve_in_a_branch():
+def test_custom_rules_work_in_a_branch():
     branch = Branch(Bank(), Remembered(), (EveryOther(), NextOnes(2)), InfoNCE(0.1), keys=(), pool=(0,))
     query, pool = synthetic.keys(4, 5, 0), synthetic.keys(200, 5, 1)
     assert torch.isfinite(branch.contrast(query, (), pool, 0).loss)

@@ -48,7 +48,7 @@ def test_a_mate_is_uniform_over_the_cluster(part: ClusterMate | OtherMate):
 
 
 @pytest.mark.parametrize("part", [ClusterMate(), OtherMate()])
-def test_an_image_alone_has_its_own_row(part: ClusterMate | OtherMate):
+def test_an_image_alone_in_its_cluster_has_its_own_row(part: ClusterMate | OtherMate):
     pool = bank([3, 1, 2, 0])
     assert part(asking(pool, [2, 0, 1]), (), pool, 0).key.tolist() == [[2], [0], [1]]
 

@@ -101,7 +101,7 @@ def test_how_many_follows_the_step_and_the_length_of_the_run():
     assert longer.ring == stretched(Ring(course), 2.0, 1.0) != Ring(course)
 
 
-def test_what_the_own_positive_needs_is_asked_for():
+def test_the_own_positive_is_checked():
     query, pool = synthetic.keys(3, 4, 0), synthetic.keys(9, 4, 1)
     with pytest.raises(UserError, match=r"Bank\(\)"):
         Neighbors()(query, (), Keys(pool.vector, pool.image.flip(0)), 0)

@@ -120,7 +120,7 @@ def test_19_without_the_image_it_is_the_jigsaw_only():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
-def test_19_infomins_jigsaw_asks_for_mocos_key_and_without_it_is_moco(share: float):
+def test_19_infomins_jigsaw_has_mocos_key_and_without_it_is_moco(share: float):
     run = weighted(shrunken.shrunk(infomin(32), SplitBatchNorm(2)), 1 - share, share)
     learner, (views, image) = shrunken.learner(run), views_of(run)
     step, actual = gradients(learner, views, image)
@@ -162,7 +162,7 @@ def test_it_trains_on_images_that_are_streamed_or_resident(resident: int, tmp_pa
         assert images.is_contiguous(memory_format=torch.channels_last)
 
 
-def test_the_backbone_is_what_is_left(tmp_path: Path, monkeypatch):
+def test_only_the_backbone_remains(tmp_path: Path, monkeypatch):
     """Loaded, embedded and exported alone, for whole images of the view's size."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     place = write_images(tmp_path / "images.npz")

@@ -77,7 +77,7 @@ def test_nothing_is_sorted_where_rows_move(monkeypatch: pytest.MonkeyPatch):
     assert 1 <= len(sorts) <= 3
 
 
-def test_labels_that_others_changed_are_sorted_anew():
+def test_labels_changed_elsewhere_are_sorted_again():
     label, members = labels(30, 5, 1, 0), Members()
     sought = label[:6].clone()
     members_of(members, label, sought)

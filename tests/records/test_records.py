@@ -22,7 +22,7 @@ def test_rows_take_every_field_along():
         assert torch.equal(part.seeds, keys.seeds[1:4])
 
 
-def test_missing_fields_say_what_to_do():
+def test_messages_about_missing_fields_name_the_remedy():
     bare = Keys(torch.ones(2, 3), torch.arange(2))
     with pytest.raises(UserError, match="memory that keeps them"):
         _ = bare.clusters
@@ -58,7 +58,7 @@ def test_of_follows_narrowed_columns(queries: int, pool: int, seed: int):
     assert torch.equal(narrowed.cosine, scores.cosine.gather(1, column))
 
 
-def test_what_is_dropped_never_comes_back():
+def test_dropped_pairs_stay_dropped():
     scores = score(synthetic.keys(2, 3, 0), synthetic.keys(4, 3, 1))
     first = scores.only(torch.tensor([[True, False, True, False]] * 2))
     assert not first.all_kept

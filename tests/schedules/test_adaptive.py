@@ -72,7 +72,7 @@ def adapting(keep: Schedule, recipe=ring_moco) -> Run:
 
 
 @pytest.mark.parametrize("recipe", [ring_moco, ring_cmc], ids=lambda recipe: recipe.__name__)
-def test_a_learner_puts_in_what_it_has_reached(recipe):
+def test_a_learner_uses_the_present_number(recipe):
     """Each step's loss is that of the ring whose share is the value reached so far, one value for all branches."""
     choice = FollowsLoss(0.9, 0.3, 0.1, 2)
     role = adapting(Constant(1.0), recipe).encoders
@@ -102,7 +102,7 @@ def test_accuracies_move_the_other_kind_only():
     assert_close(learner.reached(), [0.8], rtol=0, atol=1e-12)
 
 
-def test_what_cannot_follow_is_refused():
+def test_misplaced_adaptive_numbers_are_refused():
     run = moco_v2(32)
     with pytest.raises(UserError, match="knn_every"):
         replace(run, branches=(replace(run.branches[0], weight=FollowsAccuracy()),))

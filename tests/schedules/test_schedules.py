@@ -147,7 +147,7 @@ def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: LearningRat
         assert schedule.scaled(2.5)(step, 5, 10) == pytest.approx(2.5 * schedule(step, 5, 10), rel=1e-12)
 
 
-def test_a_stretched_rate_moves_what_happens_at_an_epoch_in_proportion() -> None:
+def test_a_stretched_rate_moves_its_milestones_in_proportion() -> None:
     assert StepDecay(0.03).for_epochs(200, to=100) == StepDecay(0.03, milestones=(60, 80))
     once = StepDecay(0.03, milestones=(120, 160, 200)).for_epochs(240, to=1)
     assert {once(step, 7, 1) for step in range(7)} == {0.03}, "a run of one epoch trains at its rate"

@@ -105,7 +105,7 @@ def test_26_maps_of_either_side_leave_information_alone():
     assert abs(information(apart @ covariance @ apart.T) - information(covariance)) < 1e-10
 
 
-def test_what_makes_no_sense_is_refused():
+def test_senseless_settings_are_refused():
     for make in (lambda: Flow(couplings=0), lambda: VolumePreserving(0), lambda: RealNVP(8, 1)):
         with pytest.raises(UserError):
             make()

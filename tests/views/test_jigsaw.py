@@ -92,7 +92,7 @@ def test_offsets_and_orders_are_uniform_and_each_its_own():
     assert chisquare(across.numpy()).pvalue > 1e-3, "patches of an image lie apart"
 
 
-def test_a_view_is_the_cut_of_what_was_done_before():
+def test_a_view_is_cut_after_the_other_operations():
     images = pictures(3, 36, 36)
     whole = RandomResizedCrop(36, (1.0, 1.0), (1.0, 1.0))
     jigsaw = replace(pycontrast_jigsaw(32), crop=whole, operations=(HorizontalFlip(1.0),))
@@ -103,7 +103,7 @@ def test_a_view_is_the_cut_of_what_was_done_before():
     torch.testing.assert_close(jigsaw.batch(images, generator(4)), expected, atol=1e-5, rtol=0)
 
 
-def test_patches_are_colored_one_by_one_where_that_is_asked_for():
+def test_patches_can_be_colored_one_by_one():
     images = torch.full((2, 3, 40, 40), 120, dtype=torch.uint8)
     plain, colored = (make(32).batch(images, generator()) for make in (pycontrast_jigsaw, vissl_jigsaw))
     assert plain.flatten(2).std(1).max() < 1e-4

@@ -84,7 +84,7 @@ def test_an_altered_or_missing_file_is_refused(learned: LearnedSpace) -> None:
         learned.convert(images())
 
 
-def test_what_holds_no_learned_views_is_refused(tmp_path: Path) -> None:
+def test_files_without_learned_views_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"no tensors at all"):
         (tmp_path / "x.safetensors").write_bytes(content)
         with pytest.raises(UserError, match="holds no learned views"):
@@ -200,12 +200,12 @@ def test_learning_showing_and_training_on_the_command_line(
         ("views show cmc --data x --learned", "--learned: expected text, found nothing"),
     ],
 )
-def test_mistakes_are_told(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_reported(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 2
     assert message in capsys.readouterr().err
 
 
-def test_help_tells_the_methods_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_methods_and_their_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["views", "learn", "--help"]) == 0
     assert "semi_supervised" in capsys.readouterr().out
 

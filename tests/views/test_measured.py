@@ -66,7 +66,7 @@ def test_each_space_as_numpy_has_it(space, theirs) -> None:
     np.testing.assert_allclose(statistics.std, pixels.std(0), atol=2e-5 * span)
 
 
-def test_every_image_counts_alike_whatever_its_size() -> None:
+def test_every_image_counts_equally_whatever_its_size() -> None:
     small, large = torch.zeros(3, 2, 2, dtype=torch.uint8), torch.full((3, 40, 30), 255, dtype=torch.uint8)
     statistics = measured_statistics(Images([small, large]))
     assert statistics.mean == pytest.approx((0.5,) * 3) and statistics.std == pytest.approx((0.5,) * 3)
@@ -79,7 +79,7 @@ def test_images_are_spread_over_the_set_and_counted() -> None:
     assert measured_statistics(source, images=0) == measured_statistics(source, images=99)
 
 
-def test_what_cannot_be_normalized_is_refused() -> None:
+def test_constant_channels_are_refused() -> None:
     gray = Images([torch.arange(16, dtype=torch.uint8).view(1, 4, 4).expand(3, -1, -1)])
     with pytest.raises(UserError, match="channel 0 of HSV is .* in every pixel of 1 images"):
         measured_statistics(gray, HSV())
@@ -95,7 +95,7 @@ def test_normalizing_with_them_standardizes(tmp_path: Path) -> None:
     assert outputs.mean((0, 2, 3)).abs().max() < 1e-5 and (outputs.std((0, 2, 3), correction=0) - 1).abs().max() < 1e-5
 
 
-def test_the_command_tells_what_to_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_the_command_prints_the_options_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     place = str(tmp_path / "images.npz")
     np.savez(place, images=torch.stack([image.permute(1, 2, 0) for image in pictures(*[(8, 8)] * 6).images]).numpy())

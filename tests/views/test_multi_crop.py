@@ -22,7 +22,7 @@ def pictures(count: int, height: int, width: int) -> torch.Tensor:
     return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8, generator=generator())
 
 
-def test_small_views_follow_the_whole_ones_and_are_made_alike() -> None:
+def test_small_views_follow_the_whole_ones_with_the_same_operations() -> None:
     views = multi_crop_views(simclr_views(224))
     assert isinstance(views, ViewMaker) and views.count == 8 and views.views[:2] == simclr_views(224).views
     for small in views.views[2:]:
@@ -41,14 +41,14 @@ def test_both_routes_make_views_of_both_sizes() -> None:
     assert [tuple(view.shape) for view in finished] == sizes
 
 
-def test_a_small_view_shows_the_share_asked_for() -> None:
+def test_a_small_view_shows_the_requested_share() -> None:
     small = multi_crop_views(moco_v2_views(224), 1).views[2].crop
     boxes = small.boxes(small.draw(500, generator()), 600, 800)
     share = (boxes.height * boxes.width).double() / (600 * 800)
     assert 0.049 < share.min() < 0.06 and 0.13 < share.max() < 0.141
 
 
-def test_they_can_be_looked_at() -> None:
+def test_they_can_be_shown() -> None:
     views = multi_crop_views(moco_v2_views(32), 2, 14, (0.1, 0.3))
     image = picture(views, list(pictures(2, 40, 40)), times=1, side=32)
     assert image.width == 5 * (32 + 4) + 4
@@ -59,7 +59,7 @@ def test_no_small_views_are_refused() -> None:
         multi_crop_views(moco_v2_views(32), 0)
 
 
-def test_small_views_of_moco_ask_the_queue_for_the_keys_of_the_whole_one() -> None:
+def test_small_views_of_moco_share_the_key_and_the_queue_of_the_whole_one() -> None:
     run = vantage.moco_v2_multi_crop(224)
     (first, *others) = run.branches
     assert isinstance(first.memory, Queue) and first.query == 0 and first.weight == Constant(1 / 7)
@@ -68,7 +68,7 @@ def test_small_views_of_moco_ask_the_queue_for_the_keys_of_the_whole_one() -> No
     assert vantage.moco_v2_multi_crop(32).views.count == 8
 
 
-def test_small_views_of_simclr_ask_in_both_directions_and_never_answer() -> None:
+def test_small_views_of_simclr_are_queries_in_both_directions_and_never_keys() -> None:
     run = vantage.with_small_crops(vantage.simclr(32), 2, 14, (0.1, 0.3))
     assert [(branch.query, branch.keys) for branch in run.branches] == [
         (0, (1,)), (1, (0,)), (2, (1,)), (3, (1,)), (2, (0,)), (3, (0,))]  # fmt: skip

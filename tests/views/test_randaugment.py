@@ -104,7 +104,7 @@ def test_each_image_is_changed_by_itself_and_stays_in_range(change, seed: int):
         torch.testing.assert_close(outputs[row : row + 1], alone, rtol=0, atol=1e-6)
 
 
-def test_what_is_drawn():
+def test_draws_have_the_documented_distribution():
     """Changes evenly, half of them made; levels of a normal about 10, cut there: half are exactly the strongest."""
     drawn = RandAugment().draw(30_000, torch.Generator().manual_seed(0))
     assert drawn.change.shape == (30_000, 2)
@@ -140,7 +140,7 @@ def test_channels_of_a_color_space_keep_their_colors():
     torch.testing.assert_close(augment.apply(even, drawn), even, rtol=0, atol=1e-6)
 
 
-def test_what_makes_no_sense_is_refused():
+def test_senseless_settings_are_refused():
     for wrong in ({"changes": ()}, {"count": 0}, {"magnitude": 11.0}, {"spread": -1.0}, {"probability": 1.5}):
         with pytest.raises(UserError):
             RandAugment(**wrong)  # pyright: ignore

@@ -33,7 +33,7 @@ def views_of(maker, seed: int = 1) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("recipe", vantage.RECIPES, ids=lambda recipe: recipe.__name__)
-def test_every_recipe_can_be_looked_at(recipe):
+def test_every_recipe_can_be_shown(recipe):
     """An image and every view of it, as colors."""
     views = recipe(32).views
     image = panels(views, views_of(views))
@@ -84,7 +84,7 @@ class Own:
         return EvaluationView(8, 8, IMAGENET)
 
 
-def test_views_of_ones_own_are_stretched():
+def test_custom_views_are_stretched():
     (column,) = panels(Own(), views_of(Own()))
     assert column.images.min() == 0 and column.images.max() == 1
 
@@ -129,7 +129,7 @@ def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFi
         ("views show moco_v2 --data X --imags 3", "did you mean --images"),
     ],
 )
-def test_mistakes_are_told(words: str, message: str, capsys: pytest.CaptureFixture[str]):
+def test_mistakes_are_reported(words: str, message: str, capsys: pytest.CaptureFixture[str]):
     assert main(words.split()) == 2
     assert re.search(message, capsys.readouterr().err)
 

@@ -54,7 +54,7 @@ def test_a_gray_has_no_hue_and_no_saturation():
     assert torch.equal(HSV().convert(torch.zeros(1, 3, 2, 2)), torch.zeros(1, 3, 2, 2))
 
 
-def test_29_colors_come_back():
+def test_29_colors_are_recovered():
     """There by ours and back by scikit-image, but for rounding."""
     images = pixels(2).double()
     back = {YIQ(): color.yiq2rgb, YUV(): color.yuv2rgb, YDbDr(): color.ydbdr2rgb, HSV(): color.hsv2rgb}

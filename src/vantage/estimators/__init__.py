@@ -1,4 +1,4 @@
-"""What compares positives with negatives."""
+"""Estimators: they compare positives with negatives."""
 
 from vantage.estimators.debiased import Debiased as Debiased
 from vantage.estimators.decoupled import Decoupled as Decoupled

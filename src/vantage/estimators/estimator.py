@@ -1,4 +1,4 @@
-"""What the three kinds of estimator offer, and what they share.
+"""The contracts of the three kinds of estimator, and what they share.
 
 * `Estimator`: a value that needs the negatives' sum and their number;
 * `TableEstimator`: one that looks at every negative;

@@ -1,4 +1,4 @@
-"""Drawing a whole neighborhood near.
+"""Estimators that pull a query towards a whole neighborhood.
 
 b: queries   p: positives of each query
 """
@@ -53,7 +53,7 @@ class MeanAggregation:
     """log( mean_B exp(s/τ) ) − log( mean_C exp(a/τ) ): local aggregation as Wu et al. write it (arXiv 2010.02037, Eq.
     5).
 
-    Above the line stands all of the cluster (`ClusterMates`), below it the near rows alone (`Hardest(k)`, mates among
+    The numerator has all of the cluster (`ClusterMates`), the denominator only the near rows (`Hardest(k)`, mates among
     them). For the sets of `LocalAggregation` the gradient is the same and the value differs by log(|C| / |B|), and by
     the 1e−7 of the release. A query without mates or without near rows gives 0.
     """
@@ -78,9 +78,9 @@ class MeanAggregation:
 class PooledNCE:
     """`InfoNCE` of one positive that stands for all: a with exp(a/τ) = mean exp(aᵢ/τ).
 
-    What Ring's "+C_i" (Wu et al., arXiv 2010.02037, section 5) makes of a cluster: above the line the mean of Eq. 5,
-    and the negatives as without it. With one positive it is InfoNCE. The mean of the losses, in place of the loss of
-    the mean, is `InfoNCE`.
+    Ring's "+C_i" (Wu et al., arXiv 2010.02037, section 5): the positive is the mean over the cluster, as in Eq. 5, and
+    the negatives stay the same. With one positive it is InfoNCE. The mean of the losses, in place of the loss of the
+    mean, is `InfoNCE`.
     """
 
     temperature: float = 0.07

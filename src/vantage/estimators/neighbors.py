@@ -1,4 +1,4 @@
-"""Drawing near neighbors in beside the own positive, which alone stands in the denominator.
+"""Estimators that pull near neighbors in beside the own positive, which alone stands in the denominator.
 
 b: queries   p: positives of each query
 """
@@ -19,8 +19,8 @@ __all__ = ["MeanNeighbors", "SoftNeighbors"]
 class SoftNeighbors:
     """log( exp(a₀/τ) + Σ exp(b/τ) ) − log Σ exp(a/τ) over all positives a, of which a₀ is the first that counts.
 
-    `neighbor_views` of Ring's release (arXiv 2010.02037), joined by log-sum-exp. Neighbors are above the line only, so
-    it may be negative. With one positive it is InfoNCE. `Neighbors` puts the own positive first.
+    `neighbor_views` of Ring's release (arXiv 2010.02037), joined by log-sum-exp. Neighbors are only in the numerator,
+    so it may be negative. With one positive it is InfoNCE. `Neighbors` puts the own positive first.
     """
 
     temperature: float = 0.07

@@ -32,7 +32,7 @@ class ClusteredBank:
     nearest to their *new* row, centroids become the means of their rows every `refresh_every` writes, and clusters
     below `smallest` are dissolved.
 
-    With `first` = 0 the bank starts with what the untrained network makes of every image and is clustered at once (the
+    With `first` = 0 the bank starts with the untrained network's vector of every image and is clustered at once (the
     paper and the release); `vantage.train` gives it these rows, and a loop of your own does so by `Store.begin`.
     Otherwise every image is a cluster of its own until the bank has been filled `first` times, which costs no extra
     pass.
@@ -49,7 +49,7 @@ class ClusteredBank:
     paper's text."""
 
     smallest: int = 20
-    """Images that a cluster needs to stay; 0 or 1: none is ever dissolved."""
+    """Images that a cluster needs to persist; 0 or 1: none is ever dissolved."""
 
     closeness: Closeness = Distance()
     """What nearest means for labels at each step."""
@@ -105,7 +105,7 @@ class OnlineStore(Store):
 
     @property
     def waits(self) -> bool:
-        """Whether the rows of the untrained network have not come yet."""
+        """Whether the rows of the untrained network are still missing."""
         return self.choice.first == 0 and not bool(self.begun)
 
     @property
@@ -132,13 +132,13 @@ class OnlineStore(Store):
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
-        """Move the rows of these images, then see to the clusters. Raises `UserError` as `BankStore.write`, and while
+        """Move the rows of these images, then update the clusters. Raises `UserError` as `BankStore.write`, and while
         it waits for its first rows."""
         if len(fresh) == 0:
             return
         if self.waits:
             raise UserError(
-                "the bank's first clusters are of the untrained network's features, which are not here yet: call"
+                "the bank's first clusters are of the untrained network's features, which are not there yet: call"
                 " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
             )
         moves = write_rows(self, fresh, self.choice.momentum)

@@ -28,7 +28,7 @@ class Clustering:
     """Cluster of each row."""
 
     centroid: Float[Tensor, "k d"]
-    """Where each cluster is taken to be; may lag behind the mean of its rows."""
+    """The center of each cluster; may lag behind the mean of its rows."""
 
     total: Float[Tensor, "k d"]
     """Sum of each cluster's rows."""
@@ -40,7 +40,7 @@ class Clustering:
     """The index of rows by label, which follows each move."""
 
     def recount(self) -> None:
-        """Sums and counts anew from all rows, so that rounding does not pile up."""
+        """Recomputes sums and counts from all rows, so that rounding errors do not accumulate."""
         self.total.zero_()
         self.count.zero_()
         unique, total, times = sums(self.label, self.vector, self.total.dtype)
@@ -66,7 +66,7 @@ class Clustering:
 
         Their rows go to the nearest centroid of the others; then the largest cluster is split in two, once for each
         emptied one. Where all clusters are small there is nowhere to go, and nothing is done. A half may itself be
-        small: the next call sees to it.
+        small: the next call handles it.
         """
         small = self.count < smallest
         if bool(small.all()) or not bool(small.any()):

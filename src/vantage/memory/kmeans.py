@@ -1,4 +1,4 @@
-"""k-means on the rows of a bank, where the bank lies.
+"""k-means on the rows of a bank, on the bank's own device.
 
 scikit-learn's k-means runs on the CPU alone, so each clustering would copy the bank off the device and hold it twice
 more; this one works in chunks on any device, and gives every process the same labels.

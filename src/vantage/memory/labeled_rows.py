@@ -1,4 +1,4 @@
-"""What banks with clusters share: rows with labels, and how a write moves them.
+"""What banks with clusters share: labeled rows, and how a write moves them.
 
 m: images   b: images of a step   d: width   c: clusterings
 """

@@ -1,4 +1,4 @@
-"""A bank that is clustered anew every few epochs.
+"""A bank that is reclustered every few epochs.
 
 m: images   b: images of a step   d: width
 """
@@ -22,7 +22,7 @@ __all__ = ["ReclusteredBank", "ReclusteredStore"]
 
 @dataclass(frozen=True)
 class ReclusteredBank:
-    """A bank that is clustered anew every few epochs, several times over: DeepCluster's and local aggregation's way.
+    """A bank that is reclustered every few epochs, into several clusterings, as in DeepCluster and local aggregation.
 
     Labels stay as they are in between, so they lag behind the rows. Until the first clustering they are `start`. Each
     of the clusterings starts from other rows (Zhuang et al., arXiv 1903.12355).
@@ -103,7 +103,7 @@ class ReclusteredStore(Store):
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
-        """Move the rows of these images, then see to the clusters. Raises `UserError` as `BankStore.write`."""
+        """Move the rows of these images, then update the clusters. Raises `UserError` as `BankStore.write`."""
         if len(fresh) == 0:
             return
         moves = write_rows(self, fresh, self.choice.momentum)

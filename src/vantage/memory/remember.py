@@ -1,4 +1,4 @@
-"""What of a step's keys is remembered, where several views of an image answer.
+"""Which of a step's keys are remembered, if an image has keys of several views.
 
 b: images of a step   d: width
 """
@@ -16,7 +16,7 @@ __all__ = ["EachKey", "MeanKey", "Remember", "UnitMeanKey"]
 
 @runtime_checkable
 class Remember(Protocol):
-    """Makes the keys that a store reads and writes of this step's keys."""
+    """Makes the keys that a store reads and writes from this step's keys."""
 
     def __call__(self, keys: tuple[Keys, ...]) -> Keys:
         """The keys to remember. `keys` holds a record for each view of `Branch.pooled`, of the same images in the same

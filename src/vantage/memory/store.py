@@ -1,4 +1,4 @@
-"""What every memory offers: a frozen choice, and the store built from it, whose state is saved buffers.
+"""The contract of memories: a frozen choice, and the store built from it, whose state is saved buffers.
 
 Stores are read with this step's fresh keys, gathered from all processes, before the loss, and written after the
 optimizer step; so no key meets itself, and every process holds the same content.
@@ -29,7 +29,7 @@ class Store(nn.Module, ABC):
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for `begin`: `vantage.train` gives it what the untrained network makes of every image."""
+        """Whether it waits for `begin`: `vantage.train` passes it the untrained network's vector of every image."""
         return False
 
     @property

@@ -60,7 +60,7 @@ class Ring(BandRule):
     over 100 epochs: BetweenEpochs(Linear(1.0, 0.1, 100))."""
 
     drop: Schedule = Constant(0.1)
-    """Share of the kept pairs that is dropped again from the most similar on, by step, below 1; 0 makes a ball."""
+    """Share of the kept pairs that is dropped again, the most similar first, by step, below 1; 0 makes a ball."""
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · ⌊keep · n⌋⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
@@ -82,7 +82,7 @@ class AbsoluteRing(BandRule):
     """Share of the pairs that are kept, the most similar ones, by step; 1 is all."""
 
     drop: Schedule = Constant(0.01)
-    """Share of all pairs that is dropped from the most similar on, by step; below `keep`."""
+    """Share of all pairs that is dropped, the most similar first, by step; below `keep`."""
 
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
         """⌊drop · n⌋ and ⌊keep · n⌋. Raises `UserError` for a drop that leaves nothing."""
@@ -94,7 +94,7 @@ class AbsoluteRing(BandRule):
 
 @dataclass(frozen=True)
 class Ball(BandRule):
-    """The most similar keys, the very closest among them: `Ring` with drop 0 (arXiv 2010.02037, Table 2, "w_u = 100").
+    """The most similar keys, with the very closest: `Ring` with drop 0 (arXiv 2010.02037, Table 2, "w_u = 100").
 
     ⌊keep · n⌋ of all n keys that are left, also on a bank, where the released code took the batch size for n.
     """

@@ -1,4 +1,4 @@
-"""Rules that judge each pair by what is known of its two images.
+"""Rules that judge each pair by the numbers and clusters of its two images.
 
 b: queries   n: keys scored
 """
@@ -37,7 +37,7 @@ class OtherClusters(PairRule):
     """Drop keys of the query's own cluster, the own row among them (InterCLR); with several clusterings, keys that any
     of them joins with the query.
 
-    A query whose cluster holds the whole pool keeps no negative, and its loss says nothing.
+    A query whose cluster holds the whole pool keeps no negative, and its loss carries no information.
     """
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:

@@ -19,7 +19,7 @@ _LONG = 2**14  # values below which looking at a sample first gains nothing
 
 
 class Selected(NamedTuple):
-    """What a band of ranks selects of each row."""
+    """The columns of each row that a band of ranks selects."""
 
     inside: Bool[Tensor, "b n"]
     """The columns of the band."""
@@ -49,8 +49,8 @@ def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tens
 def columns_within(
     value: Float[np.ndarray, "n"], keep: Bool[np.ndarray, "n"], inner: int, outer: int
 ) -> Int64[np.ndarray, "p"]:
-    """The columns, in order, that `within` selects of those kept of one row, where they are few: of most values of a
-    long row it is only seen that they lie below a bound, which a sample of the row gives."""
+    """The columns, in order, that `within` selects from the kept ones of one row, if they are few: most values of a
+    long row are only compared with a bound, which a sample of the row gives."""
     if outer <= inner:
         return np.empty(0, np.int64)
     near = np.flatnonzero(value >= _bound(value, keep, outer))

@@ -1,4 +1,4 @@
-"""Work on the CPU row by row: NumPy's vectorized paths want one row, and rows are shared by threads.
+"""Work on the CPU row by row: NumPy's vectorized paths take one row at a time, and threads share the rows.
 
 b: rows   n: columns
 """
@@ -17,7 +17,7 @@ _WORTH_THREADS = 2**18  # values to look at, below which starting threads costs 
 
 
 def over_rows(rows: int, columns: int, work: Callable[[int], None]) -> None:
-    """`work` for each number of a row, in as many threads as torch has; NumPy lets go of Python's lock meanwhile."""
+    """`work` for each number of a row, in as many threads as torch has; NumPy releases Python's lock meanwhile."""
 
     def part(numbers: range) -> None:
         for row in numbers:

@@ -1,7 +1,7 @@
-"""What every negative rule offers, and what a rule may declare so that the partition takes a faster way.
+"""The contract of negative rules, and what a rule may declare so that the partition takes a faster path.
 
-Every rule is a `Rule`. One that inherits from a class below, or from `BandRule` or `Draw`, says what it does not look
-at; the partition asks for these kinds alone, so a rule of your own is as fast as ours.
+Every rule is a `Rule`. One that inherits from a class below, or from `BandRule` or `Draw`, declares what it does not
+look at; the partition checks only for these kinds, so a custom rule is as fast as ours.
 
 b: queries   k: keys drawn for each   s: keys of the narrowed pool
 """
@@ -41,7 +41,7 @@ class PairRule(ABC):
 class BlindRule(ABC):
     """A rule that, where nothing was dropped before it, draws columns without a look at the cosines.
 
-    Standing first, it lets the drawn keys alone be scored, where that is cheaper.
+    As the first rule, it lets only the drawn keys be scored, where that is cheaper.
     """
 
     @abstractmethod
@@ -60,7 +60,7 @@ class BlindRule(ABC):
 class PoolRule(ABC):
     """A rule that keeps the same keys of the pool for all queries of a step, whatever the cosines.
 
-    Standing first, it narrows the pool before anything is scored.
+    As the first rule, it narrows the pool before anything is scored.
     """
 
     @abstractmethod

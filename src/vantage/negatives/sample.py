@@ -36,7 +36,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Draw(ABC):
-    """Draw negatives uniformly from those that are left, by the query's seed (`vantage.draws`)."""
+    """Draw negatives uniformly from the remaining ones, by the query's seed (`vantage.draws`)."""
 
     count: int
     """Negatives for each query."""
@@ -67,8 +67,7 @@ class Draw(ABC):
         return self.of_rows(lambda row: np.flatnonzero(table[row]), keep.shape[1], query)
 
     def of_rows(self, columns: Callable[[int], Int64[np.ndarray, "p"]], keys: int, query: Keys) -> Drawn:
-        """`among`, on the CPU, where `kept` gives the kept columns of a row, in order; `keys` is how many columns
-        there are in all."""
+        """`among`, on the CPU, where `columns` gives the kept columns of a row, in order, of `keys` columns in all."""
         seeds = query.seeds.tolist()
         column = np.zeros((len(seeds), self.most(keys)), np.int64)
         keep = np.zeros(column.shape, np.bool_)
@@ -99,7 +98,7 @@ class Draw(ABC):
 
 @dataclass(frozen=True)
 class Sample(Draw, BlindRule):
-    """Draw negatives uniformly from those that are left, with replacement: a key may be drawn twice.
+    """Draw negatives uniformly from the remaining ones, with replacement: a key may be drawn twice.
 
     Banks draw so and do not exclude the own row (Wu et al., arXiv 1805.01978: an alias table over equal weights);
     `(OtherImages(), Sample(k))` excludes it. The draws are a function of the query's seed (`vantage.draws`).

@@ -1,14 +1,14 @@
 """The negatives' log-sum-exp, one number for each query, with its gradient from the same pass.
 
 The gradient of log Σ exp(q·k/τ) to q is softmax(q·k/τ) k / τ: attention with values = keys. So a pass over the keys can
-accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. Ways to the same
-number, chosen by what the rules declare (`vantage.negatives.rule`) and tested equal:
+accumulate it beside the sum, and nothing as large as queries × keys is kept for the backward pass. There are several
+paths to the same number, chosen by what the rules declare (`vantage.negatives.rule`) and tested to be equal:
 
 * *table*: any rules; tiles of query rows, as many as the byte budget allows;
 * *streaming*: only pair rules, so no key depends on another; chunks of keys, for all rows at once;
 * *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
 * *pooled*: the same and then a draw; selected likewise, but only the drawn keys are summed;
-* *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others go their own way;
+* *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others take their path;
 * *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
@@ -35,7 +35,7 @@ def sum_negatives(query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature:
     """log Σ_j exp(q·k_j/τ) over the negatives that the rules leave, −inf for a query with none; and their number.
 
     Computed in float32 (float64 for float64 input), also under autocast, since these similarities select.
-    Differentiable once, to the queries and, where they ask for it, to the keys.
+    Differentiable once, with respect to the queries and, if they require it, to the keys.
     """
     if rules and isinstance(rules[0], PoolRule):
         narrowed = pool.rows(rules[0].narrowed(query, len(pool)))

@@ -1,4 +1,4 @@
-"""In which precision similarities are computed, and what the ways to a log-partition share."""
+"""The precision that similarities are computed in, and what the paths to a log-partition share."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The log-partition for any rules, as a table of scores in tiles of query rows: the oracle of the other ways.
+"""The log-partition for any rules, as a table of scores in tiles of query rows: the oracle of the other paths.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """

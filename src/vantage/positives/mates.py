@@ -71,8 +71,8 @@ def _mate(query: Keys, pool: Keys, row: Int[Tensor, "b"], size: Int[Tensor, "b"]
 
 @dataclass(frozen=True)
 class ClusterMates:
-    """All rows of the query's cluster, its own too: Ring's "+C_i" (arXiv 2010.02037), whose mean `PooledNCE`
-    takes above the line; `InfoNCE` takes the mean of their losses.
+    """All rows of the query's cluster, its own too: Ring's "+C_i" (arXiv 2010.02037), whose mean `PooledNCE` takes as
+    the positive; `InfoNCE` takes the mean of their losses.
 
     With several clusterings, the union of the query's clusters. Of a cluster larger than `most`, `most` rows are drawn,
     with replacement, and those drawn twice count once.
@@ -116,8 +116,8 @@ def _each_once(
 class NearMates:
     """Rows of the query's cluster among its `count` nearest rows: C_i ∩ B_i of local aggregation (arXiv 1903.12355).
 
-    A row is a mate if any clustering joins it with the query's image. The own row counts. Where none is near, the query
-    has no positive. The rule `Hardest` with the same count leaves B_i; before `OtherClusters`, the rest of it.
+    A row is a mate if any clustering joins it with the query's image. The own row counts. Without a near mate, the
+    query has no positive. The rule `Hardest` with the same count leaves B_i; before `OtherClusters`, the rest of it.
     """
 
     count: int = 4_096

@@ -28,13 +28,13 @@ class Neighbors:
     """
 
     own: Positives = Remembered()
-    """What the own positive is: its first column leads."""
+    """Where the own positive comes from: its first column is the first positive."""
 
     ring: Ring | AbsoluteRing = Ring()
     """The ring whose inner cut is taken, of all keys that are remembered."""
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
-        """Raises `UserError` for what `own` or the ring refuses."""
+        """Raises `UserError` as `own` and the ring do."""
         own = self.own(query, keys, pool, step)
         inner, _ = self.ring.ranks(torch.tensor([len(pool)]), step)
         row = nearest_rows(query, pool, int(inner))

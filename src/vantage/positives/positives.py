@@ -1,4 +1,4 @@
-"""What every kind of positives offers.
+"""The contract of every kind of positives.
 
 b: queries   p: positives of each query   d: width
 """
@@ -25,6 +25,6 @@ class Positives(Protocol):
 
 
 def paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
-    """Scores of each query with vectors of its own."""
+    """Scores of each query with its own vectors."""
     # the query on the left: with a column on the right the product takes twice as long, its gradient four times
     return Scores(torch.bmm(query.vector.unsqueeze(1), vector.mT).squeeze(1), key, keep)

@@ -31,7 +31,7 @@ class OtherViews:
 class FixedViews:
     """`OtherViews` whose keys get no gradient, whoever encodes them: JCL's μ and Σ (arXiv 2009.14776, section 3.2).
 
-    With a slow network they get none anyway.
+    With a slow network they never get one.
     """
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:

@@ -1,4 +1,4 @@
-"""What parts hand to each other: keys, scores, negatives, and the index of rows by cluster."""
+"""What parts pass to each other: keys, scores, negatives, and the index of rows by cluster."""
 
 from vantage.records.keys import Keys, Scores, score
 from vantage.records.members import Members

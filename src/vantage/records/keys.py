@@ -1,4 +1,4 @@
-"""What parts hand to each other: vectors with what is known of them, and tables of cosines.
+"""What parts pass to each other: vectors with the numbers and clusters of their images, and tables of cosines.
 
 b: queries   n: keys scored   m: keys in the pool   d: width   c: clusterings
 """
@@ -18,7 +18,7 @@ __all__ = ["Keys", "Scores", "score"]
 
 @dataclass(frozen=True)
 class Keys:
-    """Vectors, and what is known of the image behind each.
+    """Vectors, with the number, the clusters and the seed of the image behind each.
 
     Queries are `Keys` too. Vectors have unit length, but for means of several keys (JCL).
     """
@@ -90,7 +90,7 @@ class Scores:
     """Whether the pair counts."""
 
     def of(self, field: Int[Tensor, "m *c"]) -> Int[Tensor, "b n *c"]:
-        """What the pool says of each column: `scores.of(pool.image)`."""
+        """A field of the pool for each column, as in `scores.of(pool.image)`."""
         if self.key.stride(0) == 0:  # the same keys for every query: look them up once
             row = field[self.key[0]]
             return row.expand(len(self.key), *row.shape)

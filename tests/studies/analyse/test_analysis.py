@@ -39,7 +39,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
-def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
+def test_the_whole_learner_is_loaded(run: tuple[Path, Source]) -> None:
     before = torch.get_rng_state()
     one = trained_networks(run[0])
     assert torch.equal(torch.get_rng_state(), before)
@@ -55,7 +55,7 @@ def test_the_whole_learner_comes_back(run: tuple[Path, Source]) -> None:
     assert all(not torch.equal(a, b) for n, a in enumerate(weights) for b in weights[:n])
 
 
-def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_path: Path) -> None:
+def test_table_and_picture_are_saved_and_replaced(run: tuple[Path, Source], tmp_path: Path) -> None:
     for count in (6, 5):
         done = analyse(Similarity(images=count, augmentations=3), [run[0]], run[1], work=work())
         kept_table = json.loads(done.table_file.read_text())
@@ -71,7 +71,7 @@ def test_table_and_picture_are_kept_and_replaced(run: tuple[Path, Source], tmp_p
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["similarity.json", "similarity.png"]
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(run: tuple[Path, Source], tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported(run: tuple[Path, Source], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="could not be written"):
         analyse(QUICK, [run[0]], run[1], work=work(), out=tmp_path / "file")
@@ -83,7 +83,7 @@ def test_rows_stand_in_columns() -> None:
     assert aligned([]) == []
 
 
-def test_the_command_line_prints_the_table_and_says_where_it_is(
+def test_the_command_line_prints_the_table_and_its_file(
     run: tuple[Path, Source], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place, out = str(run[0].parent / "images.npz"), tmp_path / "out"
@@ -132,7 +132,7 @@ def test_a_toy_needs_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("similarity RUN --data DATA --device quantum", "quantum"),
     ],
 )
-def test_a_mistake_is_told_in_a_few_lines(
+def test_a_mistake_is_reported_in_a_few_lines(
     words: str, message: str, run: tuple[Path, Source], capsys: pytest.CaptureFixture[str]
 ) -> None:
     spelled = words.replace("RUN", str(run[0])).replace("DATA", str(run[0].parent / "images.npz"))
@@ -170,7 +170,7 @@ def test_every_analysis_keeps_a_table_that_is_plain_json_and_a_picture(
     assert matplotlib.image.imread(done.picture_file).std() > 0.01
 
 
-def test_help_tells_what_each_kind_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_each_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyse", "--help"]) == 0
     output = capsys.readouterr().out.replace("\n  ", " ").splitlines()  # a sentence may go over two lines
     kinds = "similarity band labels false-negatives optimal-toy trained-toy spread-toy".split()

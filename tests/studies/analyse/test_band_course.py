@@ -101,7 +101,7 @@ def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], 
     assert one.branches[0].negatives == (Ring(Constant(0.7)),)
 
 
-def test_what_has_no_band_is_refused(run: tuple[Path, Source]) -> None:
+def test_a_run_without_a_band_is_refused(run: tuple[Path, Source]) -> None:
     one = trained_networks(run[0])
     with pytest.raises(UserError, match="ring_ir has no band"):
         Band()([ruled(one)], run[1], work())

@@ -78,7 +78,7 @@ def test_shares_are_those_of_a_loop_over_sorted_keys(name: str) -> None:
         )
 
 
-def test_draws_are_as_many_as_asked_from_where_they_may_be() -> None:
+def test_draws_have_the_requested_number_from_allowed_keys() -> None:
     query, pool, true = queries_and_pool()
     rules: dict[str, tuple[Rule, ...]] = dict(FalseNegatives(drawn=7).rules())
     count, _ = shares(query, pool, rules["others, random"], true.clamp(min=0), 0)

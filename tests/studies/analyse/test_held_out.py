@@ -48,7 +48,7 @@ def test_more_negatives_than_other_pairs_are_refused(negatives: int) -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.2, 0.9, 0.99])
-def test_with_the_optimal_critic_it_finds_the_known_information(correlation: float) -> None:
+def test_the_optimal_critic_estimates_the_known_information(correlation: float) -> None:
     gaussian = Gaussian(1.0, correlation)
     x, y = gaussian.pairs(4_000, 0)
     query, key = gaussian.queries(x, 0).vector, gaussian.keys(y).vector
@@ -80,7 +80,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainedNetworks]
         return {name: trained_networks(run_of(name, folder, epochs=1)[0]) for name in names}
 
 
-def test_what_is_paired(runs: dict[str, TrainedNetworks]) -> None:
+def test_each_recipe_has_its_pairing(runs: dict[str, TrainedNetworks]) -> None:
     pairings = {name: [pairing(branch) for branch in one.branches] for name, one in runs.items()}
     assert pairings["moco_v2"] == [Pairing(0, 1, same_draw=True)]
     assert pairings["simclr"] == [Pairing(0, 1, same_draw=True), Pairing(1, 0, same_draw=True)]

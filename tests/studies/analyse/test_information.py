@@ -118,7 +118,7 @@ def test_cnce_in_tiles_is_cnce_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_close(cnce(positive, query, keys, rules), whole, rtol=0, atol=1e-14)
 
 
-def test_a_query_without_negatives_tells_nothing() -> None:
+def test_a_query_without_negatives_has_no_information() -> None:
     positive, query, keys = random_critic(1, 1)
     assert cnce(positive, query, keys, (OtherImages(),)).tolist() == [0.0]
 

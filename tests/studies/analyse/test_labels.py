@@ -51,7 +51,7 @@ def test_the_numbers_are_those_of_loops(label: list[int], true: list[int]) -> No
     assert churn(one, other) == pytest.approx(slow_churn(label, true), abs=1e-12)
 
 
-def test_a_hand_made_case() -> None:
+def test_a_case_computed_by_hand() -> None:
     assert purity(torch.tensor(LABEL), torch.tensor(TRUE)) == 0.8
 
 
@@ -97,7 +97,7 @@ def test_images_without_a_class_count_for_sizes_only() -> None:
     assert row["churn"] is None and row["churn_steps"] is None
 
 
-def test_what_does_not_fit_is_refused(run: tuple[Path, Source], tmp_path: Path) -> None:
+def test_misfits_are_refused(run: tuple[Path, Source], tmp_path: Path) -> None:
     one, source = trained_networks(run[0]), run[1]
     with pytest.raises(UserError, match="was trained on 48 images .* but these are 40"):
         Labels()([one], SourceSubset(source, range(40)), work())

@@ -60,7 +60,7 @@ def test_augmentations_follow_from_the_image_and_the_seed_alone(run: tuple[Path,
     assert not torch.allclose(vectors[0][:, 0], vectors[0][:, 1], atol=1e-3)
 
 
-def test_a_view_that_is_not_made_is_refused(run: tuple[Path, Source]) -> None:
+def test_a_missing_view_is_refused(run: tuple[Path, Source]) -> None:
     with pytest.raises(UserError, match="view 9 was asked for, but the run makes 6"):
         list(augmented_vectors(trained_networks(run[0]), run[1], torch.arange(2), 9, 2, 0, work()))
 
@@ -98,7 +98,7 @@ def test_the_picture_shows_every_encoder_in_both_panels() -> None:
     assert "32 × 32" in panels[0].get_xlabel()
 
 
-def test_a_histogram_that_would_hide_the_others_is_cut_off_and_says_so() -> None:
+def test_a_histogram_that_would_hide_the_others_is_cut_off_with_a_note() -> None:
     wide, narrow = torch.linspace(0, 1, 100).double(), torch.full((100,), 0.5).double()
     panel = (
         Similarities((WithinImages("wide", wide, wide), WithinImages("narrow", narrow, narrow)), 32).figure().axes[0]

@@ -71,7 +71,7 @@ def test_shared_factors_are_shared_and_the_others_are_not(clips: Clips, shared: 
         assert torch.equal(pairs.second, clips.frames(0, torch.arange(500))[0])
 
 
-def test_what_is_shared_changes_nothing_of_the_first_view(clips: Clips) -> None:
+def test_shared_factors_do_not_change_the_first_view(clips: Clips) -> None:
     number = torch.tensor([3, 1, 400])
     first = [clips.pairs(2, number, shared).first for shared in COMBINATIONS]
     assert all(torch.equal(first[0], other) for other in first[1:])
@@ -137,7 +137,7 @@ def test_any_source_gives_digits_and_backgrounds() -> None:
     assert normalized(frames).amin() >= -1 and normalized(frames).amax() <= 1
 
 
-def test_what_cannot_be_used_is_told() -> None:
+def test_unusable_settings_are_reported() -> None:
     with pytest.raises(DataError, match="28 by 28"):
         digits_of(source(tints(20, side=32)))
     with pytest.raises(DataError, match="no labels"):

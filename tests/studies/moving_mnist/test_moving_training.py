@@ -61,7 +61,7 @@ def test_the_gradient_of_the_loss_is_that_of_differences() -> None:
     assert torch.autograd.gradcheck(ClipContrast(temperature=0.5).loss, (first, second))
 
 
-def test_equal_vectors_say_nothing_and_the_bound_is_reached_by_apart_ones() -> None:
+def test_equal_vectors_have_no_information_and_separate_ones_reach_the_bound() -> None:
     same = torch.nn.functional.normalize(torch.ones(8, 4), dim=1)
     assert ClipContrast().loss(same, same).item() == pytest.approx(math.log(8), abs=1e-6)
     apart = torch.eye(8)
@@ -90,7 +90,7 @@ def test_the_clip_network_sees_the_order_of_the_frames() -> None:
     assert not torch.allclose(network(first, second)[0], network(first.flip(1), second)[0])
 
 
-def test_what_is_shared_is_learned_and_training_repeats_itself() -> None:
+def test_shared_factors_are_learned_and_training_is_reproducible() -> None:
     """Backgrounds of one color each: sharing them is enough to tell them; I_NCE on new clips is above nothing."""
     train, test = clips(96), clips(48, seed=5)
     method = ClipContrast(ClipEncoder(FrameEncoder((4, 8)), 8, 8), course=replace(BRIEF, epochs=4, batch_size=16))
@@ -154,7 +154,7 @@ def test_linear_heads_reach_the_least_squares_that_a_solver_finds() -> None:
     assert measures["location"] == pytest.approx(float(errors.mean()), abs=0.3)
 
 
-def test_chance_is_what_nobody_beats_without_looking() -> None:
+def test_chance_is_the_best_guess_without_looking() -> None:
     some_clips = clips(300)
     heads = LinearHeads()
     bench = Bench(some_clips, some_clips, ClipContrast(course=BRIEF), Supervised(course=BRIEF), heads, 0, 64)
@@ -180,7 +180,7 @@ def test_the_picture_shows_every_combination() -> None:
     assert image.height > 7 * 64 and image.width > 5 * 64
 
 
-def test_mistakes_are_told() -> None:
+def test_mistakes_are_reported() -> None:
     some_clips = clips(12)
     with pytest.raises(UserError, match="at least 1 epoch"):
         ClipTraining(epochs=0)

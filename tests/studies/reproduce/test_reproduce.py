@@ -44,7 +44,7 @@ def words(paths: Mapping[str, str], out: Path) -> list[str]:
     return ["reproduce", "infomin-table-4", *flags, *SMALL, "--out", str(out)]
 
 
-def test_one_command_prints_the_table_and_a_second_one_goes_on(
+def test_one_command_prints_the_table_and_a_second_one_resumes(
     paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "made"
@@ -79,7 +79,7 @@ def test_one_command_prints_the_table_and_a_second_one_goes_on(
 
 
 @pytest.mark.slow
-def test_more_seeds_may_be_asked_for_later(paths: dict[str, str], tmp_path: Path) -> None:
+def test_more_seeds_can_be_added_later(paths: dict[str, str], tmp_path: Path) -> None:
     arrays = {name: Arrays.read(Path(path.split("#")[0]), path.split("#")[1]) for name, path in paths.items()}
     entry = InfoMinTable4(
         scene=Scene(seen=1, last=2),
@@ -121,7 +121,7 @@ def test_the_list_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         ({"--test-frames": "-1"}, "nothing below 0"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_trained(
+def test_mistakes_are_reported_before_training(
     changes: dict[str, str],
     problem: str,
     paths: dict[str, str],
@@ -137,7 +137,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     assert not (tmp_path / "out" / "rows.json").exists()
 
 
-def test_an_unknown_entry_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_entry_suggests_a_similar_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "infomin-tabel-4"]) == 2
     assert "infomin-table-4" in capsys.readouterr().err
     assert main(["reproduce", "infomin-table-4", "--out", "x"]) == 2

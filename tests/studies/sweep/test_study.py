@@ -167,7 +167,9 @@ def test_pictures_show_the_rows(whole: tuple[SweepResult, Path], tmp_path: Path)
     assert b"<svg" in before and b"<dc:date>" not in before
 
 
-def test_what_is_done_is_skipped(whole: tuple[SweepResult, Path], place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_rows_are_skipped(
+    whole: tuple[SweepResult, Path], place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result, folder = whole
     for name in ("train", "resume"):
         monkeypatch.setattr(loop, name, lambda *_: pytest.fail("it was trained again"))
@@ -178,7 +180,7 @@ def test_what_is_done_is_skipped(whole: tuple[SweepResult, Path], place: str, mo
     assert [(row.encoder, row.seed, row.label) for row in fewer.baselines] == [(RAW, 0, "0.6"), (RANDOM, 1, "0.6")]
 
 
-def test_values_and_seeds_may_become_more(
+def test_values_and_seeds_can_be_added(
     whole: tuple[SweepResult, Path], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, folder = whole
@@ -210,7 +212,7 @@ class Signalling(QuietProgress):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_an_interrupted_training_goes_on(place: str, whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
+def test_an_interrupted_training_resumes(place: str, whole: tuple[SweepResult, Path], tmp_path: Path) -> None:
     what = replace(study_of(place), seeds=(0,), baselines=False)
     work = Work("cpu", num_workers=1, cache=tmp_path / "cache")
     train, progress = open_source(place), Signalling(at=STEPS + 3)
@@ -263,7 +265,7 @@ def test_a_folder_of_another_sweep_is_refused(whole: tuple[SweepResult, Path], p
         result_of(study_of(place), tmp_path / "torn")
 
 
-def test_what_does_not_fit_is_told_before_anything_is_trained(place: str, tmp_path: Path) -> None:
+def test_misfits_are_reported_before_training(place: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
     with pytest.raises(UserError, match="the value 12 does not fit: two patches of 8 px at a distance of 12 px"):
         result_of(study_of(place, PatchDistance((2, 12), patch=8), "simclr"), folder)

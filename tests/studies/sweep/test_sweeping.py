@@ -66,7 +66,7 @@ def test_a_fifth_is_held_out_and_never_trained_on(
     assert "holds another sweep: base." in capsys.readouterr().err
 
 
-def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
+def test_any_field_of_a_run_can_be_swept_while_others_are_set(
     place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     test, out = images(12, seed=1, size=16), tmp_path / "sweep"
@@ -106,7 +106,7 @@ def test_any_field_of_a_run_is_a_sweep_and_others_may_be_given(
         (("jitter", "--data", "DATA", "--test", "DATA", "--out", "o"), "the test images are the training images"),
     ],
 )
-def test_mistakes_are_told(
+def test_mistakes_are_reported(
     words: tuple[str, ...],
     message: str,
     place: str,

@@ -202,7 +202,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "message"), CASES, ids=range(len(CASES)))
-def test_what_does_not_fit_is_told(wrong: Callable[[], object], message: str) -> None:
+def test_values_that_do_not_fit_are_reported(wrong: Callable[[], object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         wrong()
 

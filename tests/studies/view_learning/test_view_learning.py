@@ -359,7 +359,7 @@ def test_other_settings_or_images_are_refused_on_the_same_folder(place, tmp_path
 
 
 @by_turns
-def test_what_is_not_finite_ends_the_course_and_the_last_finite_state_is_kept(updates, place, tmp_path) -> None:
+def test_a_loss_that_is_not_finite_ends_the_course_at_the_last_finite_state(updates, place, tmp_path) -> None:
     settings = small(unsupervised, place, updates=updates, rates=Rates(generator=1e4), epochs=20)
     with pytest.raises(UserError, match="stopped at step .* Lower the rates, or bound the flow"):
         learn(replace(settings, flow=Flow(RealNVP(4, 2), 6)), tmp_path)
@@ -373,7 +373,7 @@ def _state(file: Path) -> dict[str, Tensor]:
     return load_file(file)
 
 
-def test_labels_are_asked_for_only_where_a_term_needs_them(place, tmp_path) -> None:
+def test_labels_are_required_only_where_a_term_needs_them(place, tmp_path) -> None:
     bare = str(Path(place).with_name("unlabeled.npz"))
     for preset in (supervised, semi_supervised):
         with pytest.raises(UserError, match="none of the 60 images has one"):
@@ -388,7 +388,7 @@ def test_networks_that_do_not_fit_the_views_are_refused(place, tmp_path) -> None
         learn(settings, tmp_path)
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_senseless_settings_are_refused() -> None:
     good = unsupervised(32)
     for fields in (
         {"terms": ()}, {"epochs": 0}, {"batch_size": 1}, {"labels": -1}, {"validation": 0.0}, {"best_after": 1.0},
@@ -407,6 +407,6 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 @by_preset
 @pytest.mark.parametrize("size", [32, 64, 224])
-def test_every_preset_comes_back_from_its_settings(preset, size) -> None:
+def test_every_preset_is_read_back_from_its_settings(preset, size) -> None:
     settings = replace(preset(size), updates=Jointly(), scaling=ByStatistics())
     assert decode(json.loads(json.dumps(encode(settings))), ViewLearning) == settings

@@ -27,7 +27,7 @@ _CLIP = 0xC11B  # what a seed is for
 
 @dataclass(frozen=True)
 class Scene:
-    """The rules of the game. What the paper leaves open is marked "our choice"."""
+    """How clips are made. What the paper leaves open is marked "our choice"."""
 
     canvas: int = 64
     """Width and height of a frame, in pixels."""
@@ -70,7 +70,7 @@ class Pairs:
 
 
 class Clips:
-    """One clip for each digit of a stock, drawn anew in every epoch."""
+    """One clip for each digit of a stock, drawn again in every epoch."""
 
     def __init__(self, digits: Stock, backgrounds: Stock, scene: Scene = Scene(), seed: int = 0) -> None:  # noqa: B008
         """Both stocks lie where frames are to be made. Raises `UserError` where they do not fit the canvas."""

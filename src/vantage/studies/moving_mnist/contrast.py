@@ -1,4 +1,4 @@
-"""Contrast of two views of a clip within a batch, and how much they are found to share.
+"""Contrast of two views of a clip within a batch, and an estimate of how much they share.
 
 b: clips   d: width of the vectors
 """

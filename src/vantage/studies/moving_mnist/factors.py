@@ -1,4 +1,4 @@
-"""What a frame is made of: which digit, where, and on which crop of which background.
+"""The factors of a frame: which digit, where, and on which crop of which background.
 
 b: clips   n: images of the stock   k: random numbers
 """

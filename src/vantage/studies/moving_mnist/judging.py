@@ -26,8 +26,8 @@ _PART = 500  # frames that go through a network at once
 
 @torch.no_grad()
 def seen_frames(network: nn.Module, clips: Clips, most: int = 0) -> tuple[Float[Tensor, "n f"], Factors]:
-    """What a network in evaluation mode makes of the last frame of each of the first `most` clips (0: of all), and the
-    factors of these frames."""
+    """A network's features, in evaluation mode, of the last frame of each of the first `most` clips (0: of all), and
+    the factors of these frames."""
     network.eval()
     vectors, factors = [], []
     for number in torch.arange(min(len(clips), most or len(clips))).split(_PART):

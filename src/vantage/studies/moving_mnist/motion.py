@@ -1,4 +1,4 @@
-"""Straight motion in a square, thrown back at its walls.
+"""Straight motion in a square, reflected at its walls.
 
 b: clips   t: frames
 """

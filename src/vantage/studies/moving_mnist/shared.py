@@ -9,7 +9,8 @@ __all__ = ["COMBINATIONS", "SharedFactors"]
 
 @dataclass(frozen=True)
 class SharedFactors:
-    """Which factors the second view takes from the clip; the others are drawn anew (arXiv 2005.10243, section 4.1)."""
+    """Which factors the second view takes from the clip; the others are drawn independently (arXiv 2005.10243, section
+    4.1)."""
 
     digit: bool = False
     """The digit."""

@@ -1,4 +1,4 @@
-"""A picture of clips and of the second views that share some of them, so that one can look.
+"""A picture of clips and of the second views that share some of their factors.
 
 b: clips   s: side of a frame in pixels
 """

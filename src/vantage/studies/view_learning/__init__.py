@@ -1,4 +1,4 @@
-"""Views that are learned: flows over colors, trained so that their channels share little beyond what labels ask for.
+"""Learned views: flows over colors, trained so that their channels share little beyond what labels need.
 
 InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which no code was released. `learn` writes a
 folder; `vantage.learned_space` reads it back as a color space, for `InSpace` wherever a color space may stand.

@@ -1,6 +1,6 @@
-"""Learning views from top to bottom: steps, epochs, checkpoints, and how interrupted learning goes on.
+"""Learning views from top to bottom: steps, epochs, checkpoints, and how interrupted learning resumes.
 
-Nothing random is kept: what happens in a step is a function of the seed and the step, so a checkpoint holds networks,
+No random state is saved: what happens in a step is a function of the seed and the step, so a checkpoint holds networks,
 optimizers and sums, and the steps after it are the same, bit by bit on a CPU.
 """
 
@@ -54,7 +54,7 @@ class LearnedViews:
     """Steps taken."""
 
     finished: bool
-    """Whether all epochs were done; otherwise a signal stopped it, and asking again goes on."""
+    """Whether all epochs were done; otherwise a signal stopped it, and another call resumes it."""
 
     last: LearnedSpace | None
     """The color space of the last state; none where no epoch was finished."""
@@ -64,7 +64,7 @@ class LearnedViews:
 
 
 def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
-    """Learn views from images and keep everything in `folder`; called again with the same folder, go on.
+    """Learn views from images and save everything in `folder`; another call with the same folder resumes.
 
     SIGINT and SIGTERM save a checkpoint and end it early. Raises `UserError` where the folder holds a learning with
     other settings, the images cannot be used, labels are needed and missing, or a loss is no longer finite: the last
@@ -219,7 +219,7 @@ def _refuse_others(stored: ViewLearning, learning: ViewLearning, folder: Path) -
 
 
 def _try(game: Game, learning: ViewLearning, images: LearningImages) -> None:
-    """One look of every network at two images, so that a misfit is reported before anything is written."""
+    """Runs every network on two images, so that a misfit is reported before anything is written."""
     size = learning.crop.crop.size
     pair = torch.zeros(2, 3, size, size, device=images.every.device)
     label = torch.zeros(2, dtype=torch.int64, device=images.every.device)

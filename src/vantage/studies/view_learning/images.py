@@ -82,7 +82,7 @@ class LearningImages:
 
 
 def images_of(learning: ViewLearning, source: Source, device: torch.device) -> LearningImages:
-    """The images of a source, parted as a learning asks for.
+    """The images of a source, divided as a learning needs them.
 
     Raises `UserError` where labels are needed and there are none, or too few of anything for a batch.
     """

@@ -20,7 +20,7 @@ __all__ = ["Means", "judged", "measured"]
 
 
 class Means:
-    """Means of the numbers that steps report, kept so that a resumed epoch ends with the same ones."""
+    """Means of the numbers that steps report, saved so that a resumed epoch ends with the same ones."""
 
     def __init__(self) -> None:
         self.steps, self.sums = 0, dict[str, float]()

@@ -24,7 +24,7 @@ __all__ = ["LabelInformation", "SharedInformation", "Term", "TermNetwork", "info
 
 
 class TermNetwork(nn.Module, ABC):
-    """What a term needs to be computed: its networks, and whose side they are on."""
+    """The networks of a term, and which side they are on."""
 
     opposes: bool
     """Whether its networks maximize the term (f₁ and f₂ of Eq. 2), or minimize it with g (c₁ and c₂ of Eq. 3)."""
