@@ -139,7 +139,7 @@ def test_gradients_are_those_of_the_formula() -> None:
 def test_i_nce_of_numbers_and_tensors() -> None:
     assert i_nce(0.25, 99) == pytest.approx(math.log(100) - 0.25)
     assert_close(i_nce(torch.tensor([0.0, 1.0]), 3), torch.tensor([math.log(4), math.log(4) - 1]))
-    with pytest.raises(UserError, match="-1 negatives"):
+    with pytest.raises(UserError, match="negatives is -1"):
         i_nce(1.0, -1)
 
 

@@ -186,7 +186,7 @@ CASES: list[tuple[Callable[[], object], str]] = [
     (lambda: ColorSpaces(("Lab", "Lab")).points(vantage.cmc(64)), "each once"),
     (lambda: Ladder((6,)).points(vantage.moco_v2(64)), r"steps from 0 to 5, but \(6,\)"),
     (lambda: Ladder().points(vantage.cmc(64)), "the ladder replaces views that are augmentations of one image"),
-    (lambda: Operations().points(PatchDistance((4,)).points(vantage.simclr(64))[0].run), "one after the other"),
+    (lambda: Operations().points(PatchDistance((4,)).points(vantage.simclr(64))[0].run), "added one by one"),
     (lambda: field_of("crop.scale.0").points(vantage.moco_v2(64)), "names no field and values"),
     (lambda: field_of("crop.scael=0.1").points(vantage.moco_v2(64)), "no field 'crop.scael'; did you mean"),
     (lambda: field_of("crop.scale.0=2").points(vantage.moco_v2(64)), r"crop.scale.0 cannot be 2: a crop's scale"),
