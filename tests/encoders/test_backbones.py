@@ -24,7 +24,10 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("choice", "name", "width"), PAIRS, ids=[name for _, name, _ in PAIRS])
+@pytest.mark.parametrize(
+    ("choice", "name", "width"),
+    [pytest.param(*pair, id=pair[1], marks=[pytest.mark.slow] if pair[0].depth > 50 else []) for pair in PAIRS],
+)
 def test_state_has_the_names_and_shapes_of_torchvision_less_the_classifier(
     choice: ResNet, name: str, width: int
 ) -> None:

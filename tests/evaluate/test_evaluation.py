@@ -69,6 +69,7 @@ def test_results_do_not_depend_on_a_cache(run_folder: Path, tmp_path: Path) -> N
     assert judged("one") == judged("one") == judged("two")
 
 
+@pytest.mark.slow
 def test_real_digits_are_recognized(shared_data: Path, tmp_path: Path) -> None:
     """On MNIST a random encoder is far above chance by every protocol, and kNN on pixels is near published results."""
     digits = open_source(f"{shared_data / 'mnist.npz'}#train")

@@ -76,7 +76,11 @@ def test_a_head_of_other_blocks_would_be_filled_only_partly() -> None:
     assert "roi_heads.res5.0.conv2.weight" in head and "res5.0.conv1.weight" in left
 
 
-@pytest.mark.parametrize("choice", [ResNet(18), ResNet(50, groups=32, width_per_group=4)], ids=repr)
+@pytest.mark.parametrize(
+    "choice",
+    [ResNet(18), pytest.param(ResNet(50, groups=32, width_per_group=4), marks=pytest.mark.slow)],
+    ids=repr,
+)
 def test_outputs_equal_those_of_detectron2(choice: ResNet, tmp_path: Path) -> None:
     """On pixels of 0 to 255 in the order of the settings, with their mean and deviation."""
     trained = encoder(choice)

@@ -18,15 +18,16 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.export.backbone import Format, export, export_backbone
 
+UNNAMED = ResNet(50, groups=2, width_per_group=16)
 RESNETS = [
-    ResNet(18),
-    ResNet(18, small=True),
     ResNet(18, small=True, stem_stride=2),
     ResNet(18, in_channels=1),
-    ResNet(50),
+    *(
+        pytest.param(choice, marks=pytest.mark.slow)
+        for choice in (ResNet(18), ResNet(18, small=True), ResNet(50), UNNAMED)
+    ),
 ]
 LARGE = [ResNet(34), ResNet(101), ResNet(50, groups=32, width_per_group=4), ResNet(50, width_per_group=128)]
-UNNAMED = ResNet(50, groups=2, width_per_group=16)
 
 
 def encoder(backbone: Backbone) -> FrozenEncoder:
@@ -66,7 +67,7 @@ def check(backbone: Backbone, to: Format, folder: Path, channels: int = 3) -> to
 
 
 @pytest.mark.parametrize("to", ["torchvision", "timm", "safetensors"])
-@pytest.mark.parametrize("backbone", [*RESNETS, UNNAMED], ids=repr)
+@pytest.mark.parametrize("backbone", RESNETS, ids=repr)
 def test_resnets_load_elsewhere_with_equal_outputs(backbone: ResNet, to: Format, tmp_path: Path) -> None:
     model = check(backbone, to, tmp_path, backbone.in_channels)
     library = {"torchvision": "torchvision.", "timm": "timm.", "safetensors": "vantage."}[to]
