@@ -51,3 +51,14 @@ def test_images_in_one_folder_have_no_classes(tmp_path: Path, capsys: pytest.Cap
     words = ["evaluate", "knn", str(tmp_path / "run"), "--data", str(tmp_path / "images.npz"), "--k", "2"]
     assert main(["--import", "tiny", *words]) == 2
     assert "put each of two or more classes in a folder of its own" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["evaluate knn", "embed", "compare", "evaluate retrieval"])
+def test_a_missing_device_is_reported_before_images_are_read(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept_run(tmp_path / "run", tiny_run())
+    more = ["--out", str(tmp_path / "x.npy")] if verb == "embed" else []
+    words = [*verb.split(), str(tmp_path / "run"), "--data", str(tmp_path / "nowhere"), "--device", "cuda:99", *more]
+    assert main(["--import", "tiny", *words]) == 2
+    assert "the device 'cuda:99' is not available" in capsys.readouterr().err

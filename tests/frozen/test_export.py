@@ -10,6 +10,7 @@ from safetensors import safe_open
 from tiny import kept_run, tiny_run
 
 from vantage.encoders.backbones import Backbone, ResNet, Timm
+from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm
@@ -84,6 +85,10 @@ def test_large_resnets_load_elsewhere_with_equal_outputs(backbone: ResNet, to: F
 @pytest.mark.parametrize("to", ["timm", "safetensors"])
 def test_timm_networks_load_elsewhere_with_equal_outputs(to: Format, tmp_path: Path) -> None:
     check(Timm("mobilenetv3_small_050"), to, tmp_path)
+
+
+def test_a_small_network_loads_elsewhere_with_equal_outputs(tmp_path: Path) -> None:
+    check(Convolutions((8, 16)), "safetensors", tmp_path)
 
 
 def test_a_run_is_exported(tmp_path: Path) -> None:

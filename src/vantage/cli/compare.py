@@ -91,12 +91,10 @@ def compare(words: list[str], console: Console) -> int:
     folders = [Path(run) for run in options.runs]
     for folder in folders:
         load(folder, network.network)  # a mistake in a run is reported before the images are read
-    images = TaskImages(computing, console)
+    work, images = computing.work(console), TaskImages(computing, console)
     tasks = [_task(images, one, options) for one in judgings]
     try:
-        table = compare_by(
-            [Path(run) for run in options.runs], tasks, computing.work(console), console.note, network.network
-        )
+        table = compare_by(folders, tasks, work, console.note, network.network)
     except Refusal as problem:
         name = next((one.name for one in judgings if one.protocol.name == problem.protocol.name), problem.protocol.name)
         raise UserError(_in_own_words(str(problem), name, problem.protocol)) from problem

@@ -32,8 +32,9 @@ def embed(words: list[str], console: Console) -> int:
 
     frozen = load(run.folder, network.network)
     check_file(Path(options.out))  # a mistake is reported before a million images are read
+    work = computing.work(console, options.batch_size)
     source = computing.open(images.data, console)
-    file = write_embeddings(frozen, source, Path(options.out), computing.work(console, options.batch_size))
+    file = write_embeddings(frozen, source, Path(options.out), work)
     console.note(f"{len(source):,} images × {frozen.width:,} numbers")
     console.result(str(file))
     return 0

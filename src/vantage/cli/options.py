@@ -90,11 +90,14 @@ class Computing(Reading):
     """cpu, cuda:0, …; auto uses a GPU if there is one."""
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
-        """The device and the threads, with the progress to show."""
+        """The device and the threads, with the progress to show. Raises `UserError` for a device that is not available,
+        so this comes before the images are read."""
         from vantage.encoding import Work
 
         progress = console.progress()
-        return Work(device=self.device, batch_size=batch_size, num_workers=self.threads(), progress=progress)
+        work = Work(device=self.device, batch_size=batch_size, num_workers=self.threads(), progress=progress)
+        work.resolved_device()
+        return work
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,9 @@ def _reproduce(kind: Any, words: list[str], console: Console) -> int:
     paths, options, entry, computing = read(command, words, images, Reproducing, kind(), Computing)
     entry = assigned(entry, options.set, name=kind.name)
     folder = check_folder(Path(options.out))
+    work = computing.work(console)
     sources = {one.name: computing.open(getattr(paths, one.name), console) for one in kind.paths}
-    outcome = run(entry, sources, folder, computing.work(console))
+    outcome = run(entry, sources, folder, work)
     console.results(outcome.report.title, outcome.report.rows, outcome.report.columns)
     for note in outcome.report.notes:
         console.note(note)

@@ -77,8 +77,8 @@ def _analyze(kind: Any, words: list[str], console: Console) -> int:
     folders = [Path(run) for run in options.runs]
     for folder in folders:
         trained_networks(folder)  # a mistake in a run is reported before the images are read
-    source = computing.open(images.data, console)
     work = computing.work(console, options.batch_size)
+    source = computing.open(images.data, console)
     return _show(analyze(analysis, folders, source, work=work, out=out), console)
 
 

@@ -19,6 +19,7 @@ from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
+    from vantage.encoding import Work
     from vantage.studies.sweep import Study, Sweep
     from vantage.training.run import Data, Run
 
@@ -102,24 +103,22 @@ def sweep(words: list[str], console: Console) -> int:
     of_run = [text for text in options.set if not text.startswith("information.")]
     first = plan(224 if options.size is None else options.size)
     _changes(first, of_run, options)  # a mistake is reported before the images are read
+    work = computing.work(console)
     source, data = _open(images, options, computing, console)
     planned = plan(suited(options.size, source, console))
     changes = _changes(planned, of_run, options)
     fitted = planned.fit(len(source), changes.get("batch_size")).resized(epochs=options.epochs)
     run = replace(overridden(fitted, changes), data=data)
     study = _study(chosen, run, options, information, len(source))
-    return _run(study, source, _test(images, options, computing, console), options, computing, console)
+    return _run(study, source, _test(images, options, computing, console), Path(options.out), work, console)
 
 
-def _run(
-    plan: "Study", source: "Source", test: "Source", options: Sweeping, computing: Computing, console: Console
-) -> int:
+def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:
     from vantage.cli.summary import summary
     from vantage.studies.sweep import study, write_sweep
 
-    out = Path(options.out)
     console.notes("every run", summary(plan.base, len(source)))
-    result = study(plan, source, test, out, computing.work(console), console.progress())
+    result = study(plan, source, test, out, work, console.progress())
     if result.rows:
         for line in result.lines():
             console.result(line)

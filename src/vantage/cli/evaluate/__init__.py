@@ -95,8 +95,8 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
     out = file_or_kept(options.out, run.folder)
     classes = getattr(images, "classes", "")
-    sources = TaskImages(computing, console).of(protocol, images.data, options.test, classes)
     how = {"baselines": options.baselines, "network": network.network, "work": computing.work(console), "out": out}
+    sources = TaskImages(computing, console).of(protocol, images.data, options.test, classes)
     show_result(run_protocol(run.folder, protocol, *sources, **how), console, run.folder, out)
     return 0
 

@@ -54,7 +54,7 @@ def retrieval(words: list[str], console: Console) -> int:
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
     out = file_or_kept(options.out, run.folder, (".png",), "a picture") or run.folder / "evaluations" / "retrieval.png"
-    data, work = computing.open(images.data, console), computing.work(console)
+    work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
     train, test = (data, Renumbered(other, data.classes)) if other is not None else queries(data)
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):

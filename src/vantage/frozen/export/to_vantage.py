@@ -1,6 +1,7 @@
 """Backbones for Vantage's own loading: any network that Vantage builds."""
 
-from vantage.encoders.backbones import Backbone, ResNet, Timm
+from vantage import encoders
+from vantage.encoders.backbones import Backbone
 from vantage.errors import UserError
 from vantage.frozen.export.script import loading_script
 
@@ -9,10 +10,10 @@ __all__ = ["vantage_script"]
 
 def vantage_script(choice: Backbone | None, file: str) -> str:
     """The lines that build a backbone with Vantage and load a file. Raises `UserError` for a user's own network."""
-    if not isinstance(choice, ResNet | Timm):
+    kind = type(choice)
+    if getattr(encoders, kind.__name__, None) is not kind:
         raise UserError(
             f"{choice!r} is not a backbone that Vantage builds: save `encoder.backbone.state_dict()` yourself"
         )
-    kind = type(choice).__name__
-    build = [f"from vantage.encoders.backbones import {kind}", f"model = {choice!r}.build()"]
+    build = [f"from vantage.encoders import {kind.__name__}", f"model = {choice!r}.build()"]
     return loading_script("torch", build, file)
