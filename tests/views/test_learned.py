@@ -189,7 +189,7 @@ def test_learning_showing_and_training_on_the_command_line(
     [
         ("views learn", "views learn needs METHOD: unsupervised, supervised or semi_supervised"),
         ("views learn semisupervised --data x --out y", "did you mean semi_supervised?"),
-        ("views lern", "did you mean learn?"),
+        ("views lern", "did you mean views learn?"),
         ("views learn supervised --data nowhere --out y", "does not exist"),
         ("views learn supervised --out y", "needs --data"),
         ("views learn supervised --data x --out y --label 5", "did you mean --set labels=5?"),
