@@ -119,7 +119,7 @@ def test_the_command_writes_the_picture(tmp_path: Path, capsys: pytest.CaptureFi
         ("views show", "needs RECIPE"),
         ("views show moco_v9 --data X", "did you mean moco_v2"),
         ("views show moco_v2 --data X --out v.jpg", r"\.png"),
-        ("views show moco_v2 --data X --out no/where/v.png", "the folder no/where does not exist"),
+        ("views show moco_v2 --data X --out no/where/v.png", "no/where does not exist; create it first"),
         ("views show moco_v2", "--data"),
         (
             "views show moco_v2 --data X --views.views.0.crop.scale 1 1",
