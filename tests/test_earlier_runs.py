@@ -142,6 +142,16 @@ def test_earlier_learned_views_are_read_and_learned_on(tmp_path: Path) -> None:
     assert _numbers(folder, "held_out.objective") == pytest.approx(reference["held_out"].tolist(), rel=0, abs=1e-4)
 
 
+CHANGED = {
+    **dict.fromkeys(("jcl", "jcl_vanilla", "jcl_ring", "jcl_interclr", "everything"), "keys are shuffled one by one"),
+    **dict.fromkeys(("ring_ir", "ball_ir", "ring_cmc", "ball_cmc"), "the bank holds last epoch's rows"),
+    **dict.fromkeys(("ring_ir_clusters", "ring_cmc_clusters"), "the bank holds last epoch's rows"),
+    **dict.fromkeys(("cave_ir", "cave_cmc"), "the own row is left out; the bank holds last epoch's rows"),
+}
+"""Recipes that are nearer to their papers now. Earlier runs of them keep the settings that they were written with."""
+CHANGED_AT_224 = {name: "ResNet-18, and crops of images resized to 256" for name in ("ring_moco", "ball_moco")}
+
+
 @pytest.mark.parametrize("size", [32, 224])
 @pytest.mark.parametrize("recipe", sorted(WRITTEN["recipes"]))
 def test_earlier_settings_of_every_recipe_are_what_the_recipe_is_now(recipe: str, size: int, tmp_path: Path) -> None:
@@ -149,7 +159,8 @@ def test_earlier_settings_of_every_recipe_are_what_the_recipe_is_now(recipe: str
     (tmp_path / "settings.json").write_text(json.dumps(content))
     now = {known.__name__: known for known in RECIPES}[recipe](size)
     assert isinstance(now, Run)
-    assert _with_pools(settings.read(tmp_path)) == _with_pools(now)
+    equal = _with_pools(settings.read(tmp_path)) == _with_pools(now)
+    assert equal != (recipe in CHANGED or size == 224 and recipe in CHANGED_AT_224)
 
 
 def _with_pools(run: Run) -> Run:

@@ -29,7 +29,7 @@ from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
 from vantage.negatives import OtherImages, Ring
-from vantage.recipes import RECIPES, moco_v1, moco_v2, simclr
+from vantage.recipes import RECIPES, VARIANTS, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch
 from vantage.training import settings
 from vantage.training.loop import TrainingOutcome
@@ -477,7 +477,12 @@ def test_a_run_finds_its_images_from_any_folder(
 
 def test_recipes_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines, _, others = capsys.readouterr().out.partition("\n\nother published settings:\n")
+    assert others.split() == [recipe.__name__ for recipe in VARIANTS] and max(map(len, others.splitlines())) <= 100
+    assert len(lines.splitlines()) + len(others.splitlines()) <= 40, "a screen"
+    lines = lines.splitlines()
+    assert main(["recipes", "ring-moco-decoupled"]) == 0
+    assert "Decoupled(temperature=0.07)" in capsys.readouterr().out
     assert len(lines) == len(RECIPES) and all(
         any(f" {recipe.__name__} " in line for line in lines) for recipe in RECIPES
     )

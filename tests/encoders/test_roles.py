@@ -118,6 +118,29 @@ def test_shuffle_mixes_the_groups():
     assert_close(shuffled[0], networks.slow(views()[1][order]).detach()[order.argsort()])
 
 
+def test_keys_are_shuffled_one_by_one_if_asked():
+    """JCL's supplement, section 3: N × M' keys, concatenated and shuffled. Slow loop: permute, encode each group, put
+    back."""
+    apart = Momentum(NORMALIZED, Constant(1.0), shuffle="keys").build()
+    together = Momentum(NORMALIZED, Constant(1.0)).build()
+    together.load_state_dict(apart.state_dict())
+    five = {n + 1: view for n, view in views(5).items()}
+    keys = apart.keys(five, {}, 7)
+    rows = [five[number][image] for image in range(8) for number in five]  # the keys of an image lie side by side
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(7)).tolist()
+    straight = Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm()).build()
+    straight.load_state_dict(apart.slow.state_dict())
+    encoded = [straight(torch.stack([rows[place] for place in half])) for half in (order[:20], order[20:])]
+    expected: dict[int, Tensor] = dict(zip(order, torch.cat(encoded).detach(), strict=True))
+    for place, number in enumerate(five):
+        for image in range(8):
+            assert_close(keys[number][image], expected[5 * image + place])
+    blocks = together.keys(five, {}, 7)
+    assert not torch.allclose(keys[1], blocks[1], atol=1e-4)
+    one = {1: five[1]}
+    assert torch.equal(apart.keys(one, {}, 7)[1], together.keys(one, {}, 7)[1]), "of one key an image it is the same"
+
+
 def test_without_groups_on_one_process_a_shuffle_would_change_nothing():
     networks = Momentum(Encoder(shrunken.TwoLayers(), LinearHead(6), BatchNorm())).build()
     assert_close(networks.keys({1: views()[1]}, {}, 1)[1], networks.slow(views()[1]))

@@ -91,7 +91,7 @@ def test_a_warm_start_clusters_at_once_whatever_was_to_come_first():
     consistent(online)
     offline = ReclusteredBank(0.5, clusters=3, clusterings=1, every=1, first=3).build(12, 3).double()
     offline.begin(keys)
-    first = kmeans(keys.vector, 3, draws.mix(draws.mix(int(offline.seed), 1), 0))[0]
+    first = kmeans(keys.vector, 3, draws.mix(int(offline.seed), 1))[0]
     assert torch.equal(offline.label[:, 0], first)
     offline.write(fresh(list(range(11)), 1))
     assert torch.equal(offline.label[:, 0], first), "an epoch has not passed"
@@ -104,6 +104,34 @@ def test_a_warm_start_clusters_at_once_whatever_was_to_come_first():
     queue = Queue(8).build(12, 3).double()
     queue.begin(keys.rows(slice(0, 8)))
     assert torch.equal(queue.vector, keys.vector[:8]) and torch.equal(queue.image, torch.arange(8))
+
+
+def test_offline_labels_start_where_online_ones_do():
+    """So that Figure 6a of InterCLR compares how labels are kept, not how they begin."""
+    keys = Keys(normalize(torch.randn(12, 3, dtype=torch.float64), dim=1), torch.arange(12))
+    stores = []
+    for choice in (ClusteredBank(0.5, clusters=3, first=0), ReclusteredBank(0.5, clusters=3, clusterings=2, first=0)):
+        torch.manual_seed(5)
+        store = choice.build(12, 3).double()
+        assert store.waits and int(store.seed) == int((stores or [store])[0].seed)
+        with pytest.raises(UserError, match="call Store.begin with a unit vector of every image"):
+            store.write(fresh([0, 1], 0))
+        store.begin(keys)
+        stores.append(store)
+    online, offline = stores
+    assert not offline.waits and torch.equal(online.vector, offline.vector)
+    assert torch.equal(online.label[:, 0], offline.label[:, 0]) and online.label.unique().numel() == 3
+    assert not torch.equal(offline.label[:, 0], offline.label[:, 1]), "each clustering starts from other rows"
+    before = offline.label.clone()
+    offline.write(fresh(list(range(11)), 1))
+    assert torch.equal(offline.label, before), "an epoch has not passed"
+    again = ReclusteredBank(0.5, clusters=3, clusterings=2, first=0).build(12, 3).double()
+    again.load_state_dict(offline.state_dict())
+    assert not again.waits, "a resumed run is not begun twice"
+    for one in (again, offline):
+        one.write(fresh([11], 2))
+    assert torch.equal(offline.label, again.label) and not torch.equal(offline.label, before)
+    assert ReclusteredBank(first=0).stretched(2.0, 1.0).first == 0
 
 
 @given(

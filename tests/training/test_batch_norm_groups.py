@@ -29,8 +29,8 @@ THIRTY_TWO = (
     *("interclr_moco", "interclr_ring", "jcl_ring", "jcl_interclr", "everything"),
 )
 """Recipes of 256 images on 8 devices: MoCo (arXiv 1911.05722, section 3.3) and what is built on it."""
-PUBLISHED = {name: 32 for name in THIRTY_TWO} | {"jcl": 32, "jcl_vanilla": 32}
-"""Images that share statistics. Not named: the whole batch, as SimCLR has it, and banks, whose papers
+PUBLISHED = {name: 32 for name in THIRTY_TWO} | {"jcl": 64, "jcl_vanilla": 64}
+"""Images that share statistics; JCL has 512 on 8. Not named: the whole batch, as SimCLR has it, and banks, whose papers
 say nothing."""
 
 

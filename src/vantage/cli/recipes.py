@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, cast
@@ -38,12 +39,15 @@ def recipes(words: list[str], console: Console) -> int:
     if options.name:
         _show(find_recipe(options.name), options.size, console)
         return 0
-    from vantage.recipes import RECIPES
+    from vantage.recipes import RECIPES, VARIANTS
 
     for paper, group in _by_paper(RECIPES).items():
         for number, recipe in enumerate(group):
             heading = "" if number else paper
-            console.result(f"{heading:<11}{recipe.__name__:<29}{first_line(recipe).rstrip('.')}")
+            console.result(f"{heading:<13}{recipe.__name__:<29}{first_line(recipe).rstrip('.')}")
+    console.result("\nother published settings:")
+    for line in textwrap.wrap(" ".join(recipe.__name__ for recipe in VARIANTS), 100):
+        console.result(line)
     console.note("\nvantage recipes NAME shows one in full; vantage pretrain NAME --data PATH trains it")
     return 0
 
@@ -71,7 +75,7 @@ def _show(recipe: "Callable[[int], Run]", size: int, console: Console) -> None:
 
 def find_recipe(name: str) -> "Callable[[int], Run]":
     """The recipe of this name; for MODULE:FUNCTION, that function of an imported module."""
-    from vantage.recipes import RECIPES
+    from vantage.recipes import RECIPES, VARIANTS
     from vantage.training.run import Run
 
     if own := own_part(name):
@@ -79,7 +83,7 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
         if not callable(function) or not isinstance(function(224), Run):
             raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")
         return cast("Callable[[int], Run]", function)
-    recipes_by_name = {recipe.__name__: recipe for recipe in RECIPES}
+    recipes_by_name = {recipe.__name__: recipe for recipe in (*RECIPES, *VARIANTS)}
     plain = name.replace("-", "_").lower()
     if plain not in recipes_by_name:
         raise no_such("recipe", plain, recipes_by_name)

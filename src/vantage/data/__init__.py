@@ -1,6 +1,7 @@
 """Images: their sources, the scan for unreadable ones, and batches in an order fixed by seed and epoch."""
 
 from vantage.data.decode import MAX_PIXELS, decode
+from vantage.data.imagenet100 import IMAGENET_100
 from vantage.data.loading import Batch, Crops, StreamedImages
 from vantage.data.order import epoch_order, image_seed, shares, steps_in
 from vantage.data.reencode import Resized, resize_short_side
@@ -28,6 +29,7 @@ from vantage.storage.cache import cache_folder
 
 __all__ = [
     "CORES",
+    "IMAGENET_100",
     "MAX_PIXELS",
     "Arrays",
     "BadImage",

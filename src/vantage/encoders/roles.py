@@ -8,9 +8,9 @@ b: images here   w: processes   d: width
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -71,21 +71,26 @@ class Role(Protocol):
 
 
 def _encode(network: nn.Module, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
-    """Encode views in as few passes as their sizes allow.
+    """Encode views in as few passes as their sizes allow."""
+    return _in_joint_batches(views, network)
 
-    Views of one size go image by image, not view by view, so that a consecutive share of the joint batch
-    holds all views of its images: batch statistics of g groups then equal those of g processes.
+
+def _in_joint_batches(views: Mapping[int, Tensor], encode: Callable[[Tensor], Tensor]) -> dict[int, Tensor]:
+    """Encode the views of each size in one batch.
+
+    They go image by image, not view by view, so that a consecutive share of the joint batch holds all views of its
+    images: batch statistics of g groups then equal those of g processes.
     """
     vectors: dict[int, Tensor] = {}
     for shape in dict.fromkeys(view.shape for view in views.values()):
         numbers = [number for number, view in views.items() if view.shape == shape]
         if len(numbers) == 1:
-            vectors[numbers[0]] = network(views[numbers[0]])
+            vectors[numbers[0]] = encode(views[numbers[0]])
             continue
         joint = torch.stack([views[number] for number in numbers], 1).flatten(0, 1)
         if views[numbers[0]].is_contiguous(memory_format=torch.channels_last):
             joint = joint.contiguous(memory_format=torch.channels_last)
-        vectors |= dict(zip(numbers, network(joint).unflatten(0, (-1, len(numbers))).unbind(1), strict=True))
+        vectors |= dict(zip(numbers, encode(joint).unflatten(0, (-1, len(numbers))).unbind(1), strict=True))
     return vectors
 
 
@@ -187,19 +192,24 @@ class Momentum:
     momentum, keys are the same either way, and only the state in a checkpoint differs; a schedule is read one step
     earlier."""
 
+    shuffle: Literal["images", "keys"] = "images"
+    """What shuffle-BN mixes: images, whose views stay together, or every key by itself (JCL's supplement, section 3).
+    With one key an image it is the same."""
+
     def build(self) -> "MomentumNetworks":
         """The network and its copy."""
-        return MomentumNetworks(self.encoder.build(), self.momentum, self.after_step)
+        return MomentumNetworks(self.encoder.build(), self)
 
 
 class MomentumNetworks(RoleNetworks):
     """A network and its slow copy."""
 
-    def __init__(self, network: EncoderNetwork, momentum: Schedule, after_step: bool) -> None:
+    def __init__(self, network: EncoderNetwork, choice: Momentum) -> None:
         super().__init__()
         self.network, self.width = network, network.width
         self.slow = copy.deepcopy(network).requires_grad_(False)
-        self.momentum, self.follows_after_step = momentum, after_step
+        self.momentum, self.follows_after_step = choice.momentum, choice.after_step
+        self.apart = choice.shuffle == "keys"
         self.grouped = any(isinstance(layer, GroupedStatistics) for layer in network.modules())
 
     @property
@@ -221,8 +231,14 @@ class MomentumNetworks(RoleNetworks):
         """Unit vectors of the slow network, without gradient."""
         if processes.count() == 1 and not self.grouped:
             return _encode(self.slow, views)
-        images = len(next(iter(views.values()))) * processes.count()
-        order = torch.randperm(images, generator=torch.Generator().manual_seed(shuffle))
+        if self.apart:
+            return _in_joint_batches(views, lambda keys: self._shuffled({0: keys}, shuffle)[0])
+        return self._shuffled(views, shuffle)
+
+    def _shuffled(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
+        """Vectors of the views of all processes, encoded in a random order of their rows."""
+        rows = len(next(iter(views.values()))) * processes.count()
+        order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
         back = order.argsort()
         device = next(self.slow.parameters()).device
         order, back = order.to(device), back.to(device)

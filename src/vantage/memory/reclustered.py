@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from vantage import draws
+from vantage.errors import UserError
 from vantage.memory.bank import Bank
 from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.kmeans import kmeans
@@ -41,7 +42,8 @@ class ReclusteredBank:
     """Passes over the images between clusterings."""
 
     first: int = 1
-    """Passes over the images before the first clustering."""
+    """Passes over the images before the first clustering; 0: features of the untrained network are clustered, as by
+    `ClusteredBank(first=0)`."""
 
     iterations: int = 20
     """Iterations of k-means, at most."""
@@ -55,11 +57,13 @@ class ReclusteredBank:
     def __post_init__(self) -> None:
         Bank(self.momentum)
         at_least(self, 2, "clusters")
-        at_least(self, 1, "clusterings", "every", "first", "iterations", "images_per_cluster")
+        at_least(self, 1, "clusterings", "every", "iterations", "images_per_cluster")
+        at_least(self, 0, "first")
 
     def stretched(self, longer: float, finer: float) -> "ReclusteredBank":
-        """The first clustering at the same part of a run of `longer` times the epochs, after one at least."""
-        return replace(self, first=max(1, round(self.first * longer)))
+        """The first clustering at the same part of a run of `longer` times the epochs, after one at least if not at
+        once."""
+        return replace(self, first=max(1, round(self.first * longer)) if self.first else 0)
 
     def fit_to(self, images: int, batch_size: int) -> "ReclusteredBank":
         """At most one cluster for `images_per_cluster` images (30,000 of 1.28 million for 42), and no fewer than 2."""
@@ -78,12 +82,20 @@ class ReclusteredStore(Store):
     label: Tensor
     written: Tensor
     seed: Tensor
+    begun: Tensor
 
     def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
         super().__init__()
         self.choice, self.members = choice, Members()  # the index is a cache, not state
         label_rows(self, images, width, choice.clusters, choice.clusterings)
         self.label.copy_(choice.start.of(self.image)[:, None].expand_as(self.label))
+        if choice.first == 0:
+            self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the rows of the untrained network have not come yet."""
+        return self.choice.first == 0 and not bool(self.begun)
 
     @property
     def room(self) -> int:
@@ -92,10 +104,15 @@ class ReclusteredStore(Store):
 
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
-        """Take these rows and cluster them at once, as if `first` passes were over."""
+        """Take these rows and cluster them at once, as if `first` passes were over; the first clustering is the one
+        that `OnlineStore.begin` makes."""
         self.vector.copy_(keys.vector)
+        if self.choice.first == 0:
+            self.begun.fill_(True)
         self.written.fill_(self.choice.first * len(self.vector))
-        self.cluster(draws.mix(int(self.seed), self.clusterings_by(int(self.written))))
+        first = draws.mix(int(self.seed), self.clusterings_by(int(self.written)))
+        for number in range(self.choice.clusterings):
+            self._cluster(number, draws.mix(first, number) if number else first)
 
     def read(self, fresh: Keys) -> Keys:
         """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
@@ -103,9 +120,15 @@ class ReclusteredStore(Store):
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
-        """Move the rows of these images, then update the clusters. Raises `UserError` as `BankStore.write`."""
+        """Move the rows of these images, then update the clusters. Raises `UserError` as `BankStore.write`, and while
+        it waits for its first rows."""
         if len(fresh) == 0:
             return
+        if self.waits:
+            raise UserError(
+                "the bank's first clusters are of the untrained network's features, which are not here yet: call"
+                " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
+            )
         moves = write_rows(self, fresh, self.choice.momentum)
         due = self.clusterings_by(moves.after)
         if due > self.clusterings_by(moves.before):
@@ -119,5 +142,7 @@ class ReclusteredStore(Store):
     def cluster(self, seed: int) -> None:
         """k-means over all rows, once for each clustering."""
         for number in range(self.choice.clusterings):
-            own_seed = draws.mix(seed, number)
-            self.label[:, number] = kmeans(self.vector, self.choice.clusters, own_seed, self.choice.iterations)[0]
+            self._cluster(number, draws.mix(seed, number))
+
+    def _cluster(self, number: int, seed: int) -> None:
+        self.label[:, number] = kmeans(self.vector, self.choice.clusters, seed, self.choice.iterations)[0]

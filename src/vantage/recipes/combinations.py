@@ -7,7 +7,7 @@ from vantage.memory import StoreOf
 from vantage.negatives import OtherClusters, Ring, Rule, Subset
 from vantage.recipes.infomin import with_jigsaw_head
 from vantage.recipes.interclr import interclr_moco
-from vantage.recipes.jcl import jcl, jcl_ring
+from vantage.recipes.jcl import jcl_ring, with_keys
 from vantage.recipes.ring import annealed
 from vantage.schedules import Constant
 from vantage.training.run import Run
@@ -31,9 +31,9 @@ def interclr_ring(size: int = 224) -> Run:
 def jcl_interclr(size: int = 224) -> Run:
     """JCL within, InterCLR between images.
 
-    JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images; the clusters' bank keeps the
-    first of the five keys. A combination of no paper."""
-    return _between(jcl(size), "jcl_interclr", size, ())
+    JCL (arXiv 2009.14776) within an image, InterCLR (arXiv 2008.11702) between images, on MoCo v2's batch of 256; the
+    clusters' bank keeps the first of the five keys. A combination of no paper."""
+    return _between(with_keys(size), "jcl_interclr", size, ())
 
 
 def everything(size: int = 224) -> Run:
@@ -53,7 +53,7 @@ def everything(size: int = 224) -> Run:
     return replace(
         base,
         views=WithJigsaw(infomin_views(size, count=6), pycontrast_jigsaw(size)),
-        encoders=with_jigsaw_head(size),
+        encoders=replace(with_jigsaw_head(size), shuffle="keys"),
         branches=(replace(intra, weight=half), jigsaw, inter),
     )
 

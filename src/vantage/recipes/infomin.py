@@ -11,7 +11,7 @@ from vantage.schedules import Constant, CosineByEpoch
 from vantage.training.run import Run
 from vantage.views import WithJigsaw, infomin_views, pycontrast_jigsaw
 
-__all__ = ["infomin", "infomin_linear", "with_jigsaw_head"]
+__all__ = ["infomin", "infomin_linear", "infomin_no_jigsaw", "with_jigsaw_head"]
 
 
 def infomin(size: int = 224) -> Run:
@@ -34,6 +34,20 @@ def infomin_linear(size: int = 224) -> Run:
     `infomin` with linear heads, for an image and for each of its patches, and their τ, .07 (Tian et al., arXiv
     2005.10243, appendix C.2)."""
     return _run("infomin_linear", size, with_jigsaw_head(size, LinearHead(128)), 0.07)
+
+
+def infomin_no_jigsaw(size: int = 224) -> Run:
+    """infomin_linear without its jigsaw: "RA-CJ-Blur" of appendix C.3, where jigsaw and head are added one by one."""
+    base = infomin_linear(size)
+    role = base.encoders
+    assert isinstance(role, Momentum)
+    return replace(
+        base,
+        recipe="infomin_no_jigsaw",
+        views=infomin_views(size),
+        encoders=replace(role, encoder=replace(role.encoder, jigsaw=None)),
+        branches=(replace(base.branches[0], weight=Constant(1.0)),),
+    )
 
 
 def _run(name: str, size: int, encoders: Momentum, temperature: float) -> Run:

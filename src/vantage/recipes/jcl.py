@@ -1,18 +1,26 @@
-"""JCL: infinitely many positive keys for a query, through their mean and variance."""
+"""JCL: infinitely many positive keys for a query, through their mean and variance.
+
+Cai et al., arXiv 2009.14776. All keys of a step are shuffled one by one (supplement, section 3), so that the keys of an
+image share statistics of BatchNorm with others.
+"""
 
 from dataclasses import replace
 
 from vantage.branch import Branch
+from vantage.encoders import Momentum, backbone_named, with_backbone
 from vantage.estimators import JCL, Estimator, InfoNCE
 from vantage.memory.remember import MeanKey
 from vantage.negatives import Ring, Rule
 from vantage.positives import FixedViews
+from vantage.recipes.backbones import SMALL
 from vantage.recipes.moco import moco_v2
 from vantage.recipes.ring import annealed
+from vantage.schedules import ByEpoch, CosineByEpoch, Linear
+from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 from vantage.views import moco_v2_views
 
-__all__ = ["jcl", "jcl_ring", "jcl_vanilla"]
+__all__ = ["jcl", "jcl_released", "jcl_resnet18", "jcl_ring", "jcl_vanilla", "with_keys"]
 
 _KEYS, _TEMPERATURE = (1, 2, 3, 4, 5), 0.2
 
@@ -20,16 +28,45 @@ _KEYS, _TEMPERATURE = (1, 2, 3, 4, 5), 0.2
 def jcl(size: int = 224) -> Run:
     """MoCo v2 with infinitely many positives.
 
-    JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys an image, τ .2, λ 4.
+    JCL (Cai et al., arXiv 2009.14776), for its Table 1: MoCo v2 with five keys an image, τ .2, λ 4, batch 512 at rate
+    .06.
 
-    The queue holds means of keys, not normalized. The paper's batch of 512 has learning rate .06, which is this one by
-    the linear rule. The release has four keys (`k_crops 5` counts the query), replace(branch, keys=(1, 2, 3, 4),
-    pool=(1, 2, 3, 4)), and λ 2 reached in equal steps over the epochs: JCL(strength=ByEpoch(Linear(2 / E, 2, E − 1))).
-    Keys are shuffled image by image, so all keys of an image share batch statistics; the release shuffles them one by
-    one. Up to 96 pixels: `moco_v2`'s small-image values but for τ, which stays .2 as in the paper's ablations with
-    ResNet-18: the spread is weighted by λ / 2τ².
+    The queue holds means of keys as they are, not normalized. Up to 96 pixels: `moco_v2`'s small-image values, batch
+    256 and rate .03 among them, but for τ, which stays .2 as in the paper's ablations with ResNet-18: the spread counts
+    by λ / 2τ².
     """
-    return _run("jcl", size, (), JCL(_TEMPERATURE))
+    return _at_512(_run("jcl", size, (), JCL(_TEMPERATURE)), size)
+
+
+def jcl_released(size: int = 224) -> Run:
+    """jcl as its release trains: four keys, and λ that rises to 2 in equal steps, one an epoch; batch 256.
+
+    Code of arXiv 2009.14776: `k_crops 5` counts the query; in epoch e of E, λ is 2 (e + 1) / E.
+    """
+    run = _run("jcl_released", size, (), JCL(_TEMPERATURE), (1, 2, 3, 4))
+    ramp = ByEpoch(Linear(2.0 / run.epochs, 2.0, run.epochs - 1))
+    return replace(run, branches=(replace(run.branches[0], estimator=JCL(_TEMPERATURE, ramp)),))
+
+
+def jcl_resnet18(size: int = 224) -> Run:
+    """jcl at the setting of its ablations: ResNet-18, 100 epochs of batch 128, rate .1.
+
+    Supplement of arXiv 2009.14776, section 4: on the 100 classes of ImageNet that `vantage.data.IMAGENET_100` names,
+    a cosine, τ .2, five keys, λ 4; judged by a classifier at rate 10. Queue and momentum are not
+    stated: those of `jcl`. BatchNorm has MoCo's eight groups, of 16 images each.
+    """
+    run = _run("jcl_resnet18", size, (), JCL(_TEMPERATURE))
+    role = run.encoders
+    assert isinstance(role, Momentum)
+    encoder = with_backbone(role.encoder, backbone_named("resnet18", size))
+    return replace(
+        run,
+        encoders=replace(role, encoder=encoder),
+        optimizer=SGD(momentum=0.9, weight_decay=1e-4),
+        learning_rate=CosineByEpoch(0.1),
+        epochs=100,
+        batch_size=128,
+    )
 
 
 def jcl_vanilla(size: int = 224) -> Run:
@@ -37,18 +74,36 @@ def jcl_vanilla(size: int = 224) -> Run:
 
     What JCL is compared with (arXiv 2009.14776, Eq. 3 and Figure 1b): InfoNCE's mean over five keys; all else as
     `jcl`, the queue of means too."""
-    return _run("jcl_vanilla", size, (), InfoNCE(_TEMPERATURE))
+    return _at_512(_run("jcl_vanilla", size, (), InfoNCE(_TEMPERATURE)), size)
 
 
 def jcl_ring(size: int = 224) -> Run:
     """JCL against Ring's negatives.
 
-    JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037): a combination of no paper.
+    JCL's estimator (arXiv 2009.14776) on Ring's annealed negatives (arXiv 2010.02037), batch 256: a combination of no
+    paper.
     """
     return _run("jcl_ring", size, (Ring(annealed()),), JCL(_TEMPERATURE))
 
 
-def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator) -> Run:
+def with_keys(size: int) -> Run:
+    """JCL on the batch of MoCo v2, for combinations."""
+    return _run("jcl", size, (), JCL(_TEMPERATURE))
+
+
+def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator, keys: tuple[int, ...] = _KEYS) -> Run:
     base = moco_v2(size)
-    branch = Branch(base.branches[0].memory, FixedViews(), negatives, estimator, keys=_KEYS, remember=MeanKey())
-    return replace(base, recipe=name, views=moco_v2_views(size, count=1 + len(_KEYS)), branches=(branch,))
+    branch = Branch(base.branches[0].memory, FixedViews(), negatives, estimator, keys=keys, remember=MeanKey())
+    assert isinstance(base.encoders, Momentum)
+    return replace(
+        base,
+        recipe=name,
+        views=moco_v2_views(size, count=1 + len(keys)),
+        encoders=replace(base.encoders, shuffle="keys"),
+        branches=(branch,),
+    )
+
+
+def _at_512(run: Run, size: int) -> Run:
+    """The paper's batch and rate, on large images."""
+    return run if size <= SMALL else run.resized(batch_size=512)

@@ -4,17 +4,18 @@ from dataclasses import replace
 
 from vantage.branch import Branch
 from vantage.encoders import Encoder, JigsawHead, LinearHead, Shared
-from vantage.estimators import InfoNCE
+from vantage.estimators import NCE, InfoNCE
 from vantage.memory import Bank, StoreOf
 from vantage.negatives import Sample
 from vantage.positives import Remembered
 from vantage.recipes.backbones import SMALL, resnet
 from vantage.recipes.instance_discrimination import instance_discrimination
-from vantage.schedules import Constant
+from vantage.schedules import Constant, CosineByEpoch
+from vantage.training.optimizers import SGD, BiasAndNorm
 from vantage.training.run import Run
-from vantage.views import pirl_views
+from vantage.views import WithJigsaw, pirl_views, vissl_jigsaw
 
-__all__ = ["pirl"]
+__all__ = ["pirl", "pirl_pycontrast", "pirl_vissl"]
 
 
 def pirl(size: int = 224) -> Run:
@@ -25,9 +26,8 @@ def pirl(size: int = 224) -> Run:
     InterCLR (arXiv 2008.11702).
 
     Both compare with the own row and the same 65,536 random rows (4,096 for small images) of a bank that only whole
-    images are written to. The rate falls at epochs 120 and 160, as for instance discrimination, where PyContrast itself
-    has CosineByEpoch(0.03, final=3e-5). The authors' own code (VISSL) has noise-contrastive estimation over 32,000, 800
-    epochs of 1,024 images, and color changes on every patch (`vissl_jigsaw`).
+    images are written to. The rate falls at epochs 120 and 160, as for instance discrimination; `pirl_pycontrast` has
+    that code's own course, `pirl_vissl` is the authors' code.
 
     Up to 96 pixels: the other small-image values of `instance_discrimination`, which is PIRL with β = 0.
     """
@@ -47,4 +47,36 @@ def pirl(size: int = 224) -> Run:
         views=pirl_views(size),
         encoders=Shared(Encoder(resnet(size), LinearHead(128), jigsaw=JigsawHead(LinearHead(128)))),
         branches=(whole, replace(whole, memory=StoreOf(0), query=1)),
+    )
+
+
+def pirl_pycontrast(size: int = 224) -> Run:
+    """pirl on PyContrast's course: a cosine to a thousandth of the rate."""
+    return replace(pirl(size), recipe="pirl_pycontrast", learning_rate=CosineByEpoch(0.03, final=3e-5))
+
+
+def pirl_vissl(size: int = 224) -> Run:
+    """pirl as in the authors' code (VISSL): NCE over 32,000 rows, 800 epochs of 1,024 images, colors of every patch.
+
+    Image and jigsaw draw rows of their own; the rate falls along a cosine from .12 to 1.2e-4; biases do
+    not decay, nor do BatchNorm's scales here, which decay there. Each
+    of the two contrasts has a normalizer of its own, where that code shares one.
+    """
+    base = pirl(size)
+    whole, jigsaw = base.branches
+    count = 4_096 if size <= SMALL else 32_000
+    nce = NCE(0.07)
+    assert isinstance(base.views, WithJigsaw)
+    return replace(
+        base,
+        recipe="pirl_vissl",
+        views=replace(base.views, jigsaw=vissl_jigsaw(size)),
+        branches=(
+            replace(whole, negatives=(Sample(count),), estimator=nce),
+            replace(jigsaw, negatives=(Sample(count, salt=1),), estimator=nce),
+        ),
+        optimizer=SGD(momentum=0.9, weight_decay=1e-4, exclude=BiasAndNorm()),
+        learning_rate=CosineByEpoch(0.12, final=1.2e-4),
+        epochs=800,
+        batch_size=1_024,
     )

@@ -1,16 +1,20 @@
-"""Ring: negatives that are similar to the query, without the most similar."""
+"""Ring: negatives that are similar to the query, without the most similar.
+
+Backbone, crops, statistics, epochs and draws are those of the paper (Wu et al., arXiv 2010.02037), in
+`vantage.recipes.cnce`, where the methods stand that each of these is compared with.
+"""
 
 from dataclasses import replace
 
-from vantage.estimators import InfoNCE, PooledNCE
-from vantage.memory import Memory, ReclusteredBank, Together
-from vantage.negatives import Ball, OwnCluster, Ring, Rule, Sample
-from vantage.positives import ClusterMates
-from vantage.recipes.cmc import cmc_softmax
-from vantage.recipes.instance_discrimination import instance_discrimination
-from vantage.recipes.moco import moco_v1
+from vantage.encoders import MLP, Encoder, Shared
+from vantage.estimators import Decoupled, PooledNCE, SoftNeighbors
+from vantage.memory import ReclusteredBank, Together
+from vantage.negatives import AbsoluteRing, Ball, OtherImages, OwnCluster, Ring, Sample
+from vantage.positives import ClusterMates, Neighbors
+from vantage.recipes.cnce import DRAWS, TEMPERATURE, cnce_cmc, cnce_ir, cnce_moco, renamed
 from vantage.schedules import BetweenEpochs, Linear, Schedule, StepDecay
 from vantage.training.run import Run
+from vantage.views import IMAGENET, Statistics, npid_views
 
 __all__ = [
     "annealed",
@@ -22,9 +26,16 @@ __all__ = [
     "ring_cmc",
     "ring_cmc_clusters",
     "ring_ir",
+    "ring_ir_absolute",
     "ring_ir_clusters",
+    "ring_ir_neighbors",
+    "ring_ir_released",
+    "ring_ir_unannealed",
     "ring_moco",
+    "ring_moco_decoupled",
 ]
+
+_SAMPLE = Sample(DRAWS)
 
 
 def annealed() -> Schedule:
@@ -32,57 +43,93 @@ def annealed() -> Schedule:
     return BetweenEpochs(Linear(1.0, 0.1, 100))
 
 
-def ring_ir(size: int = 224) -> Run:
+def ring_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """IR, negatives from an annealed ring.
 
-    IRing (Wu et al., arXiv 2010.02037), for its Table 1: instance discrimination whose 4,095 negatives are drawn
-    from the ring of the whole bank, τ .07, 300 epochs, steps at 200 and 250.
+    IRing (Wu et al., arXiv 2010.02037), for its Table 1: `cnce_ir` whose 4,095 negatives are drawn from the ring of the
+    whole bank, which holds last epoch's embeddings.
 
-    The inner cut is a tenth of what is kept from the first step on, as in the code; the paper's text lets w_ℓ alone
-    move. The own row is ranked like any other, as in the code. The bank keeps momentum .5 as the paper says; the code
-    replaces rows (0). Bases as in `instance_discrimination`, views and batch for small images too.
+    The inner cut is a tenth of what is kept from the first step on, as in the code; in `ring_ir_absolute` w_ℓ alone
+    moves, as in the text. The own row is ranked like any other, as in the code.
     """
-    return _bank("ring_ir", size, Ring(annealed()))
+    return renamed(cnce_ir(size, statistics), "ring_ir", negatives=(Ring(annealed()), _SAMPLE))
 
 
-def ball_ir(size: int = 224) -> Run:
+def ring_ir_unannealed(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
+    """ring_ir from the narrow ring at once (Table 2, "No Anneal")."""
+    return renamed(cnce_ir(size, statistics), "ring_ir_unannealed", negatives=(Ring(), _SAMPLE))
+
+
+def ring_ir_absolute(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
+    """ring_ir by the paper's text: w_ℓ anneals from 0 to 90, w_u stays at 99 (section 4)."""
+    negatives = (AbsoluteRing(annealed()), _SAMPLE)
+    return renamed(cnce_ir(size, statistics), "ring_ir_absolute", negatives=negatives)
+
+
+def ring_ir_neighbors(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
+    """ring_ir, what the inner cut drops as positives: `neighbor_views` of the release, joined by log-sum-exp.
+
+    No row of the paper; `ring_ir_clusters` is its (+C_i)."""
+    ring, positives = ring_ir(size, statistics), Neighbors(ring=Ring(annealed()))
+    return renamed(ring, "ring_ir_neighbors", positives=positives, estimator=SoftNeighbors(TEMPERATURE))
+
+
+def ring_ir_released(size: int = 224) -> Run:
+    """ring_ir as its release is configured: MLP head, 200 epochs, no annealing, resized crops.
+
+    Code of arXiv 2010.02037: falls at epochs 136 and 166, a head of 512-512-128, random resized crops normalized with
+    ImageNet's statistics on every set, and a ring of a tenth from the first step, since its configurations turn
+    annealing off.
+    """
+    ring = renamed(ring_ir_unannealed(size), "ring_ir_released")
+    assert isinstance(ring.encoders, Shared)
+    encoder = Encoder(ring.encoders.encoder.backbone, MLP(512, 128))
+    course = StepDecay(0.03, milestones=(136, 166))
+    return replace(ring, views=npid_views(size, 1), encoders=Shared(encoder), learning_rate=course, epochs=200)
+
+
+def ball_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_ir, the closest keys left in.
 
     IRing without the inner cut (arXiv 2010.02037, Table 2, "w_u = 100"): `ring_ir` with the closest keys left in.
     """
-    return _bank("ball_ir", size, Ball(annealed()))
+    return renamed(cnce_ir(size, statistics), "ball_ir", negatives=(Ball(annealed()), _SAMPLE))
 
 
-def ring_moco(size: int = 224) -> Run:
+def ring_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """MoCo, negatives from an annealed ring.
 
-    MoCoRing (Wu et al., arXiv 2010.02037, Algorithm 1), for its Table 1: MoCo on all of the ring of its queue,
-    τ .07, 300 epochs, steps at 200 and 250.
+    MoCoRing (Wu et al., arXiv 2010.02037, Algorithm 1), for its Table 1: `cnce_moco` on all of the ring of its queue.
 
-    Algorithm 1 leaves the positive out of the denominator; the equations, the code and this recipe keep it. The other
-    reading is the estimator `Decoupled`. Base as in `moco_v1`: its linear head, views and queue.
+    Algorithm 1 leaves the positive out of the denominator, the equations and the code do not, nor is it here: the
+    other reading is `ring_moco_decoupled`.
     """
-    return _queue("ring_moco", size, Ring(annealed()))
+    return renamed(cnce_moco(size, statistics), "ring_moco", negatives=(Ring(annealed()),))
 
 
-def ball_moco(size: int = 224) -> Run:
+def ring_moco_decoupled(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
+    """ring_moco as Algorithm 1 is written: the positive is not in the denominator (`Decoupled`)."""
+    return renamed(ring_moco(size, statistics), "ring_moco_decoupled", estimator=Decoupled(TEMPERATURE))
+
+
+def ball_moco(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_moco, the closest keys left in.
 
     MoCoRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_moco` with the closest keys
     left in."""
-    return _queue("ball_moco", size, Ball(annealed()))
+    return renamed(cnce_moco(size, statistics), "ball_moco", negatives=(Ball(annealed()),))
 
 
 def ring_cmc(size: int = 224) -> Run:
     """CMC, negatives from an annealed ring.
 
-    CMCRing (Wu et al., arXiv 2010.02037), for its Table 1: CMC by cross-entropy whose 4,095 negatives of either
-    direction are drawn from the ring of its own cross-modal similarities, τ .07, 300 epochs, batch 128.
+    CMCRing (Wu et al., arXiv 2010.02037), for its Table 1: `cnce_cmc` whose 4,095 negatives of either direction are
+    drawn from the ring of its own cross-modal similarities.
 
     The paper gives no formula for it and released no code; this is Ring on each of CMC's two contrasts, the annealing
-    shared. Base as in `cmc_softmax`.
+    shared.
     """
-    return _rung(cmc_softmax(size), "ring_cmc", (Ring(annealed()), Sample(4_095)))
+    return renamed(cnce_cmc(size), "ring_cmc", negatives=(Ring(annealed()), _SAMPLE))
 
 
 def ball_cmc(size: int = 224) -> Run:
@@ -90,20 +137,21 @@ def ball_cmc(size: int = 224) -> Run:
 
     CMCRing without the inner cut (arXiv 2010.02037, Table 2, there on IR only): `ring_cmc` with the closest keys
     left in."""
-    return _rung(cmc_softmax(size), "ball_cmc", (Ball(annealed()), Sample(4_095)))
+    return renamed(cnce_cmc(size), "ball_cmc", negatives=(Ball(annealed()), _SAMPLE))
 
 
-def cave_ir(size: int = 224) -> Run:
+def cave_ir(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """IR, negatives from the own cluster.
 
-    IRCave (Wu et al., arXiv 2010.02037, Table 6): negatives from the image's own cluster.
+    IRCave (Wu et al., arXiv 2010.02037, Table 6): `cnce_ir`, negatives from the image's own cluster.
 
-    4,095 draws from the rows that share the image's cluster in a k-means of the bank, repeated every epoch; the own row
-    may be drawn. No code was released: one clustering of at most 10,000 clusters, 128 images in each on average, is our
-    choice, and so is that all images are one cluster in the first epoch (the first few of longer runs), which makes it
-    instance discrimination.
+    4,095 draws from the rows that a k-means of the bank, made anew every epoch, puts beside the image. The own row, of
+    which the paper says nothing, is left out: of some 128 rows it would be drawn 32 times, and the loss could not fall
+    below 3.5. No code was released: one clustering of at most 10,000 clusters, 128 images in each on average, is our
+    choice, and so is that all images are one cluster in the first epoch (the first few of longer runs), which makes
+    it instance discrimination. An image alone in its cluster has no negative, and its loss says nothing.
     """
-    return _rung(instance_discrimination(size), "cave_ir", (OwnCluster(), Sample(4_095)), _CAVES)
+    return renamed(cnce_ir(size, statistics), "cave_ir", negatives=_CAVE, memory=_CAVES)
 
 
 def cave_cmc(size: int = 224) -> Run:
@@ -112,10 +160,10 @@ def cave_cmc(size: int = 224) -> Run:
     CMCCave (arXiv 2010.02037, Table 6): `cave_ir` on CMC, each direction in the clusters of the bank that it is
     compared with.
     """
-    return _rung(cmc_softmax(size), "cave_cmc", (OwnCluster(), Sample(4_095)), _CAVES)
+    return renamed(cnce_cmc(size), "cave_cmc", negatives=_CAVE, memory=_CAVES)
 
 
-def ring_ir_clusters(size: int = 224) -> Run:
+def ring_ir_clusters(size: int = 224, statistics: Statistics = IMAGENET) -> Run:
     """ring_ir, the own cluster as positives.
 
     IRing (+C_i) (Wu et al., arXiv 2010.02037, Table 6): all of the image's cluster are positives, negatives as in
@@ -124,9 +172,9 @@ def ring_ir_clusters(size: int = 224) -> Run:
     The positive becomes the mean of exp(s/τ) over the cluster, as in Eq. 5, and stands in the denominator. Clusters
     and their number as in `local_aggregation`, but one clustering, from the second epoch on or a little later in
     longer runs; of a larger cluster 256 rows are drawn. The released `neighbor_views` is something else:
-    `Neighbors` with `SoftNeighbors`.
+    `ring_ir_neighbors`.
     """
-    return _with_mates(ring_ir(size), "ring_ir_clusters")
+    return _with_mates(ring_ir(size, statistics), "ring_ir_clusters")
 
 
 def ring_cmc_clusters(size: int = 224) -> Run:
@@ -137,32 +185,11 @@ def ring_cmc_clusters(size: int = 224) -> Run:
     return _with_mates(ring_cmc(size), "ring_cmc_clusters")
 
 
-_CAVES = ReclusteredBank(0.5, clusters=10_000, clusterings=1, start=Together(), images_per_cluster=128)
-
-
-def _bank(name: str, size: int, rule: Rule) -> Run:
-    return _rung(instance_discrimination(size), name, (rule, Sample(4_095)))
-
-
-def _queue(name: str, size: int, rule: Rule) -> Run:
-    return _rung(moco_v1(size), name, (rule,))
-
-
-def _rung(base: Run, name: str, negatives: tuple[Rule, ...], memory: Memory | None = None) -> Run:
-    """A base with other negatives, and the paper's τ, epochs and steps."""
-    branches = tuple(
-        replace(branch, memory=memory or branch.memory, negatives=negatives, estimator=InfoNCE(0.07))
-        for branch in base.branches
-    )
-    return replace(
-        base, recipe=name, branches=branches, learning_rate=StepDecay(0.03, milestones=(200, 250)), epochs=300
-    )
+_CAVE = (OtherImages(), OwnCluster(), _SAMPLE)
+_CAVES = ReclusteredBank(0.0, clusters=10_000, clusterings=1, start=Together(), images_per_cluster=128)
 
 
 def _with_mates(base: Run, name: str) -> Run:
     """A base on banks, whose positives become clusters."""
-    memory = ReclusteredBank(0.5, clusters=30_000, clusterings=1)
-    branches = tuple(
-        replace(branch, memory=memory, positives=ClusterMates(), estimator=PooledNCE(0.07)) for branch in base.branches
-    )
-    return replace(base, recipe=name, branches=branches)
+    memory = ReclusteredBank(0.0, clusters=30_000, clusterings=1)
+    return renamed(base, name, memory=memory, positives=ClusterMates(), estimator=PooledNCE(TEMPERATURE))

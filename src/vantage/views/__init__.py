@@ -26,7 +26,7 @@ from vantage.views.operations.changes import (
     SolarizeAdd,
 )
 from vantage.views.operations.color import ColorJitter, Grayscale, Normalize
-from vantage.views.operations.crops import RandomResizedCrop
+from vantage.views.operations.crops import RandomResizedCrop, SquareCrop
 from vantage.views.operations.filters import GaussianBlur
 from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.lighting import Lighting
@@ -91,6 +91,7 @@ __all__ = [
     "RandAugment",
     "RandomResizedCrop",
     "RealNVP",
+    "SquareCrop",
     "Statistics",
     "Straight",
     "TwoSided",
