@@ -37,6 +37,7 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
         ("knn RUN --baselines yes", "has no use for 'yes': --baselines takes no value"),
         ("knn RUN --baselines=yes", "--baselines.* takes no value, found .yes"),
         ("knn RUN other", "has no use for 'other': options are written --name value"),
+        ("detection RUN --schedule VOC", "found VOC; did you mean voc.*"),
         ("detection RUN --schedule 2y", "--schedule: expected 1x, 2x, 6x or voc, found 2y; did you mean"),
     ],
 )

@@ -12,7 +12,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
     known = list(known)
     last = _last(word)
-    near = [name for name in known if _last(name) == last]
+    near = [name for name in known if name.lower() == word.lower()] or [name for name in known if _last(name) == last]
     near = near or difflib.get_close_matches(word, known, 1, 0.75)
     if not near:
         ends = difflib.get_close_matches(last, {_last(name) for name in known}, 1, 0.75)
