@@ -82,10 +82,10 @@ def tiny_run(role: Role | None = None) -> Run:
     return replace(moco_v2(32), encoders=role)
 
 
-def kept_run(folder: Path, run: Run, seed: int = 0) -> Learner:
-    """Write settings and a checkpoint as training does; every parameter and buffer has been moved off its start."""
+def kept_run(folder: Path, run: Run, seed: int = 0, images: int = 64) -> Learner:
+    """Write settings and a checkpoint as training on so many images does; every parameter and buffer has been moved off its start."""
     torch.manual_seed(seed)
-    learner = Learner(run.encoders, run.branches, images=64, seed=0)
+    learner = Learner(run.encoders, run.branches, images=images, seed=0)
     with torch.no_grad():
         for tensor in (*learner.networks.parameters(), *learner.networks.buffers()):
             if tensor.is_floating_point():

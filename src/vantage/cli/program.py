@@ -17,6 +17,7 @@ from vantage.cli.evaluate import evaluate
 from vantage.cli.export import export
 from vantage.cli.pretrain import pretrain
 from vantage.cli.recipes import recipes
+from vantage.cli.report import report
 from vantage.cli.reproduce import reproduce
 from vantage.cli.resume import resume
 from vantage.cli.shots import shots
@@ -32,6 +33,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     pretrain,
     resume,
     embed,
+    report,
     evaluate,
     compare,
     shots,

@@ -10,7 +10,10 @@ from torch import Tensor, nn
 from vantage import processes
 from vantage.measures import alignment, deviation, effective_rank, pair_potential, uniformity
 
-__all__ = ["Monitor", "warning"]
+__all__ = ["SMALLEST_DEVIATION", "Monitor", "smallest_rank", "warning"]
+
+SMALLEST_DEVIATION = 0.1
+"""Deviation of the vectors below which they count as one point, where 1 is well spread."""
 
 
 class Monitor(nn.Module):
@@ -70,15 +73,20 @@ class Monitor(nn.Module):
         }
 
 
+def smallest_rank(width: int) -> float:
+    """Effective rank of vectors of this width below which they count as collapsed to a few dimensions."""
+    return max(2.0, 0.03 * width)
+
+
 def warning(metrics: dict[str, float], width: int) -> str | None:
     """A warning in plain words if the vectors collapse, else `None`."""
-    if metrics["deviation"] < 0.1:
+    if metrics["deviation"] < SMALLEST_DEVIATION:
         return (
             f"the vectors of different images are nearly one point (deviation {metrics['deviation']:.3f}; 1 is well "
             "spread): the encoder is collapsing. Lower the learning rate, check that the negatives are not the "
             "positives, or raise the temperature"
         )
-    if metrics["rank"] < max(2.0, 0.03 * width):
+    if metrics["rank"] < smallest_rank(width):
         return (
             f"the vectors use only about {metrics['rank']:.1f} of {width} dimensions: a dimensional collapse. "
             "Stronger views, more negatives or a lower learning rate usually help"

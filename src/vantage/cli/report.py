@@ -1,0 +1,49 @@
+"""The verb `report`: one page about runs, for a browser."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import Console
+from vantage.cli.files import check_file
+from vantage.cli.options import Computing, Images, Network
+
+__all__ = ["report"]
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """The options of `report`."""
+
+    runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
+    """Folders of the runs, at most six."""
+
+    out: Annotated[str, Word("FILE")] = "report.html"
+    """File for the page, ending with .html; an existing one is replaced."""
+
+    images: int = 10_000
+    """Images to show, drawn at random with seed 0 where there are more; at most 50,000 for all runs together."""
+
+
+def report(words: list[str], console: Console) -> int:
+    """Write a page about runs for a browser: vantage report RUN [RUN …] --data PATH.
+
+    It says in a sentence whether a run is healthy, collapsed or under-trained, and shows its curves, the views, nearest
+    neighbors (the worst too), the spectrum of the features, near-duplicates, outliers, recorded results beside the
+    baselines, and settings. One file below 8 MB, which needs no network and no server. Several runs stand side by side.
+    """
+    groups = (Reporting, Images, Network, Computing)
+    options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
+    from vantage.report import write_report
+    from vantage.report.run_facts import facts_of
+
+    out = check_file(Path(options.out), (".html", ".htm"), "a web page")
+    folders = [Path(run) for run in options.runs]
+    facts_of(folders)  # a mistake in a run is reported before the images are read
+    source, work = computing.open(images.data, console), computing.work(console)
+    runs = write_report(folders, source, out, images=options.images, network=network.network, work=work)
+    for facts in runs:
+        console.note(f"{facts.name}: {facts.verdict.sentence}" if len(runs) > 1 else facts.verdict.sentence)
+    console.result(str(out))
+    return 0

@@ -1,0 +1,9 @@
+"""One page about runs, for a browser: how training went, what the features know, and where it all came from.
+
+Facts (`run_facts`, `verdict`, `results`, `image_facts`, `clusters`) are values; `drawing` and `pictures` draw them;
+`page` puts them into the templates.
+"""
+
+from vantage.report.write import write_report
+
+__all__ = ["write_report"]

@@ -1,0 +1,69 @@
+"""The curves of runs over their epochs, one chart for each number that was recorded."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from vantage.report.drawing import Line, Zone, chart
+from vantage.report.run_facts import RunFacts
+from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
+
+__all__ = ["Chart", "curves"]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with its heading."""
+
+    title: str
+    """What it shows."""
+    about: str
+    """How to read it, in a sentence."""
+    drawing: Markup
+    """The SVG."""
+
+
+_CURVES = (
+    ("loss", "Loss", "Its scale depends on the negatives, so compare it within a method only. Lower is better."),
+    ("accuracy", "Contrastive accuracy", "Share of queries that are closer to their own image than to any other."),
+    (
+        "alignment",
+        "Alignment",
+        "Mean squared distance of two views of an image. Low is good while they stay spread.",
+    ),
+    ("uniformity", "Uniformity", "About −4 if the vectors are spread evenly, 0 if all of them are equal."),
+    ("deviation", "Deviation", "1 if the vectors are spread over the sphere, 0 if all of them are equal."),
+    ("rank", "Effective rank", "About how many dimensions the vectors use."),
+    ("knn", "kNN accuracy in %", "Of a tenth of the labeled training images among the others, on the way."),
+)
+
+
+def curves(runs: Sequence[RunFacts]) -> list[Chart]:
+    """The charts of what at least one run recorded; each run is a line of every chart."""
+    charts = []
+    for key, title, about in _CURVES:
+        lines = [Line(facts.name, _points(facts, key), number) for number, facts in enumerate(runs)]
+        drawing = chart(title, lines, "epoch", _zone(key, runs))
+        if drawing:
+            charts.append(Chart(title, about, drawing))
+    return charts
+
+
+def _points(facts: RunFacts, key: str) -> list[tuple[float, float]]:
+    rows = [(row.get("epoch"), row.get(key)) for row in facts.rows]
+    return [
+        (float(epoch), float(value))
+        for epoch, value in rows
+        if isinstance(epoch, int) and isinstance(value, int | float) and math.isfinite(value)
+    ]
+
+
+def _zone(key: str, runs: Sequence[RunFacts]) -> Zone | None:
+    """Where the monitor warns of a collapse; for the rank of several runs, what is a collapse for each of them."""
+    if key == "deviation":
+        return Zone(0.0, SMALLEST_DEVIATION, "collapse")
+    if key == "rank":
+        return Zone(0.0, min(smallest_rank(facts.width) for facts in runs), "collapse")
+    return None

@@ -1,0 +1,152 @@
+"""Charts as inline SVG, which needs no script and takes its colors from the page."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+__all__ = ["HEIGHT", "WIDTH", "Line", "Zone", "chart", "ticks"]
+
+Number = int | float
+
+WIDTH, HEIGHT = 360, 220
+"""Of a chart, in its own pixels; a page scales it."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 30
+"""In pixels, of the margins around the axes."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve."""
+
+    name: str
+    """Whose it is."""
+    points: Sequence[tuple[Number, Number]]
+    """(x, y), by x; finite."""
+    number: int = 0
+    """Its place among the runs of a page, which gives it its color and dashes."""
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A marked band of values."""
+
+    low: Number
+    """Its lower end."""
+    high: Number
+    """Its upper end."""
+    name: str
+    """What it means."""
+
+
+def chart(title: str, lines: Sequence[Line], across: str, zone: Zone | None = None, log: bool = False) -> Markup:
+    """A chart of curves over the same axes, with a zone, which the axes reach to. `log`: both axes are logarithmic, and
+    points at 0 or below are left out; a zone is then given in logarithms. Empty where no line has a point."""
+    drawn = [_scaled(line, log) for line in lines]
+    drawn = [line for line in drawn if line.points]
+    if not drawn:
+        return Markup("")
+    across_axis = _Axis.around([x for line in drawn for x, _ in line.points], _LEFT, WIDTH - _RIGHT, 0.0)
+    heights = [y for line in drawn for _, y in line.points] + ([zone.low, zone.high] if zone else [])
+    up_axis = _Axis.around(heights, HEIGHT - _BOTTOM, _TOP, 0.0 if zone else 0.06)
+    parts = [Markup(f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">')]
+    parts.append(Markup("<title>{}</title>").format(_spoken(title, lines, across)))
+    if zone is not None:
+        parts.append(_zone(zone, up_axis))
+    parts += _axes(across_axis, up_axis, across, log)
+    parts += (_curve(line, across_axis, up_axis) for line in drawn)
+    parts.append(Markup("</svg>"))
+    return Markup("").join(parts)
+
+
+def ticks(low: Number, high: Number, most: int = 5) -> list[float]:
+    """Round numbers from `low` to `high`: multiples of 1, 2 or 5 times a power of ten, at most `most`."""
+    if high <= low:
+        return [float(low)]
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(
+        size * power
+        for size in (1, 2, 5, 10, 20)
+        if math.floor(high / (size * power)) - math.ceil(low / (size * power)) < most
+    )
+    return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    low: Number
+    high: Number
+    first: Number
+    last: Number
+
+    @classmethod
+    def around(cls, values: Sequence[Number], first: Number, last: Number, margin: float) -> "_Axis":
+        low, high = min(values), max(values)
+        room = (high - low) * margin or (0.0 if high > low else max(abs(low) * 0.1, 0.5))
+        return cls(low - room, high + room, first, last)
+
+    def __call__(self, value: Number) -> float:
+        return self.first + (value - self.low) / (self.high - self.low) * (self.last - self.first)
+
+
+def _scaled(line: Line, log: bool) -> Line:
+    if not log:
+        return line
+    points = [(math.log10(x), math.log10(y)) for x, y in line.points if x > 0 and y > 0]
+    return Line(line.name, points, line.number)
+
+
+def _zone(zone: Zone, axis: _Axis) -> Markup:
+    top, bottom = axis(zone.high), axis(zone.low)
+    box = f'<rect class="zone" x="{_LEFT}" y="{top:.1f}" width="{WIDTH - _LEFT - _RIGHT}" height="{bottom - top:.1f}"/>'
+    words = Markup('<text class="zone-name" x="{}" y="{:.1f}">{}</text>').format(
+        _LEFT + 4, min(bottom - 4, top + 11), zone.name
+    )
+    return Markup(box) + words
+
+
+def _axes(across: _Axis, up: _Axis, name: str, log: bool) -> Iterator[Markup]:
+    for value in _marks(up, log):
+        y = up(value)
+        yield Markup(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        yield _text(_LEFT - 5, y + 4, _number(value, log), "end")
+    for value in _marks(across, True):
+        yield _text(across(value), HEIGHT - _BOTTOM + 14, _number(value, log), "middle")
+    yield Markup(f'<path class="axis" d="M{_LEFT} {_TOP}V{HEIGHT - _BOTTOM}H{WIDTH - _RIGHT}"/>')
+    yield _text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 3, name, "middle")
+
+
+def _marks(axis: _Axis, whole: bool) -> list[float]:
+    """Where an axis is labeled: at whole numbers, if `whole` and there are any."""
+    marks = ticks(axis.low, axis.high)
+    return [mark for mark in marks if mark == round(mark)] or marks if whole else marks
+
+
+def _curve(line: Line, across: _Axis, up: _Axis) -> Markup:
+    places = [(across(x), up(y)) for x, y in line.points]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    x, y = places[-1]
+    kind = f"run-{line.number % 6}"
+    name = Markup("<title>{}</title>").format(line.name)
+    dot = Markup(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+    return Markup(f'<g class="curve {kind}">') + name + Markup(f'<path d="{path}"/>') + dot + Markup("</g>")
+
+
+def _text(x: Number, y: Number, words: str, anchor: str) -> Markup:
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, words)
+
+
+def _number(value: Number, log: bool) -> str:
+    return f"{10**value:.3g}" if log else f"{round(value, 10):,.4g}"
+
+
+def _spoken(title: str, lines: Sequence[Line], across: str) -> str:
+    """The chart in words, for those who do not see it."""
+    each = (
+        f"{line.name}: from {line.points[0][1]:.4g} at {across} {line.points[0][0]:g} "
+        f"to {line.points[-1][1]:.4g} at {line.points[-1][0]:g}"
+        for line in lines
+        if line.points
+    )
+    return f"{title}. {'; '.join(each)}"

@@ -1,0 +1,151 @@
+"""What the features of one run say of the images of a page, with the pictures to show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.data.sources.source import Source, labels_of
+from vantage.report.clusters import Clusters
+from vantage.report.image_facts import (
+    Duplicates,
+    Neighbors,
+    Outliers,
+    Spectrum,
+    best_and_worst,
+    near_duplicates,
+    neighbors_of,
+    outliers,
+    spectrum,
+)
+from vantage.report.pictures import Thumbnails
+
+__all__ = ["Gallery", "ImageFacts", "Query", "Shown", "class_of", "folder_of", "gallery", "image_facts", "text_of"]
+
+QUERIES, NEAREST, SHOWN = 6, 6, 12
+"""Queries of a kind, neighbors shown beside each, and pictures of every other kind."""
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """Everything that is measured of the features of one run."""
+
+    neighbors: Neighbors
+    """The ten nearest images of every image."""
+    best: list[int]
+    """Queries with the best neighbors."""
+    worst: list[int]
+    """Queries with the worst neighbors."""
+    duplicates: Duplicates
+    """Near-duplicates."""
+    outliers: Outliers
+    """Images far from all others."""
+    spectrum: Spectrum
+    """Variance of the features by direction."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One image on the page."""
+
+    name: str
+    """Its name in the source."""
+    picture: str
+    """Its address, which holds the picture."""
+    caption: str
+    """A word or a number below it."""
+    right: bool | None = None
+    """Whether it has the class of the query that it stands beside; none without labels."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """An image with others beside it."""
+
+    image: Shown
+    """The image."""
+    others: list[Shown]
+    """Those beside it."""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The pictures of one run's page."""
+
+    best: list[Query]
+    """Queries with the best neighbors."""
+    worst: list[Query]
+    """Queries with the worst neighbors."""
+    duplicates: list[Query]
+    """Pairs of near-duplicates."""
+    outliers: list[Shown]
+    """The images farthest from all others."""
+    clusters: list[tuple[int, int, list[Shown]]]
+    """Number, size and some images of the largest clusters."""
+
+
+def image_facts(vector: Float[Tensor, "n d"], source: Source) -> ImageFacts:
+    """The facts of the features of a source's images. There must be at least two."""
+    neighbors = neighbors_of(vector)
+    duplicates = near_duplicates(neighbors)
+    alike = {number for one, other, _ in duplicates.pairs for number in (one, other)}
+    best, worst = best_and_worst(neighbors, labels_of(source), QUERIES, set() if duplicates.same else alike)
+    return ImageFacts(neighbors, best, worst, duplicates, outliers(neighbors), spectrum(vector))
+
+
+def gallery(facts: ImageFacts, source: Source, thumbnails: Thumbnails, clusters: Clusters | None) -> Gallery:
+    """The pictures for a run's facts and clusters."""
+
+    def shown(number: int, caption: str = "", beside: int | None = None) -> Shown:
+        own, other = source.label(number), None if beside is None else source.label(beside)
+        right = None if own is None or other is None else own == other
+        return Shown(text_of(source.name(number)), thumbnails(number), caption or class_of(source, number), right)
+
+    def query(number: int) -> Query:
+        near = facts.neighbors.number[number, :NEAREST].tolist()
+        cosines = facts.neighbors.cosine[number, :NEAREST].tolist()
+        return Query(
+            shown(number), [shown(one, f"{value:.2f}", number) for one, value in zip(near, cosines, strict=True)]
+        )
+
+    pairs = [] if facts.duplicates.same else facts.duplicates.pairs[:SHOWN]
+    scores, groups = facts.outliers.score, clusters.largest(8) if clusters else []
+    return Gallery(
+        [query(number) for number in facts.best],
+        [query(number) for number in facts.worst],
+        [Query(shown(one), [shown(other, f"{gap:.4f}")]) for one, other, gap in pairs],
+        [shown(number, f"{float(scores[number]):.3f}") for number in facts.outliers.number[:SHOWN]],
+        [
+            (number, size, [shown(one) for one in _members(clusters, number)])
+            for number, size in groups
+            if clusters is not None
+        ],
+    )
+
+
+def class_of(source: Source, number: int) -> str:
+    """The name of an image's class; empty if it has none."""
+    label = source.label(number)
+    if label is None:
+        return ""
+    return text_of(source.classes[label]) if label < len(source.classes) else str(label)
+
+
+def folder_of(name: str) -> str:
+    """The folder of an image by its name; empty if it has none."""
+    return str(PurePosixPath(name.replace("\\", "/")).parent).removeprefix(".")
+
+
+def text_of(name: str) -> str:
+    """A name with bytes that are not UTF-8 replaced, since a page cannot hold them."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _members(clusters: Clusters, number: int) -> Sequence[int]:
+    """Some images of a cluster, spread evenly over it."""
+    assert clusters.label is not None
+    rows = (clusters.label == number).nonzero()[:, 0]
+    return rows[torch.linspace(0, len(rows) - 1, min(8, len(rows))).long()].tolist()

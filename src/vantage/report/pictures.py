@@ -1,0 +1,52 @@
+"""Images in a page: WebP files inside its own text, each made once."""
+
+import base64
+import io
+
+from jaxtyping import UInt8
+from PIL import Image
+from torch import Tensor
+
+from vantage.data.sources.source import Source
+from vantage.views import ViewMaker
+from vantage.views.show import picture
+
+__all__ = ["Thumbnails", "data_uri", "pixels_of", "views_picture"]
+
+
+class Thumbnails:
+    """Small pictures of the images of a source, as addresses that hold the picture itself."""
+
+    def __init__(self, source: Source, side: int) -> None:
+        self.source, self.side = source, side
+        self._made: dict[int, str] = {}
+
+    def __call__(self, number: int) -> str:
+        """The picture of an image, at most `side` pixels wide and high."""
+        if number not in self._made:
+            image = pixels_of(self.source.image(number))
+            image.thumbnail((self.side, self.side))
+            self._made[number] = data_uri(image, 72)
+        return self._made[number]
+
+
+def views_picture(views: ViewMaker, source: Source, count: int, seed: int) -> str:
+    """Some images of a source, spread evenly, and two draws of the views that the network sees of them.
+
+    Raises `UserError` where the views cannot be made from these images.
+    """
+    count = min(count, len(source))
+    images = [source.image(number * len(source) // count) for number in range(count)]
+    return data_uri(picture(views, images, times=2, seed=seed, side=96), 80)
+
+
+def pixels_of(image: UInt8[Tensor, "3 h w"]) -> Image.Image:
+    """An image for Pillow."""
+    return Image.fromarray(image.permute(1, 2, 0).contiguous().numpy())
+
+
+def data_uri(image: Image.Image, quality: int) -> str:
+    """A picture as an address that holds it, in WebP."""
+    file = io.BytesIO()
+    image.save(file, "WEBP", quality=quality, method=4)
+    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()

@@ -1,0 +1,90 @@
+"""The labeled results that a run's folder records, beside those of the baselines."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vantage.evaluate.result import current_settings
+
+__all__ = ["BASELINES", "LabeledResult", "as_good", "recorded_results"]
+
+BASELINES = ("raw pixels", "random encoder")
+"""Names of the baselines in records."""
+
+
+@dataclass(frozen=True)
+class LabeledResult:
+    """One protocol on one checkpoint, and on the baselines as far as they were judged in the same way."""
+
+    protocol: str
+    """Name of the protocol."""
+    settings: str
+    """Its settings, as `name value` pairs."""
+    measure: str
+    """Its most important measure; in percent, unless the name gives another unit in parentheses."""
+    value: float
+    """The run's value."""
+    baselines: Mapping[str, float]
+    """The values of the baselines, by name."""
+    checkpoint: str
+    """The checkpoint that was judged."""
+    test_images: int
+    """Labeled test images."""
+
+    @property
+    def title(self) -> str:
+        """The protocol with its measure."""
+        return f"{self.protocol}, {self.measure}"
+
+
+def recorded_results(folder: Path) -> list[LabeledResult]:
+    """The results in a run's evaluations, by protocol and checkpoint. Files that are no records are passed over."""
+    records = [record for record in map(_read, sorted((folder / "evaluations").glob("*.json"))) if record is not None]
+    baselines: dict[str, dict[str, float]] = {}
+    for record in records:
+        values = {name: next(iter(one["measures"].values())) for name, one in record["outcomes"].items()}
+        own = {name: value for name, value in values.items() if name in BASELINES}
+        baselines.setdefault(_key(record), {}).update(own)
+    results = [result for record in records for result in _results(record, baselines[_key(record)])]
+    return sorted(results, key=lambda result: (result.protocol, result.settings, result.checkpoint))
+
+
+def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
+    """The titles of results of this checkpoint in which a baseline is as good as the run."""
+    return [
+        result.title
+        for result in results
+        if result.checkpoint == checkpoint and "(" not in result.measure  # a percentage: higher is better
+        if any(value >= result.value for value in result.baselines.values())
+    ]
+
+
+def _results(record: dict[str, Any], baselines: Mapping[str, float]) -> Iterator[LabeledResult]:
+    words = ", ".join(f"{name} {value}" for name, value in current_settings(record).items())
+    for name, outcome in record["outcomes"].items():
+        if name not in BASELINES:
+            measure, value = next(iter(outcome["measures"].items()))
+            own = (record["protocol"], words, measure, value, baselines)
+            yield LabeledResult(*own, record["checkpoint"], outcome["test_images"])
+
+
+def _key(record: dict[str, Any]) -> str:
+    """What must agree for two records to be comparable."""
+    names = ("protocol", "version", "train", "test", "test_split", "view")
+    return json.dumps([*(record.get(name) for name in names), current_settings(record)], sort_keys=True)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A record of an evaluation, or None for any other file."""
+    try:
+        record = json.loads(path.read_text())
+        assert isinstance(record["settings"], dict) and isinstance(record["checkpoint"], str)
+        for outcome in record["outcomes"].values():
+            measures = outcome["measures"]
+            assert measures and all(isinstance(value, int | float) for value in measures.values())
+            assert isinstance(outcome["test_images"], int)
+        return record if isinstance(record["protocol"], str) else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError):
+        return None

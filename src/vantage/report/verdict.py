@@ -1,0 +1,140 @@
+"""Whether a run is healthy, collapsed or under-trained, by written rules on the numbers of its epochs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank, warning
+
+__all__ = ["Verdict", "chance", "still_improving", "verdict"]
+
+FEWEST_EPOCHS = 3
+"""Epochs below which no curve can have leveled off."""
+
+STILL = 0.5
+"""Share of its average pace at which a curve still counts as improving."""
+
+SATURATED = 0.99
+"""Contrastive accuracy above which a rise no longer matters."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a run went, and why."""
+
+    kind: Literal["healthy", "collapsed", "under-trained", "no verdict"]
+    """In a word or two."""
+
+    reasons: tuple[str, ...]
+    """Why: sentences, the decisive one first."""
+
+    @property
+    def sentence(self) -> str:
+        """The kind and the decisive reason."""
+        return f"{self.kind.capitalize()}: {self.reasons[0]}"
+
+
+def verdict(
+    rows: Sequence[Mapping[str, Any]],
+    width: int,
+    batch_size: int,
+    epochs: int,
+    beaten: Sequence[str] = (),
+) -> Verdict:
+    """The verdict on the rows of a run's metrics, one for each epoch.
+
+    `width` is that of the vectors that are compared, `batch_size` the number of images compared at once, `epochs` how
+    many the run is to have. `beaten` names the recorded evaluations in which a baseline was as good as the run.
+
+    The first rule that holds decides:
+
+    1. *no verdict*: no epoch is over, or the numbers are of a version that did not measure the spread;
+    2. *collapsed*: the monitor's own warning holds for the last epoch (`vantage.training.monitor`): a deviation below
+       .1, or an effective rank below 3 % of the width or below 2;
+    3. *under-trained*: epochs are missing; or there are fewer than 3; or the contrastive accuracy of the last epoch is
+       at most twice chance; or the loss, the contrastive accuracy (below 99 %) or the kNN accuracy is still improving:
+       over the last tenth of the epochs since its worst value, at half its average pace or faster; or a baseline was
+       as good in a recorded evaluation;
+    4. *healthy*: none of these.
+    """
+    if not rows or any(name not in rows[-1] for name in ("loss", "accuracy", "deviation", "rank")):
+        return Verdict("no verdict", ("no epoch of this run is over, so there is nothing to judge yet.",))
+    last = dict(rows[-1])
+    collapse = warning({name: float(last[name]) for name in ("deviation", "rank")}, width)
+    early = [row for row in rows[:-1] if row.get("warning")]
+    if collapse:
+        return Verdict("collapsed", (f"{collapse}.", *_spread(last, width)))
+    reasons = [*_unfinished(last, rows, epochs), *_unlearned(last, batch_size), *_improving(rows)]
+    reasons += [f"a baseline is as good as the run in {name}." for name in beaten]
+    spread = list(_spread(last, width))
+    if early:
+        spread.append(f"{len(early)} earlier epochs came with a warning of a collapse, from which the run recovered.")
+    if reasons:
+        return Verdict("under-trained", (*reasons, *spread))
+    accuracy = (
+        f"in the last epoch {last['accuracy']:.0%} of the queries were closer to their own image than to any other "
+        f"(chance: {chance(batch_size):.1%}), the vectors are well spread, and the curves have leveled off."
+    )
+    return Verdict("healthy", (accuracy, *spread))
+
+
+def chance(batch_size: int) -> float:
+    """Contrastive accuracy of vectors that know nothing: one of the images that are compared at once."""
+    return 1 / max(1, batch_size)
+
+
+def still_improving(values: Sequence[float], higher: bool) -> bool:
+    """Whether a curve still improves at `STILL` of its average pace or faster, in the last tenth (at least one) of its
+    steps since its worst value. The worst value, since the loss of a method with a memory rises while that fills."""
+    heights = [value if higher else -value for value in values]
+    worst = min(range(len(heights)), key=heights.__getitem__, default=0)
+    steps = len(heights) - 1 - worst
+    if steps < 1:
+        return False
+    recent = max(1, round(steps / 10))
+    total, gain = heights[-1] - heights[worst], heights[-1] - heights[-1 - recent]
+    return total > 0 and gain / recent >= STILL * total / steps
+
+
+def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
+    return (
+        f"Deviation of the vectors: {last['deviation']:.2f}, where 1 is well spread and below {SMALLEST_DEVIATION:g} "
+        f"is a collapse; effective rank: {last['rank']:.1f} of {width} dimensions, where below "
+        f"{smallest_rank(width):.1f} is a collapse.",
+    )
+
+
+def _unfinished(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], epochs: int) -> list[str]:
+    done = int(last.get("epoch", len(rows)))
+    if done < epochs:
+        return [f"{done:,} of {epochs:,} epochs are done; `vantage resume` goes on."]
+    if done < FEWEST_EPOCHS:
+        return [f"it trained for {done} epoch{'s' * (done > 1)}, too few for any curve to level off."]
+    return []
+
+
+def _unlearned(last: Mapping[str, Any], batch_size: int) -> list[str]:
+    if last["accuracy"] > 2 * chance(batch_size):
+        return []
+    return [
+        f"only {last['accuracy']:.1%} of the queries were closer to their own image than to any other, which is about "
+        f"chance ({chance(batch_size):.1%}): it has not begun to learn. Try a higher learning rate or more epochs."
+    ]
+
+
+def _improving(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    names = []
+    for key, name, higher in (
+        ("loss", "the loss", False),
+        ("accuracy", "the contrastive accuracy", True),
+        ("knn", "the kNN accuracy", True),
+    ):
+        values = [row[key] for row in rows if isinstance(row.get(key), int | float)]
+        saturated = key == "accuracy" and bool(values) and values[-1] >= SATURATED
+        if len(values) >= FEWEST_EPOCHS and not saturated and still_improving(values, higher):
+            names.append(name)
+    if not names:
+        return []
+    listing = ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
+    verb = "was" if len(names) == 1 else "were"
+    return [f"{listing} {verb} still improving when training ended: more epochs (--epochs) should help."]

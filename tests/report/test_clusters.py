@@ -1,0 +1,39 @@
+"""Clusters of a run's memory, for the images it was trained on and for others."""
+
+from pathlib import Path
+
+import torch
+from made import finished_run
+from small_runs import IMAGES, small_run, write_images
+
+from vantage.data import SourceSubset, open_source
+from vantage.report.clusters import clusters_of
+from vantage.training import checkpoint
+
+
+def test_clusters_are_those_of_the_memory(tmp_path: Path) -> None:
+    path = write_images(tmp_path / "images.npz")
+    source = open_source(path)
+    run = finished_run(tmp_path / "run", small_run("interclr", path), source)
+    early = clusters_of(run, source)
+    assert early is not None and early.label is None and "not been clustered yet" in early.problem
+    newest = checkpoint.latest(run)
+    assert newest is not None
+    tensors, _ = checkpoint.load(newest)
+    (name,) = (name for name in tensors if name.endswith(".label"))
+    planted = torch.arange(IMAGES) % 3 + (torch.arange(IMAGES) < 6)
+    checkpoint.save(run, 8, {**tensors, name: planted[:, None]}, {})
+    clusters = clusters_of(run, source)
+    assert clusters is not None and clusters.label is not None and clusters.label.tolist() == planted.tolist()
+    sizes = planted.bincount()
+    assert clusters.largest(2) == [
+        (int(one), int(sizes[one])) for one in sizes.argsort(descending=True, stable=True)[:2]
+    ]
+    other = clusters_of(run, SourceSubset(source, range(IMAGES - 1)))
+    assert other is not None and other.label is None and "--data names others" in other.problem
+
+
+def test_a_run_without_clusters_has_none(tmp_path: Path) -> None:
+    path = write_images(tmp_path / "images.npz")
+    source = open_source(path)
+    assert clusters_of(finished_run(tmp_path / "run", small_run("moco_v2", path), source), source) is None

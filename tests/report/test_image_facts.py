@@ -1,0 +1,70 @@
+"""Facts of planted features, and neighbors against a loop."""
+
+import pytest
+import torch
+from planted import features
+
+from vantage.report.image_facts import best_and_worst, near_duplicates, neighbors_of, outliers, spectrum
+
+LABEL = torch.arange(40) // 10
+
+
+def test_neighbors_are_those_of_a_loop() -> None:
+    vector = features()
+    neighbors = neighbors_of(3 * vector, 5)  # of any length
+    for number in range(40):
+        cosines = [(-float(vector[number] @ vector[other]), other) for other in range(40) if other != number]
+        expected = pytest.approx([-cosine for cosine, _ in sorted(cosines)[:5]], abs=1e-6)
+        assert neighbors.cosine[number].tolist() == expected
+        assert (vector[neighbors.number[number]] @ vector[number]).tolist() == expected
+        assert len({number, *neighbors.number[number].tolist()}) == 6
+
+
+def test_no_image_is_its_own_neighbor_even_among_copies() -> None:
+    neighbors = neighbors_of(torch.ones(30, 4), 10)
+    assert neighbors.number.shape == (30, 10)
+    assert not bool((neighbors.number == torch.arange(30)[:, None]).any())
+    assert neighbors_of(torch.eye(3), 10).number.shape == (3, 2)
+
+
+def test_a_planted_copy_is_the_one_near_duplicate() -> None:
+    duplicates = near_duplicates(neighbors_of(features()))
+    assert [pair[:2] for pair in duplicates.pairs] == [(2, 3)] and not duplicates.same
+    same = near_duplicates(neighbors_of(torch.ones(30, 4)))
+    assert same.same
+
+
+def test_a_planted_stranger_is_the_one_outlier() -> None:
+    far = outliers(neighbors_of(features(), 5))
+    assert far.number[0] == 39 and far.count == 1
+    assert float(far.score[39]) > far.limit > float(far.score[far.number[1]])
+
+
+def test_best_and_worst_queries_follow_the_labels() -> None:
+    label = LABEL.clone()
+    label[7] = 3  # a planted mistake: it lies among images of class 0
+    best, worst = best_and_worst(neighbors_of(features()), label, 4, {2, 3})
+    assert sorted(label[best].tolist()) == [0, 1, 2, 3]  # one of each class
+    assert worst[0] in (7, 39) and 7 in worst and 7 not in best
+    assert not {2, 3} & set(best)
+
+
+def test_without_labels_the_nearest_are_best_and_the_farthest_worst() -> None:
+    neighbors = neighbors_of(features())
+    best, worst = best_and_worst(neighbors, torch.full((40,), -1), 3)
+    mean = neighbors.cosine.mean(1)
+    assert best == mean.argsort(descending=True)[:3].tolist() and worst == mean.argsort()[:3].tolist()
+    unlabeled = torch.where(torch.arange(40) < 20, LABEL, -1)
+    for numbers in best_and_worst(neighbors, unlabeled, 40):
+        assert set(numbers) <= set(range(20))
+
+
+def test_the_spectrum_is_that_of_the_covariance() -> None:
+    vector = features() + 5
+    expected = torch.linalg.eigvalsh(torch.cov(vector.double().T)).flip(0)
+    found = spectrum(vector)
+    assert found.share == pytest.approx((expected / expected.sum()).tolist(), abs=1e-9)
+    shares = torch.tensor(found.share)
+    assert float(shares[: found.most].sum()) >= 0.9 > float(shares[: found.most - 1].sum())
+    flat = spectrum(torch.ones(30, 4))
+    assert sum(flat.share) == 0 and flat.most == 0 and flat.rank == pytest.approx(1, abs=0.01)

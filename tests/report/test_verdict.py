@@ -1,0 +1,90 @@
+"""The verdict on planted curves: each rule alone turns a healthy run into what it is."""
+
+import math
+
+import pytest
+from planted import BATCH, WIDTH, curve
+
+from vantage.report.verdict import still_improving, verdict
+from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
+
+
+def of(rows: list, epochs: int = 20, beaten: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Kind and decisive reason."""
+    judged = verdict(rows, WIDTH, BATCH, epochs, beaten)
+    return judged.kind, judged.reasons[0]
+
+
+def test_a_run_that_leveled_off_is_healthy() -> None:
+    kind, why = of(curve())
+    assert kind == "healthy" and "90%" in why and "chance: 3.1%" in why
+    assert verdict(curve(), WIDTH, BATCH, 20).sentence == f"Healthy: {why}"
+
+
+def test_a_collapse_is_what_the_monitor_warns_of_at_the_end() -> None:
+    for name, limit in (("deviation", SMALLEST_DEVIATION), ("rank", smallest_rank(WIDTH))):
+        assert of(curve(**{name: limit - 1e-6}))[0] == "collapsed"
+        assert of(curve(**{name: limit + 1e-6}))[0] == "healthy"
+    early = curve(deviation=[0.05] * 5 + [0.9] * 15)
+    for row in early[:5]:
+        row["warning"] = "nearly one point"
+    judged = verdict(early, WIDTH, BATCH, 20)
+    assert judged.kind == "healthy" and "5 earlier epochs" in judged.reasons[-1]
+
+
+def test_a_collapse_outweighs_missing_epochs() -> None:
+    assert of(curve(5, deviation=0.01))[0] == "collapsed"
+
+
+def test_missing_epochs_are_too_few() -> None:
+    assert of(curve(), epochs=21) == (
+        "under-trained",
+        "20 of 21 epochs are done; `vantage resume` goes on.",
+    )
+    kind, why = of(curve(2), epochs=2)
+    assert kind == "under-trained" and "2 epochs, too few" in why
+
+
+def test_chance_is_nothing_learned() -> None:
+    kind, why = of(curve(accuracy=2 / BATCH))
+    assert kind == "under-trained" and "about chance (3.1%)" in why
+    assert of(curve(accuracy=2 / BATCH + 0.01))[0] == "healthy"
+
+
+def test_a_curve_that_still_moves_is_named() -> None:
+    line = [epoch / 20 for epoch in range(20)]
+    assert "the loss was still improving" in of(curve(loss=[3 - height for height in line]))[1]
+    assert "the contrastive accuracy was" in of(curve(accuracy=[0.1 + height * 0.5 for height in line]))[1]
+    assert of(curve(accuracy=[0.05 + height for height in line][:-1] + [0.995]))[0] == "healthy"
+    kind, why = of(curve(loss=[3 - height for height in line], knn=[50 + height for height in line]))
+    assert kind == "under-trained" and "the loss and the kNN accuracy were" in why
+
+
+def test_a_baseline_that_is_as_good_shows() -> None:
+    assert of(curve(), beaten=("knn, top-1",)) == ("under-trained", "a baseline is as good as the run in knn, top-1.")
+
+
+def test_without_an_epoch_there_is_no_verdict() -> None:
+    assert of([])[0] == "no verdict"
+    old = curve()
+    del old[-1]["deviation"]
+    assert of(old)[0] == "no verdict"
+
+
+@pytest.mark.parametrize(
+    ("values", "higher", "improving"),
+    [
+        ([1.0, 2.0, 3.0], True, True),
+        ([1.0, 2.0, 3.0], False, False),
+        ([3.0, 2.0, 1.0], False, True),
+        ([1.0, 6.0, 5.0, 4.0], False, True),  # a memory fills first
+        ([8.0, 2.0, 2.0, 2.0], False, False),
+        ([2.0], True, False),
+        ([], True, False),
+        ([1.0] * 9, True, False),
+        ([1 - math.exp(-n / 5) for n in range(40)], True, False),
+        ([1 - math.exp(-n / 50) for n in range(40)], True, True),
+    ],
+)
+def test_improving_is_measured_against_the_whole_curve(values: list[float], higher: bool, improving: bool) -> None:
+    assert still_improving(values, higher) is improving
