@@ -37,7 +37,14 @@ COPIED = (
     "benchmarks/*.md",
     "benchmarks/results/*.png",
 )
-START = ("docs/own_photos", "docs/report", "docs/comparing", "docs/inventing", "docs/many_machines", "docs/weights_from_elsewhere")
+START = (
+    "docs/own_photos",
+    "docs/report",
+    "docs/comparing",
+    "docs/inventing",
+    "docs/many_machines",
+    "docs/weights_from_elsewhere",
+)
 EXTEND = ("CONTRIBUTING", "docs/extend/*")
 UNDERSTAND = ("docs/architecture", "docs/decisions", "docs/glossary", "docs/identities", "docs/traps")
 RECORD = ("benchmarks/README", "CHANGELOG", "SECURITY")
