@@ -352,6 +352,7 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("evaluate nowhere:KNN RUN --data IMAGES", "allow it by name .--import nowhere"),
         ("export RUN --to onnx --out OUT", "--to: expected torchvision, timm, safetensors or detectron2, found onnx"),
         ("export RUN --out OUT", "needs --to"),
+        ("demo --out IMAGES/a/0.png", "is a file: name a folder"),
         ("demo --oot x", "no option --oot; did you mean --out?"),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
+from vantage.cli.files import check_folder
 
 __all__ = ["demo"]
 
@@ -21,8 +22,9 @@ class Demonstration:
 def demo(words: list[str], console: Console) -> int:
     """Train on photographs that come with the installation, and evaluate: vantage demo (takes a few minutes)."""
     (options,) = read(Command("demo", demo.__doc__ or ""), words, Demonstration)
+    out = check_folder(Path(options.out))
     from vantage.demo import demo as show
 
-    for line in show(Path(options.out), console.progress()).lines():
+    for line in show(out, console.progress()).lines():
         console.result(line)
     return 0

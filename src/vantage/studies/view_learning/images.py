@@ -131,7 +131,7 @@ def _stream(
     if batch < 2 or batch > len(numbers):
         raise UserError(
             f"a step of this learning takes {batch} images, and {len(numbers)} of the {len(source)} images are there"
-            " for it: ask for a smaller batch, or give more images"
+            " for it: give more images, or set a smaller batch_size"
         )
     seed = draws.mix(learning.seed, salt)
     views = Views((learning.view,))
