@@ -17,7 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
+from torchvision.models import resnet18
 
 import vantage
 from vantage.cli import main
@@ -26,7 +29,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
 PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
-TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md")
+TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md", "docs/weights_from_elsewhere.md")
 """Pages whose commands train several networks."""
 
 NOT_HERE = (
@@ -117,6 +120,15 @@ def granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def write_weights(folder: Path) -> None:
+    """Published weights, by the names that the page about them has."""
+    network = resnet18(weights=None).state_dict()
+    for name in ("supervised", "a1_in1k"):
+        save_file(network, folder / f"{name}.safetensors")
+    query = {f"module.encoder_q.{name}": value for name, value in vantage.Convolutions().build().state_dict().items()}
+    torch.save({"arch": "small", "state_dict": query}, folder / "moco_v2_800ep_pretrain.pth.tar")
+
+
 def _page(page: Path) -> object:
     """A page by its name; those that train take more than ten seconds."""
     name = str(page.relative_to(REPOSITORY))
@@ -129,6 +141,8 @@ def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monk
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     shutil.copytree(granted, tmp_path, dirs_exist_ok=True)
+    if page.name == "weights_from_elsewhere.md":
+        write_weights(tmp_path)
     text = page.read_text(encoding="utf-8")
     backbone = "resnet18" if "--to torchvision" in text else "convolutions"
     made = re.findall(r"--out (runs/\S+)", text)

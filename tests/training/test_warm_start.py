@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from small_runs import IMAGES, SIZE, small_run, write_images
 from tiny import TinyBackbone
 from torch import Tensor
@@ -328,3 +329,34 @@ def test_what_cannot_fit_is_refused_before_anything_is_written(folder: Path, bas
     with pytest.raises(UserError, match="is damaged"):
         train(run, out, init=tmp_path / "damaged")
     assert not out.exists()
+
+
+def test_a_file_of_weights_gives_every_backbone_its_tensors(folder: Path, tmp_path: Path, monkeypatch):
+    state = TinyBackbone().build().state_dict()
+    weights = {f"module.encoder_q.{name}": value + value.new_tensor(3) for name, value in state.items()}
+    save_file({**weights, "module.encoder_q.fc.weight": torch.zeros(2)}, tmp_path / "weights.safetensors")
+    run = small("moco_v2", folder)
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Session, "step", dies)
+        train(run, tmp_path / "run", init=tmp_path / "weights.safetensors")
+    state = tensors(tmp_path / "run")
+    for name in ("network", "slow"):
+        assert equal(below(f"learner.networks.{name}.backbone.", state), below("module.encoder_q.", weights))
+    assert equal(*(below(f"learner.networks.{name}.head.", state) for name in ("network", "slow")))
+    parts = json.loads((tmp_path / "run" / "provenance.json").read_text())[0]["init"]["parts"]
+    assert parts["module.encoder_q.fc.weight in the file"] == "left out"
+    assert (parts["network.head"], parts["optimizer"]) == ("starts anew", "starts anew")
+    assert parts["memory of branch 0"] == "filled by the warm network"
+    (tmp_path / "weights.safetensors").unlink()
+    assert resume(tmp_path / "run").finished
+    save_file({"conv1.weight": torch.zeros(2)}, tmp_path / "other.safetensors")
+    with pytest.raises(UserError, match="other.safetensors are not those of this backbone: .* are missing in it"):
+        train(run, tmp_path / "no", init=tmp_path / "other.safetensors")
+    torch.save(weights, tmp_path / "weights.pth")
+    with pytest.raises(UserError, match="convert it first, with `vantage convert"):
+        train(run, tmp_path / "no", init=tmp_path / "weights.pth")
+    assert not (tmp_path / "no").exists()

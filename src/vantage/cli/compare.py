@@ -32,7 +32,8 @@ class Comparing:
     """The options of `compare`."""
 
     runs: Annotated[tuple[str, ...], Word("RUN", positional=True)]
-    """Folders of the runs; runs that differ only in their seed share a row."""
+    """Folders of the runs, or weights from elsewhere (torchvision:resnet18=FILE, timm:NAME=FILE); runs that differ only
+    in their seed share a row."""
 
     data: Annotated[str, Word("PATH")] = ""
     """Images, named as for vantage evaluate. Where protocols need different images, --set NAME.data=PATH gives those of

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Network, RunFolder
+from vantage.cli.options import Network, RunOrWeights
 
 __all__ = ["export"]
 
@@ -27,12 +27,12 @@ class Exporting:
 def export(words: list[str], console: Console) -> int:
     """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
     command = Command("export", export.__doc__ or "")
-    run, options, network = read(command, words, RunFolder, Exporting, Network)
+    run, options, network = read(command, words, RunOrWeights, Exporting, Network)
     from vantage.frozen.export.backbone import export as write
 
     which = "" if network.network is None else f"-{network.network}"
     name = f"detectron2{which}" if options.to == "detectron2" else f"backbone-{options.to}{which}.safetensors"
-    exported = write(run.folder, options.to, Path(options.out or run.folder / name), network.network)
+    exported = write(run.folder, options.to, Path(options.out or run.home / name), network.network)
     console.note(f"wrote {exported.file}; to use it:\n")
     console.result(exported.how)
     return 0

@@ -37,7 +37,7 @@ def file_or_kept(out: str, run: Path, endings: Sequence[str] = (), what: str = "
     folder = run / "evaluations"
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise UserError(f"results are kept in {folder}, but that is a file: move it away, or name a file with --out")
-    existing = folder if os.path.exists(folder) else run
+    existing = next(path for path in (folder, run, *run.absolute().parents) if os.path.exists(path))
     _check_writable(f"results are kept in {folder}", existing, "name a file with --out")
     return None
 

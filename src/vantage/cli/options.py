@@ -21,6 +21,7 @@ __all__ = [
     "Network",
     "Reading",
     "RunFolder",
+    "RunOrWeights",
     "absolute",
     "assignments",
     "look_at",
@@ -38,6 +39,21 @@ class RunFolder:
     def folder(self) -> Path:
         """The folder."""
         return Path(self.run)
+
+
+@dataclass(frozen=True)
+class RunOrWeights(RunFolder):
+    """The run that a verb works on, or weights from elsewhere."""
+
+    run: Annotated[str, Word("RUN", positional=True)]
+    """Folder of the run; or weights from elsewhere, torchvision:resnet18=FILE or timm:NAME=FILE."""
+
+    @property
+    def home(self) -> Path:
+        """The folder where results are kept."""
+        from vantage.frozen.outside import home_of
+
+        return home_of(self.folder)
 
 
 @dataclass(frozen=True)

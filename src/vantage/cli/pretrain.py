@@ -66,8 +66,9 @@ class Pretraining(Images):
     seed: int | None = None
     """Seed of everything random."""
 
-    init: Annotated[str, Word("RUN")] = ""
-    """Start from a run, under whatever recipe: its networks, and of its optimizer and memories what fits."""
+    init: Annotated[str, Word("RUN|FILE")] = ""
+    """Start from a run under any recipe (networks; optimizer and memory as far as they fit), or a backbone's weights
+    (.safetensors)."""
 
     learned: Annotated[str, Word("FOLDER")] = ""
     """Folder that `vantage views learn` wrote: the channels for a recipe that splits images by channel."""

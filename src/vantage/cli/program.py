@@ -11,6 +11,7 @@ from vantage.allocator import keep_freed_memory
 from vantage.cli.analyse import analyse
 from vantage.cli.compare import compare
 from vantage.cli.console import INTERRUPTED, Console
+from vantage.cli.convert import convert
 from vantage.cli.demo import demo
 from vantage.cli.embed import embed
 from vantage.cli.evaluate import evaluate
@@ -41,6 +42,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     views,
     reproduce,
     export,
+    convert,
     demo,
 )
 """All verbs; the help of each is its docstring up to the first colon."""

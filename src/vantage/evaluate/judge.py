@@ -12,6 +12,7 @@ from vantage.encoding import Work
 from vantage.evaluate.result import Outcome, Result, keep, path_of, recorded
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
+from vantage.frozen.outside import home_of
 
 __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 
@@ -77,7 +78,7 @@ def judge_once(
     A baseline's outcome may also be in the record of the encoder that it was judged `beside`.
     """
     empty = result_of(task, encoder, {}, work)
-    records = sorted((folder / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json"))
+    records = sorted((home_of(folder) / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json"))
     records = records if path is None else [path]
     outcome = recorded(records, encoder.name, empty)
     if outcome is None and beside is not None and beside is not encoder:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
+from vantage.frozen.outside import home_of
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
@@ -110,7 +111,7 @@ class Result:
 
 def path_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
     """The file that a result is written to."""
-    return out or run_folder / "evaluations" / result.file_name
+    return out or home_of(run_folder) / "evaluations" / result.file_name
 
 
 def keep(result: Result, path: Path) -> Result:

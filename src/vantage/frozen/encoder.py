@@ -16,6 +16,7 @@ from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
+from vantage.frozen.outside import outside_weights
 from vantage.training import checkpoint, settings
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
@@ -69,6 +70,12 @@ def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
     Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
     settings.
     """
+    weights = outside_weights(run_folder)
+    if weights is not None:
+        run = weights.run()
+        networks = _build(run.encoders, run.seed)
+        weights.fill(networks)
+        return _frozen(run, networks, network, weights.name, weights.file)
     run = settings.read(run_folder)
     latest = checkpoint.latest(run_folder)
     if latest is None:

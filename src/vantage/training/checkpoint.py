@@ -18,11 +18,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from vantage.composition.names import RENAMED_TENSORS
+from vantage.encoders.weights import differing
 from vantage.errors import UserError
 
 __all__ = [
     "complete",
-    "differing",
     "digest_of",
     "fill",
     "latest",
@@ -127,21 +127,6 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
 def digest_of(checkpoint: Path) -> str:
     """SHA-256 of a checkpoint's tensors."""
     return _digest(checkpoint / _TENSORS)
-
-
-def differing(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> str:
-    """How two states differ in names and shapes, with an example of each kind; empty where they do not."""
-    lacking, surplus = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
-    other = [name for name in ours if name in theirs and ours[name].shape != theirs[name].shape]
-    parts = [
-        f"{len(names)} tensors {words}, such as {names[0]}"
-        for names, words in ((lacking, "are missing in it"), (surplus, "of it are not needed"))
-        if names
-    ]
-    if other:
-        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (theirs, ours))
-        parts.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
-    return "; ".join(parts)
 
 
 def _current(name: str) -> str:

@@ -29,7 +29,8 @@ from vantage.training.probe import check_labels, knn_so_far
 from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, launch
 from vantage.training.signals import Signals, anywhere
-from vantage.training.warm_start import WarmStart, read_start, recorded_start, take
+from vantage.training.warm_parts import take
+from vantage.training.warm_start import WarmStart, read_start, recorded_start
 from vantage.training.watch import Watch
 
 __all__ = ["TrainingOutcome", "resume", "train"]

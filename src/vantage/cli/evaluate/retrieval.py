@@ -7,7 +7,7 @@ from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate import show_result
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import Computing, Images, Network, RunFolder
+from vantage.cli.options import Computing, Images, Network, RunOrWeights
 from vantage.storage.files import result_file
 
 __all__ = ["retrieval"]
@@ -43,7 +43,7 @@ def retrieval(words: list[str], console: Console) -> int:
     the mean over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
     """
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
-    groups = (RunFolder, Images, Retrieving, Network, Computing)
+    groups = (RunOrWeights, Images, Retrieving, Network, Computing)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
     from vantage.data.splits import Renumbered, with_labels
@@ -53,7 +53,7 @@ def retrieval(words: list[str], console: Console) -> int:
     from vantage.frozen.encoder import load
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
-    out = file_or_kept(options.out, run.folder, (".png",), "a picture") or run.folder / "evaluations" / "retrieval.png"
+    out = file_or_kept(options.out, run.home, (".png",), "a picture") or run.home / "evaluations" / "retrieval.png"
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
     train, test = (data, Renumbered(other, data.classes)) if other is not None else queries(data)

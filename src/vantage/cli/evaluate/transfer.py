@@ -8,7 +8,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import Computing, Network, RunFolder
+from vantage.cli.options import Computing, Network, RunOrWeights
 from vantage.composition.assignments import assigned
 from vantage.composition.fields import leaves
 from vantage.errors import UserError
@@ -63,14 +63,14 @@ class Transferring:
 def transfer(words: list[str], console: Console) -> int:
     """Evaluate a run on many labeled sets, each with its own mean and standard deviation, in one table."""
     command = Command("evaluate transfer", transfer.__doc__ or "", _settable)
-    groups = (RunFolder, Transferring, Network, Computing)
+    groups = (RunOrWeights, Transferring, Network, Computing)
     run, options, network, computing = read(command, words, *groups)
     from vantage.evaluate.transfer.transfer import transfer as evaluate_all
     from vantage.frozen.encoder import load
 
     protocol = assigned(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
-    out, folder = file_or_kept(options.out, run.folder, (".md", ".csv"), "a table"), run.folder / "evaluations"
+    out, folder = file_or_kept(options.out, run.home, (".md", ".csv"), "a table"), run.home / "evaluations"
     files = [folder / "transfer.md", folder / "transfer.csv"] if out is None else [out]
     named, of_suite, absent = _sets(options, console)
     table = evaluate_all(

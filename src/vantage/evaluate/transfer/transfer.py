@@ -28,6 +28,7 @@ from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.evaluate.transfer.sets import TransferSet
 from vantage.evaluate.transfer.table import Row, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
+from vantage.frozen.outside import home_of
 from vantage.progress import counting
 from vantage.storage.cache import hash_of, read_json, try_write_json
 from vantage.views.colors.statistics import Statistics
@@ -102,7 +103,7 @@ def _row(name: str, task: Task, encoder: FrozenEncoder, run_folder: Path, work: 
     result = result_of(task, encoder, {}, work)
     images = cache_key(task.train) + cache_key(task.test)  # which follow the files' time stamps
     key = hash_of([name.encode(), encoder.name.encode(), result.file_name.encode(), images.encode()])
-    path = run_folder / "evaluations" / "transfer" / f"{result.protocol}-v{result.version}-{key[:12]}.json"
+    path = home_of(run_folder) / "evaluations" / "transfer" / f"{result.protocol}-v{result.version}-{key[:12]}.json"
 
     def report(recorded: bool) -> None:
         if recorded:

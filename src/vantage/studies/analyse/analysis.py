@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.frozen.outside import home_of
 from vantage.storage.figures import picture
 from vantage.storage.files import write_result
 from vantage.storage.provenance import versions
@@ -41,7 +42,8 @@ class Findings(Protocol):
 
 @runtime_checkable
 class Analysis(Protocol):
-    """A frozen way to look at trained runs. Its fields are all of its settings."""
+    """A frozen way to look at trained runs. Its fields are all of its settings. One that looks at features only, not at
+    what a run remembers, says so by `features_suffice = True`, and takes weights from elsewhere too."""
 
     name: ClassVar[str]
 
@@ -92,6 +94,11 @@ def analyse(
     if not run_folders:
         raise UserError("an analysis needs at least one run: name its folder")
     runs = _named_apart([trained_networks(Path(folder)) for folder in run_folders])
+    outside = [one.name for one in runs if one.folder is None]
+    if outside and not getattr(analysis, "features_suffice", False):
+        raise UserError(
+            f"{analysis.name} looks at what a run remembers, and {outside[0]} comes without: name the folders of runs"
+        )
     findings = analysis(runs, source, work or Work())
     record = {
         "analysis": analysis.name,
@@ -101,7 +108,7 @@ def analyse(
         "versions": versions(),
         "rows": findings.table(),
     }
-    return _write(findings, record, out or Path(run_folders[0]) / "analyses")
+    return _write(findings, record, out or home_of(Path(run_folders[0])) / "analyses")
 
 
 def experiment(toy: Toy, out: Path) -> Analyzed:

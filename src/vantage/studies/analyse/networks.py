@@ -9,6 +9,7 @@ from vantage.branch import Branch
 from vantage.composition.fitting import everywhere
 from vantage.data.sources.source import Source
 from vantage.errors import UserError
+from vantage.frozen.outside import outside_weights
 from vantage.learner import Learner
 from vantage.records import Keys
 from vantage.schedules import Adaptive, Constant
@@ -108,6 +109,12 @@ def trained_networks(run_folder: Path) -> TrainedNetworks:
     Raises `UserError` where there is no checkpoint, where it is damaged or altered, or where it does not fit the
     settings.
     """
+    weights = outside_weights(run_folder)
+    if weights is not None:
+        run = weights.run()
+        learner = _fresh(run, run.batch_size, run.seed)
+        weights.fill(learner.networks)
+        return TrainedNetworks(weights.name, run, learner, run.batch_size, 0)
     run = settings.read(run_folder)
     newest = checkpoint.latest(run_folder)
     if newest is None:

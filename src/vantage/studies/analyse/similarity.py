@@ -62,6 +62,7 @@ class Similarity:
     """
 
     name: ClassVar[str] = "similarity"
+    features_suffice: ClassVar[bool] = True
 
     images: int = 32_768
     """Images analyzed, drawn without replacement; all where there are fewer."""

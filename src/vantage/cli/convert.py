@@ -1,0 +1,42 @@
+"""The verb `convert`: weights that torch pickled, as a safetensors file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import Console
+
+__all__ = ["convert"]
+
+
+@dataclass(frozen=True)
+class Converting:
+    """The options of `convert`."""
+
+    file: Annotated[str, Word("FILE", positional=True)]
+    """File that torch saved, such as resnet18.pth or moco_v2_800ep_pretrain.pth.tar."""
+
+    out: Annotated[str, Word("OUT", positional=True)]
+    """File to write, ending with .safetensors."""
+
+    key: str = ""
+    """Where the file has its state dict; if omitted, state_dict, model, model_state_dict, or the file itself."""
+
+
+def convert(words: list[str], console: Console) -> int:
+    """Convert weights that torch saved to safetensors: vantage convert FILE.pth OUT.safetensors.
+
+    The file is read by torch's weights-only loader: one with anything but tensors in it is refused, and nothing in it
+    runs. Of a MoCo checkpoint the query network is written.
+    """
+    (options,) = read(Command("convert", convert.__doc__ or ""), words, Converting)
+    from vantage.frozen.convert import convert as write
+
+    converted = write(Path(options.file), Path(options.out), options.key)
+    without = f", without {converted.prefix!r} before their names" if converted.prefix else ""
+    console.note(f"{len(converted.names):,} tensors{without}")
+    if converted.left_out:
+        console.note(f"{len(converted.left_out):,} beside them are left out, such as {converted.left_out[0]}")
+    console.result(str(converted.file))
+    return 0

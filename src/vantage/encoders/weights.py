@@ -1,0 +1,122 @@
+"""Weights from elsewhere: a safetensors file, and which of its tensors are a backbone's.
+
+Files hold a network under torchvision's or timm's names, or a checkpoint's names around it: MoCo's query network
+(`module.encoder_q.`), or a wrapper (`module.`, `backbone.`). Classifiers and heads on top are left out. Everything else
+must fit, so that a ResNet-34 never becomes half of a ResNet-18 in silence.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from vantage.errors import UserError
+
+__all__ = ["PICKLES", "PREFIXES", "Fitting", "differing", "fit_weights", "fitting", "read_weights"]
+
+PREFIXES = (
+    "module.encoder_q.",
+    "encoder_q.",
+    "module.encoder.",
+    "encoder.",
+    "module.backbone.",
+    "backbone.",
+    "module.model.",
+    "model.",
+    "module.",
+    "",
+)
+"""What names of a network begin with in a checkpoint, MoCo's query network first."""
+
+PICKLES = (".pth", ".pt", ".tar", ".ckpt", ".bin", ".pkl")
+"""Endings of files that torch pickles."""
+
+_TOPS = frozenset({"fc", "head", "classifier", "last_linear"})
+"""What classifiers and heads are called."""
+
+_COUNTER = "num_batches_tracked"
+"""What BatchNorm counts, which files of early versions of torch lack."""
+
+
+class Fitting(NamedTuple):
+    """The tensors of a file that are a backbone's."""
+
+    state: dict[str, Tensor]
+    """Every parameter and buffer, by the backbone's own names."""
+
+    left_out: tuple[str, ...]
+    """The file's names of a head or a classifier, and of networks beside this one."""
+
+
+def read_weights(file: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, on the CPU. Executes nothing.
+
+    Raises `UserError` where it is none; one that torch pickled is to be converted first.
+    """
+    if not file.is_file():
+        raise UserError(f"there is no file {file}")
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            return {name: tensors.get_tensor(name) for name in tensors.keys()}
+    except (OSError, SafetensorError) as problem:
+        if file.suffix.lower() in PICKLES:
+            better = file.with_suffix(".safetensors")
+            raise UserError(
+                f"{file} is not a safetensors file: convert it first, with `vantage convert {file} {better}`"
+            ) from problem
+        raise UserError(f"{file} is not a safetensors file, or is damaged ({problem})") from problem
+
+
+def fitting(backbone: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> Fitting:
+    """The tensors that are the backbone's, under whichever of `PREFIXES` most of its names are found.
+
+    Raises `UserError` that names what is missing, surplus or of another shape.
+    """
+    own = backbone.state_dict()
+    prefix = max(PREFIXES, key=lambda each: sum(f"{each}{name}" in tensors for name in own))
+    theirs = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    tops = {name for name in theirs if name not in own and _is_on_top(name, backbone)}
+    counters = {name: own[name] for name in own if name.endswith(_COUNTER) and name not in theirs}
+    state = {name: value for name, value in theirs.items() if name not in tops} | counters
+    if prefix == "":
+        beside = [name for name in state if name not in own and name.partition(".")[0] == "module"]
+        state = {name: value for name, value in state.items() if name not in beside}
+    if apart := differing(own, state):
+        raise UserError(f"the weights in {file} are not those of this backbone: {apart}")
+    used = {f"{prefix}{name}" for name in state}
+    return Fitting(state, tuple(name for name in tensors if name not in used))
+
+
+def fit_weights(backbone: nn.Module, file: Path) -> tuple[str, ...]:
+    """Fill a backbone with the weights in a file; returns the names that were left out. Raises as `fitting`."""
+    state, left_out = fitting(backbone, read_weights(file), file)
+    backbone.load_state_dict(state)
+    return left_out
+
+
+def differing(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> str:
+    """How two states differ in names and shapes, with an example of each kind; empty where they do not."""
+    lacking, surplus = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
+    other = [name for name in ours if name in theirs and ours[name].shape != theirs[name].shape]
+    parts = [
+        f"{len(names)} tensors {words}, such as {names[0]}"
+        for names, words in ((lacking, "are missing in it"), (surplus, "of it are not needed"))
+        if names
+    ]
+    if other:
+        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (theirs, ours))
+        parts.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
+    return "; ".join(parts)
+
+
+def _is_on_top(name: str, backbone: nn.Module) -> bool:
+    """Whether a tensor belongs to a classifier or head, in whose place the backbone has nothing."""
+    modules = dict(backbone.named_modules())
+    names = name.split(".")
+    for depth, part in enumerate(names):
+        above = ".".join(names[: depth + 1])
+        if part in _TOPS and (isinstance(modules.get(above), nn.Identity) or (depth == 0 and above not in modules)):
+            return True
+    return False

@@ -1,0 +1,94 @@
+"""Turn weights that torch pickled into a safetensors file.
+
+The one place of Vantage that reads such a file, by torch's weights-only loader: a pickle that names anything but
+tensors and plain containers is refused, and none of its code runs.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from vantage.encoders.weights import PREFIXES
+from vantage.errors import UserError
+from vantage.storage.files import write_result
+
+__all__ = ["Converted", "convert"]
+
+_KEYS = ("state_dict", "model", "model_state_dict")
+"""Where checkpoints keep the tensors of their network."""
+
+
+class Converted(NamedTuple):
+    """What was written."""
+
+    file: Path
+    """The file."""
+
+    names: tuple[str, ...]
+    """Its tensors."""
+
+    prefix: str
+    """What was taken off the front of their names."""
+
+    left_out: tuple[str, ...]
+    """Tensors beside those of the network, such as MoCo's key network and queue."""
+
+
+def convert(file: Path, out: Path, key: str = "") -> Converted:
+    """Write the network of a checkpoint that torch pickled to a safetensors file, under plain names.
+
+    `file` holds a state dict, or a dict with one under `key` (if omitted: state_dict, model, or model_state_dict). Of a
+    MoCo checkpoint the query network is written.
+
+    Raises `UserError` where the weights-only loader refuses the file, where there are no tensors, and where `out`
+    exists or does not end with .safetensors.
+    """
+    if out.suffix != ".safetensors":
+        raise UserError(f"{out.name} is to hold safetensors: end the name with .safetensors")
+    if out.exists():
+        raise UserError(f"{out} exists already: remove it, or choose another name")
+    tensors = _tensors(_loaded(file), file, key)
+    prefix = next(each for each in PREFIXES if any(name.startswith(each) for name in tensors))
+    network = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    plain = {name: value.detach().clone().contiguous() for name, value in network.items()}  # safetensors shares none
+    write_result(out, save(plain, {"format": "pt", "converted from": file.name}), "the weights")
+    return Converted(out, tuple(plain), prefix, tuple(name for name in tensors if not name.startswith(prefix)))
+
+
+def _loaded(file: Path) -> Any:
+    if not file.is_file():
+        raise UserError(f"there is no file {file}")
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as problem:  # a hostile file may fail in any way
+        reason = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
+        raise UserError(
+            f"{file} is refused: it is damaged, or holds more than tensors, which would have to run code"
+            f" ({(reason or str(problem) or type(problem).__name__)[:160]}). Nothing of it was run. If you trust it,"
+            " save its state_dict alone with torch.save, and convert that"
+        ) from problem
+
+
+def _tensors(content: Any, file: Path, key: str) -> dict[str, Tensor]:
+    """The state dict in what a file holds."""
+    if isinstance(content, Mapping):
+        for each in (key,) if key else _KEYS:
+            if isinstance(content.get(each), Mapping):
+                content = content[each]
+                break
+        else:
+            if key:
+                raise UserError(f"{file} has no state dict under {key!r}; it has {_listed(content)}")
+        tensors = {name: value for name, value in content.items() if isinstance(value, Tensor)}
+        if tensors and all(isinstance(name, str) for name in tensors):
+            return tensors
+        raise UserError(f"{file} has no tensors at its top: name where they are with --key ({_listed(content)})")
+    raise UserError(f"{file} holds no dict of tensors, but {type(content).__name__}")
+
+
+def _listed(content: Mapping[Any, Any]) -> str:
+    return ", ".join(map(str, list(content)[:12])) or "nothing"

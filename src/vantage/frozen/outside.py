@@ -1,0 +1,132 @@
+"""Networks with weights from elsewhere, named like runs: `torchvision:resnet18=FILE`, `timm:NAME=FILE`.
+
+FILE holds safetensors, as `vantage.encoders.weights` reads them. What was never trained here has the form of a run all
+the same, so whatever takes a run takes it: the backbone, no head, and the view in which its library evaluates it.
+
+* torchvision's residual networks: 224 pixels, the middle of a resize to 256, normalized by ImageNet's statistics. This
+  is how torchvision evaluates its first weights of each network, and MoCo and JCL their own.
+* timm's models: the size, the share of it that is cropped, and the statistics that timm has for the name; the middle of
+  an image is seen. Images are resized bilinearly, where timm is bicubic for many models.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from vantage.encoders import Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
+from vantage.encoders.backbones import width_of
+from vantage.encoders.weights import fit_weights
+from vantage.errors import UserError
+from vantage.recipes import simclr
+from vantage.training.run import Run
+from vantage.views import IMAGENET, Statistics, Views, moco_v2_views
+from vantage.views.evaluation import EvaluationView
+
+__all__ = ["OutsideWeights", "home_of", "outside_weights"]
+
+_WORD = re.compile(r"(torchvision|timm):([^=]*)(=?)(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class OutsideWeights:
+    """A network of another library with weights from a file."""
+
+    library: str
+    """torchvision or timm."""
+
+    network: str
+    """The library's name for it."""
+
+    file: Path
+    """Its weights."""
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return f"{self.library}:{self.network} ({self.file.name})"
+
+    def run(self) -> Run:
+        """What it is in the form of a run: its architecture, its evaluation view, and MoCo v2's augmentations for
+        analyses that need some. Raises `UserError` where its library has no such network."""
+        backbone = self._choice()
+        with torch.device("meta"):
+            width = width_of(backbone.build())
+        view = self._view()
+        views = SeenAs(moco_v2_views(view.size, statistics=view.statistics).views, view)
+        encoders = Shared(Encoder(backbone, NoHead(width)))
+        return replace(simclr(224), recipe=f"{self.library}:{self.network}={self.file}", views=views, encoders=encoders)
+
+    def fill(self, networks: RoleNetworks) -> None:
+        """Load the weights. Raises `UserError` where they do not fit, or the file is no safetensors file."""
+        fit_weights(networks.encoders[0].get_submodule("backbone"), self.file)
+
+    def _choice(self) -> Backbone:
+        if self.library == "timm":
+            return Timm(self.network)
+        choice = backbone_named(self.network, 224)
+        if not isinstance(choice, ResNet):
+            raise UserError(
+                f"torchvision:{self.network} is none of its residual networks, the only ones taken: name another"
+                " network, or timm:NAME=FILE"
+            )
+        return choice
+
+    def _view(self) -> EvaluationView:
+        if self.library == "torchvision":
+            return EvaluationView(224, 256, IMAGENET)
+        from timm.models import get_pretrained_cfg
+
+        facts: Any = get_pretrained_cfg(self.network, allow_unregistered=True)
+        if facts is None:
+            return EvaluationView(224, 256, IMAGENET)
+        size = facts.input_size[-1]
+        return EvaluationView(size, int(size / facts.crop_pct), Statistics(tuple(facts.mean), tuple(facts.std)))
+
+
+@dataclass(frozen=True)
+class NoHead:
+    """The features themselves, in place of a head."""
+
+    width: int
+    """Width of the features."""
+
+    def build(self, features: int) -> nn.Module:
+        """The identity."""
+        return nn.Identity()
+
+
+@dataclass(frozen=True)
+class SeenAs(Views):
+    """Views whose images are evaluated in a view of their own."""
+
+    seen: EvaluationView
+    """How an image is seen in evaluation."""
+
+    def evaluation(self, view: int | None = None) -> EvaluationView:
+        """That view."""
+        return self.seen
+
+
+def outside_weights(run: Path | str) -> OutsideWeights | None:
+    """What `torchvision:NAME=FILE` or `timm:NAME=FILE` names; nothing for the folder of a run.
+
+    Raises `UserError` for a name without a file.
+    """
+    match = _WORD.fullmatch(str(run))
+    if match is None or Path(run).is_dir():
+        return None
+    library, network, _, file = match.groups()
+    if not network or not file:
+        raise UserError(f"{run} names no weights: write {library}:{network or 'resnet18'}=FILE, a safetensors file")
+    return OutsideWeights(library, network, Path(file))
+
+
+def home_of(run: Path) -> Path:
+    """The folder where results about a run are kept: its own; for weights from elsewhere one beside their file, which
+    has its name without the ending."""
+    weights = outside_weights(run)
+    return run if weights is None else weights.file.with_suffix("")
