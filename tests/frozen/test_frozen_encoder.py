@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tiny import TinyBackbone, kept_run, tiny_run
+from torch.testing import assert_close
 
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
@@ -16,7 +18,15 @@ from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
 from vantage.training import checkpoint
 from vantage.training.backbone import evaluation_view
-from vantage.views import IMAGENET, Augmentation, EvaluationView, HorizontalFlip, RandomResizedCrop, Views
+from vantage.views import (
+    IMAGENET,
+    Augmentation,
+    EvaluationView,
+    HorizontalFlip,
+    RandomResizedCrop,
+    Views,
+    frequency_views,
+)
 
 ENCODER = Encoder(TinyBackbone(), LinearHead(8))
 ROLES = [None, Shared(ENCODER), PerView((ENCODER, Encoder(TinyBackbone(20), LinearHead(8))))]
@@ -31,6 +41,25 @@ def test_the_trained_network_comes_back(role: Role | None, tmp_path: Path) -> No
         assert torch.equal(trained.backbone(views), network.features(views))
         assert trained.width == network.backbone.width and trained.checkpoint == checkpoint.latest(tmp_path)
         assert not trained.backbone.training and not any(p.requires_grad for p in trained.backbone.parameters())
+
+
+@pytest.mark.parametrize("role", ROLES, ids=["Momentum", "Shared", "PerView"])
+def test_frequencies_are_judged_on_their_bands(role: Role | None, tmp_path: Path) -> None:
+    """Each encoder sees the band that it was trained on, one encoder for both sees them one after the other."""
+    run = replace(tiny_run(role), views=frequency_views(32, sigma=1.5))
+    learner = kept_run(tmp_path, run).eval()
+    images = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
+    low, high = run.views.split(IMAGENET.normalize().apply(images / 255, torch.empty(4, 0)))  # pyright: ignore
+    encoders: list[Any] = list(learner.networks.encoders) * (3 - len(learner.networks.encoders))
+    expected = torch.cat([encoder.features(band) for encoder, band in zip(encoders[:2], (low, high), strict=True)], 1)
+    trained = load(tmp_path)
+    assert_close(trained.backbone(trained.view.batch(images)), expected)  # pyright: ignore
+    assert_close(trained.view.finish(images), torch.cat([low, high], 1))
+    assert trained.width == expected.shape[1] and trained.choice is None
+    alone = load(tmp_path, 0)
+    assert_close(alone.backbone(alone.view.finish(images)), encoders[0].features(low))
+    assert raw_pixels(run).backbone(trained.view.finish(images)).shape == (4, 6 * 32 * 32)
+    assert random_encoder(run).width == trained.width
 
 
 def test_a_network_that_does_not_exist_is_refused(tmp_path: Path) -> None:

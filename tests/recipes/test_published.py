@@ -65,7 +65,7 @@ PYCONTRAST_A = "crop .08, flip .5, jitter .4 .4 .4 .4 1, gray .2"
 MOCO2 = "crop .2, jitter .4 .4 .4 .1 .8, gray .2, blur .1 2 .5, flip .5"
 MOCO2_SMALL = "crop .05-.14 of 96, jitter .4 .4 .4 .1 .8, gray .2, blur .1 2 .5, flip .5"
 SIMCLR_VIEWS = "crop .08, flip .5, jitter .8 .8 .8 .2 .8, gray .2, blur .1 2 .5"
-INFOMIN = "crop .2, flip .5, jitter .8 .8 .8 .2 .8, blur .1 2 .5, randaugment 2 10 .5 .5, gray .2"
+INFOMIN = "crop .2, flip .5, jitter .8 .8 .8 .2 .8, blur .1 2 .5 of 23, randaugment 2 10 .5 .5, gray .2"
 INTERCLR = "crop .2, flip .5, jitter 0 0 1 .5 1, gray .2, blur .1 2 .5"
 CNCE = "224 of 256, gray .2, jitter .4 .4 .4 .4 1, flip .5"
 LIGHTNESS, COLORS = "0 of crop .08, flip .5, Lab", "12 of crop .08, flip .5, Lab"
@@ -462,7 +462,8 @@ def _operation(one: Any) -> str:
         case "ColorJitter":
             return _words("jitter", one.brightness, one.contrast, one.saturation, one.hue, one.probability)
         case "GaussianBlur":
-            return _words("blur", *one.sigma, one.probability)
+            taps = 2 * one.radius + 1
+            return _words("blur", *one.sigma, one.probability) + ("" if taps == 13 else f" of {taps}")
         case "RandAugment":
             return _words("randaugment", one.count, one.magnitude, one.spread, one.probability)
         case "InSpace":

@@ -49,7 +49,7 @@ def generator(seed: int = 0) -> torch.Generator:
         (simclr_views(), 0.08,
          (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),
         (infomin_views(), 0.2,
-         (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5), RandAugment(),
+         (HorizontalFlip(), ColorJitter(0.8, 0.8, 0.8, 0.2, 0.8), GaussianBlur((0.1, 2.0), 0.5, 5.5), RandAugment(),
           Grayscale(0.2), LAST)),
         (simclr_views(strength=0.5), 0.08,
          (HorizontalFlip(), ColorJitter(0.4, 0.4, 0.4, 0.1, 0.8), Grayscale(0.2), GaussianBlur((0.1, 2.0), 0.5), LAST)),

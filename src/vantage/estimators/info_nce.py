@@ -24,7 +24,7 @@ class InfoNCE:
     """Cross-entropy of picking the positive: log(exp((a − m)/τ) + Σ exp(b/τ)) − (a − m)/τ.
 
     van den Oord et al., arXiv 1807.03748. The positive is in the denominator. With several positives, the mean over
-    them. With a margin m it is MarginNCE (InterCLR, Eq. 4): m > 0 asks more of the positive, m < 0 less. `ArcNCE` has
+    them. With a margin m it is MarginNCE (InterCLR, Eq. 5): m > 0 asks more of the positive, m < 0 less. `ArcNCE` has
     the margin on the angle.
     """
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.encoder import Encoder
+from vantage.encoders.joined import Joined
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
 from vantage.frozen.outside import outside_weights
@@ -109,8 +110,7 @@ def digest_of(module: nn.Module) -> str:
 
 def _frozen(run: Run, networks: RoleNetworks, network: int | None, name: str, file: Path | None) -> FrozenEncoder:
     backbone = backbone_of(run, networks, network).eval().requires_grad_(False)
-    number = 0 if len(networks.encoders) == 1 else network
-    choice = None if number is None else _choice(run.encoders, number)
+    choice = None if isinstance(backbone, Joined) else _choice(run.encoders, network or 0)
     return FrozenEncoder(backbone, evaluation_view(run, network), name, run, choice, file)
 
 

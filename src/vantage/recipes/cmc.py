@@ -20,8 +20,8 @@ __all__ = ["cmc", "cmc_softmax"]
 def cmc(size: int = 224) -> Run:
     """Lightness against color, by NCE.
 
-    CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release; the row of that
-    name in Table 1 of Ring (arXiv 2010.02037).
+    CMC (Tian et al., arXiv 1906.05849) on lightness and color of Lab, in the form of its release. The row of
+    that name in Table 1 of Ring (arXiv 2010.02037) has other settings: `cnce_cmc`.
 
     The sum, not the mean, of two contrasts: lightness against the bank of colors and color against the bank of
     lightness, each by noise-contrastive estimation with its own normalizer, over the same 16,384 random rows, τ .07.

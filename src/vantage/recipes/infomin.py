@@ -17,8 +17,8 @@ __all__ = ["infomin", "infomin_linear", "infomin_no_jigsaw", "with_jigsaw_head"]
 def infomin(size: int = 224) -> Run:
     """MoCo on stronger views, and a jigsaw.
 
-    InfoMin Aug (Tian et al., arXiv 2005.10243, section 5, Tables 2 and 3): MoCo with an MLP head on RandAugment and
-    strong jitter, half the loss for a jigsaw of the image, τ .15.
+    InfoMin Aug (Tian et al., arXiv 2005.10243, section 3.4 and appendix C, Tables 1 and 6): MoCo with an MLP head on
+    RandAugment and strong jitter, half the loss for a jigsaw of the image, τ .15.
 
     An image and its jigsaw share their positive, the slow network's key of another view, and their 65,536 negatives;
     only whole images are remembered. `infomin_linear` has the linear head. The rate ends at a thousandth of its peak.

@@ -22,8 +22,7 @@ def pirl(size: int = 224) -> Run:
     """An image and its jigsaw against a bank.
 
     PIRL (Misra and van der Maaten, arXiv 1912.01991), in the form of the PyContrast code: instance discrimination
-    for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07; the row of that name in Table 1 of
-    InterCLR (arXiv 2008.11702).
+    for an image and, with the same weight, for a jigsaw of it, β = .5, τ .07.
 
     Both compare with the own row and the same 65,536 random rows (4,096 for small images) of a bank that only whole
     images are written to. The rate falls at epochs 120 and 160, as for instance discrimination; `pirl_pycontrast` has

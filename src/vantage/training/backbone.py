@@ -14,12 +14,15 @@ __all__ = ["backbone_of", "evaluation_view"]
 
 
 def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Module:
-    """One of the trained backbones, or all of them side by side; raises `UserError` where there is no such network."""
+    """One of the trained backbones, or all of them side by side; where views are channels of one image and one network
+    sees them all, that network on each. Raises `UserError` where there is no such network."""
     backbones = [network.get_submodule("backbone") for network in networks.encoders]
-    if network is None and len(backbones) > 1:
-        image_channels = evaluation_view(run).channels
-        each = [run.views.evaluation(number).channels for number in range(len(backbones))]
-        return Joined(backbones, [[image_channels.index(channel) for channel in channels] for channels in each])
+    if network is None:
+        seen, views = evaluation_view(run).channels, len(backbones) if len(backbones) > 1 else run.views.count
+        each = [run.views.evaluation(number).channels for number in range(views)]
+        if len(backbones) > 1 or set(each) != {seen}:  # the only network sees what each view shows, one after the other
+            channels = [[seen.index(channel) for channel in some] for some in each]
+            return Joined(backbones if len(backbones) > 1 else backbones * views, channels)
     if not 0 <= (network or 0) < len(backbones):
         raise UserError(
             f"network {network} was asked for, but the run trained {len(backbones)}: choose 0 to {len(backbones) - 1}"
@@ -38,13 +41,13 @@ def evaluation_view(run: Run, network: int | None = None) -> EvaluationView:
             " evaluation(view=None) that returns an EvaluationView"
         )
     if not isinstance(run.encoders, PerView):
-        return run.views.evaluation()
+        return run.views.evaluation(network)
     if network is not None:
         return run.views.evaluation(network)
     each = {run.views.evaluation(number) for number in range(len(run.encoders.encoders))}
     if len(each) == 1:
         return each.pop()
-    whole = {replace(view, channels=(0, 1, 2)) for view in each}
+    whole = {replace(view, channels=run.views.evaluation().channels) for view in each}
     if len(whole) > 1:
         raise UserError("the networks of this run see images differently: choose one (--network 0)")
     return whole.pop()

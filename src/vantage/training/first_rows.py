@@ -39,7 +39,7 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
         generator = torch.Generator().manual_seed(draws.mix(_FILL, run.seed, branch))
         numbers = torch.randperm(len(source), generator=generator)[: store.room]
     network = key_encoder(learner.networks, choice)
-    view = evaluation_view(run, choice.pooled[0] if isinstance(run.encoders, PerView) else None)
+    view = evaluation_view(run, choice.pooled[0] if isinstance(run.encoders, PerView) else 0)
     device = next(network.parameters()).device
     rows = torch.zeros(len(numbers), network.width)
     if processes.rank() == 0:

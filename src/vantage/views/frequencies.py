@@ -11,12 +11,14 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.views.augmentation import Augmentation
+from vantage.views.augmentation import Augmentation, view_number
+from vantage.views.colors.spaces import RGB, InSpace
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.crops import RandomResizedCrop
 from vantage.views.operations.filters import blur, gaussian
 from vantage.views.operations.flip import HorizontalFlip
+from vantage.views.operations.operation import Operation
 
 __all__ = ["Frequencies", "frequency_views"]
 
@@ -28,7 +30,8 @@ class Frequencies:
 
     v1 = blur(x, sigma) and v2 = x − v1, so that v1 + v2 = x. The blur is a Gaussian cut at 4 sigma with mirrored edges;
     the paper gives neither. It is applied after normalization, which changes nothing: v1 of the normalized image is the
-    normalized v1, and v2 has no mean to subtract.
+    normalized v1, and v2 has no mean to subtract. Evaluations see both bands: an encoder for each sees its own, one
+    encoder for both sees one after the other, and their features are joined.
     """
 
     view: Augmentation
@@ -61,17 +64,57 @@ class Frequencies:
         """The low and the high frequencies of one view of each image."""
         return self.split(self.view.batch(images, generator))
 
-    def evaluation(self, view: int | None = None) -> EvaluationView:
-        """The whole image, whichever of its frequencies the encoder was trained on."""
-        return self.view.evaluation()
+    def evaluation(self, view: int | None = None) -> "BandsView":
+        """The frequencies of that view; if omitted, low and high ones."""
+        seen = self.view.evaluation()
+        channels = (*range(6),) if view is None else ((0, 1, 2), (3, 4, 5))[view_number(self, view)]
+        return BandsView(seen.size, seen.resize, seen.statistics, seen.space, channels, self.sigma)
 
-    @torch.no_grad()
     def split(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b 3 s s"]]:
         """Blurred images, and what the blur removed."""
-        with torch.autocast(images.device.type, enabled=False):
-            kernel = gaussian(torch.full((len(images),), self.sigma), math.ceil(4 * self.sigma))
-            low = blur(images, kernel.to(images))
-            return [low, images - low]
+        return list(_split(images, self.sigma))
+
+
+@torch.no_grad()
+def _split(images: Float[Tensor, "b 3 s s"], sigma: float) -> tuple[Float[Tensor, "b 3 s s"], Float[Tensor, "b 3 s s"]]:
+    with torch.autocast(images.device.type, enabled=False):
+        kernel = gaussian(torch.full((len(images),), sigma), math.ceil(4 * sigma))
+        low = blur(images, kernel.to(images))
+        return low, images - low
+
+
+@dataclass(frozen=True)
+class Bands:
+    """The operation that turns an image into its low and its high frequencies, six channels, and keeps some."""
+
+    sigma: float
+    """Standard deviation of the blur, in pixels."""
+    channels: tuple[int, ...]
+    """Which channels are kept: low frequencies are 0 to 2, high ones 3 to 5."""
+
+    def draw(self, count: int, generator: torch.Generator) -> Float[Tensor, "{count} 0"]:
+        """Nothing is random here."""
+        return torch.empty(count, 0)
+
+    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b _ h w"]:
+        """Those channels."""
+        return torch.cat(_split(images, self.sigma), 1)[:, list(self.channels)]
+
+
+@dataclass(frozen=True)
+class BandsView(EvaluationView):
+    """An image as its frequencies: six channels, the low frequencies of three colors, then the high ones."""
+
+    channels: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    """Which of them are seen."""
+    sigma: float = 0.7
+    """Standard deviation of the blur that separates them, in pixels."""
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What is done to a crop: color space, normalization, frequencies."""
+        convert = () if isinstance(self.space, RGB) else (InSpace(self.space),)
+        return (*convert, self.statistics.normalize(), Bands(self.sigma, self.channels))
 
 
 def frequency_views(size: int = 224, sigma: float = 0.7, statistics: Statistics = IMAGENET) -> Frequencies:

@@ -81,7 +81,7 @@ def infomin_views(size: int = 224, count: int = 2, statistics: Statistics = IMAG
     """
     _check_strength("infomin", strength)
     jitter = ColorJitter(0.8 * strength, 0.8 * strength, 0.8 * strength, 0.2 * strength, 0.8)
-    operations = (HorizontalFlip(0.5), jitter, *_blur(size), RandAugment(), Grayscale(0.2))
+    operations = (HorizontalFlip(0.5), jitter, *_blur(size, reach=5.5), RandAugment(), Grayscale(0.2))
     return _repeat(size, 0.2, operations, count, statistics)
 
 
@@ -102,8 +102,8 @@ def _repeat(
     return Views((Augmentation(crop, (*operations, statistics.normalize())),) * count)
 
 
-def _blur(size: int) -> tuple[GaussianBlur, ...]:
+def _blur(size: int, reach: float = 3.0) -> tuple[GaussianBlur, ...]:
     """The blur for this size, or none."""
     if size <= 32:
         return ()
-    return (GaussianBlur((0.1 * size / PAPER_SIZE, 2.0 * size / PAPER_SIZE), 0.5),)
+    return (GaussianBlur((0.1 * size / PAPER_SIZE, 2.0 * size / PAPER_SIZE), 0.5, reach),)

@@ -62,7 +62,7 @@ class _LinearAtDepths(LinearTraining):
 
 @dataclass(frozen=True)
 class LinearMulti(_LinearAtDepths):
-    """Linear classification at five depths, as InterCLR reports it (arXiv 2008.11702, appendix A) and OpenSelfSup's
+    """Linear classification at five depths, as InterCLR reports it (arXiv 2008.11702, appendix B) and OpenSelfSup's
     code does it.
 
     The outputs of the first convolution and of the four stages are averaged to a grid (12, 6, 4, 3 and 2 rows and
@@ -95,7 +95,7 @@ class LinearMulti(_LinearAtDepths):
 @dataclass(frozen=True)
 class LinearPlaces(_LinearAtDepths):
     """Linear classification at five depths with InterCLR's crops and schedule for Places205 (arXiv 2008.11702, appendix
-    A), as in OpenSelfSup's code.
+    B), as in OpenSelfSup's code.
 
     As `LinearMulti`, but for 28 epochs, with the learning rate times .1 after 7, 14 and 21 of them, and with other
     training images: the shorter side is resized, the center square cut out, a smaller square cut out of that at random
