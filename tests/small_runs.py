@@ -34,14 +34,14 @@ def small_run(recipe: str, images_path: str, epochs: int = 3) -> Run:
     run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).resized(8, epochs)
     return replace(
         run,
-        encoders=_small(run.encoders),
+        encoders=small_networks(run.encoders),
         data=Data(images_path),
         hardware=Hardware("cpu", precision="32-true"),
         monitoring=Monitoring(log_every=1, checkpoint_minutes=0.0),
     )
 
 
-def _small(role: Role) -> Role:
+def small_networks(role: Role) -> Role:
     """The role with two convolutions for each backbone."""
     if isinstance(role, PerView):
         return PerView(tuple(_tiny(encoder) for encoder in role.encoders))

@@ -106,10 +106,8 @@ class Branch:
 def _with_clusters(query: Keys, pool: Keys) -> Keys:
     if pool.cluster is None or query.cluster is not None:
         return query
-    row = query.image.clamp(max=len(pool) - 1)
-    if not bool((pool.image[row] == query.image).all()):
-        raise UserError("a query's cluster is looked up by its image, but the memory keeps no row for each: use a bank")
-    return replace(query, cluster=pool.cluster[row])
+    words = "a query's cluster is looked up by its image, but the memory keeps no row for each: use a bank"
+    return replace(query, cluster=pool.cluster[pool.row_of(query, words)])
 
 
 def _mean(losses: Float[Tensor, "b"], positive: Scores) -> Float[Tensor, ""]:

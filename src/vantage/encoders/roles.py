@@ -241,7 +241,7 @@ class MomentumNetworks(RoleNetworks):
         order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
         back = order.argsort()
         device = next(self.slow.parameters()).device
-        order, back = order.to(device), back.to(device)
+        order, back = (index.to(device, non_blocking=True) for index in (order, back))
         mixed = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
         return {n: processes.gather(vector)[back] for n, vector in _encode(self.slow, mixed).items()}
 

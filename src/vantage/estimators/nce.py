@@ -44,12 +44,13 @@ class NCEState(nn.Module, TableEstimator):
     def __init__(self, temperature: float, images: int) -> None:
         super().__init__()
         self.temperature, self.images = temperature, images
+        self._known: tuple[Tensor, int] | None = None  # the buffer that is set, and its version
         self.register_buffer("log_normalizer", torch.tensor(torch.nan, dtype=torch.float64))
 
     def forward(self, positive: Scores, negative: Scores, step: int) -> Float[Tensor, "b"]:
         """One loss per query. The first call in training sets Z, over the batches of all processes."""
         near, far = positive.logits(self.temperature), negative.logits(self.temperature)
-        if self.training and torch.isnan(self.log_normalizer):
+        if self.training and not self._is_set():
             self._set_normalizer(near.detach(), far.detach())
         log_z = self.log_normalizer.to(near.dtype)
         log_noise = (negative.keep.sum(1, keepdim=True).to(near.dtype) / self.images + 1e-7).log()
@@ -57,6 +58,13 @@ class NCEState(nn.Module, TableEstimator):
         repel = torch.logaddexp(far - log_z, log_noise) - log_noise
         attract = attract.masked_fill(~positive.keep, 0.0).sum(1)  # a dropped pair is −inf − −inf
         return (attract + repel.sum(1)) * positive.keep.any(1)
+
+    def _is_set(self) -> bool:
+        """Whether Z is there; read once, and again where somebody else has changed it."""
+        buffer = self.log_normalizer
+        if self._known is None or self._known[0] is not buffer or self._known[1] != buffer._version:
+            self._known = None if bool(torch.isnan(buffer)) else (buffer, buffer._version)
+        return self._known is not None
 
     def _set_normalizer(self, near: Tensor, far: Tensor) -> None:
         both = torch.cat([near, far], 1).double()

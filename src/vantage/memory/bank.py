@@ -6,15 +6,15 @@ m: images   b: images of a step   d: width
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.errors import UserError
 from vantage.memory.store import Store
-from vantage.records import Keys
+from vantage.records import Keys, demand
 
-__all__ = ["Bank", "BankStore", "check_images", "move_rows", "random_rows"]
+__all__ = ["Bank", "BankStore", "check_images", "first_of_each", "move_rows", "random_rows"]
 
 
 @dataclass(frozen=True)
@@ -82,27 +82,35 @@ def random_rows(images: int, width: int) -> Float[Tensor, "m d"]:
 
 
 def check_images(image: Int[Tensor, "b"], rows: int) -> None:
-    """Raises `UserError` for an image that a bank of `rows` rows does not have."""
-    low, high = int(image.min()), int(image.max())
-    if low < 0 or high >= rows:
-        raise UserError(
-            f"image {low if low < 0 else high} was to be written to a bank of {rows} images: "
-            "build the learner for the data set it trains on"
-        )
+    """Raises `UserError` for an image that a bank of `rows` rows does not have; on a device see `demand`."""
+    outside = (image < 0) | (image >= rows)
+    name = str(int(image[outside][0])) if image.device.type == "cpu" and outside.any() else "beyond its end"
+    words = (
+        f"image {name} was to be written to a bank of {rows} images: build the learner for the data set it trains on"
+    )
+    demand(~outside.any(), words)
 
 
 def move_rows(vector: Float[Tensor, "m d"], fresh: Keys, momentum: float) -> None:
     """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images, in place."""
-    image, mean = _one_per_image(fresh.image, fresh.vector.to(vector.dtype))
-    vector[image] = normalize(torch.lerp(mean, vector[image], momentum), dim=1)
+    mean = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype))
+    vector[fresh.image] = normalize(torch.lerp(mean, vector[fresh.image], momentum), dim=1)
 
 
-def _one_per_image(
-    image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]
-) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"]]:
-    """Repeated images merged: writing one row twice in one call would leave either value."""
-    unique, place, times = image.unique(return_inverse=True, return_counts=True)
-    if len(unique) == len(image):
-        return image, vector
-    mean = vector.new_zeros(len(unique), vector.shape[1]).index_add_(0, place, vector)
-    return unique, mean / times[:, None]
+def _mean_of_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:
+    """For each vector the mean of those of its image, so that a row that is written twice gets the same value twice."""
+    if image.device.type == "cpu" and len(image.unique()) == len(image):
+        return vector
+    ordered, order = image.sort(stable=True)
+    first = first_of_each(ordered)
+    place = torch.empty_like(order).index_copy_(0, order, first.cumsum(0) - 1)
+    total, times = torch.zeros_like(vector).index_add_(0, place, vector), vector.new_zeros(len(image))
+    times.index_add_(0, place, torch.ones_like(times))
+    return (total / times[:, None])[place]
+
+
+def first_of_each(ordered: Int[Tensor, "b"]) -> Bool[Tensor, "b"]:
+    """Whether a number is the first of its kind, in numbers in order."""
+    first = torch.ones_like(ordered, dtype=torch.bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return first

@@ -6,7 +6,6 @@ m: images   b: images of a step   d: width
 from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Int
 from torch import Tensor
 
 from vantage import draws
@@ -14,7 +13,8 @@ from vantage.errors import UserError
 from vantage.memory.bank import Bank
 from vantage.memory.clustering import Clustering
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
-from vantage.memory.labeled_rows import at_least, label_rows, read_rows, write_rows
+from vantage.memory.known import Known
+from vantage.memory.labeled_rows import Written, at_least, label_rows, read_rows, write_rows
 from vantage.memory.store import Store
 from vantage.records import Keys
 from vantage.records.members import Members
@@ -95,7 +95,8 @@ class OnlineStore(Store):
 
     def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
         super().__init__()
-        self.choice, self.members = choice, Members()  # the index is a cache, not state
+        self.choice, self.members = choice, Members()  # the index is a cache, not state, and so is what is known
+        self.rows_written, self.writes_known, self.begun_known, self.seed_known = (Known() for _ in range(4))
         label_rows(self, images, width, choice.clusters, 1)
         self.register_buffer("centroid", torch.zeros(choice.clusters, width))
         self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
@@ -106,7 +107,7 @@ class OnlineStore(Store):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network are still missing."""
-        return self.choice.first == 0 and not bool(self.begun)
+        return self.choice.first == 0 and not self.begun_known.reached(self.begun, 1)
 
     @property
     def room(self) -> int:
@@ -141,12 +142,13 @@ class OnlineStore(Store):
                 "the bank's first clusters are of the untrained network's features, which are not there yet: call"
                 " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
             )
-        moves = write_rows(self, fresh, self.choice.momentum)
         filled = self.choice.first * len(self.vector)
-        if moves.before < filled <= moves.after:
+        clustered = self.rows_written.reached(self.written, filled)
+        moves = write_rows(self, fresh, self.choice.momentum)
+        if clustered:
+            self.follow(moves)
+        elif self.rows_written.reached(self.written, filled):
             self.cluster(draws.mix(int(self.seed), 1))
-        elif moves.after >= filled:
-            self.follow(moves.image, moves.old)
 
     def cluster(self, seed: int) -> None:
         """k-means over all rows."""
@@ -155,14 +157,15 @@ class OnlineStore(Store):
         self.centroid.copy_(centroid)
         self.clustering.recount()
 
-    def follow(self, image: Int[Tensor, "b"], old: Tensor) -> None:
+    def follow(self, written: Written) -> None:
         """New labels for the moved rows; centroids now and then; small clusters always."""
-        now = self.clustering
-        now.move(image, nearest(self.vector[image], self.centroid, self.choice.closeness)[0], old)
-        self.writes += 1
-        writes = int(self.writes)
+        now, image = self.clustering, written.image
+        label = nearest(self.vector[image], self.centroid, self.choice.closeness)[0]
+        now.move(image, label, written.old, written.first)
+        self.writes_known.add(self.writes, 1, 1)
+        writes = self.writes_known.exactly(self.writes)
         if writes % _RECOUNT == 0:
             now.recount()
         if writes % self.choice.refresh_every == 0:
             now.refresh()
-        now.mend(self.choice.smallest, self.choice.closeness, draws.mix(int(self.seed), 1, writes))
+        now.mend(self.choice.smallest, self.choice.closeness, draws.mix(self.seed_known.exactly(self.seed), 1, writes))

@@ -6,7 +6,7 @@ m: rows   k: clusters   d: width
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
@@ -46,13 +46,21 @@ class Clustering:
         unique, total, times = sums(self.label, self.vector, self.total.dtype)
         self.total[unique], self.count[unique] = total, times
 
-    def move(self, row: Int[Tensor, "r"], label: Int[Tensor, "r"], counted: Float[Tensor, "r d"] | None = None) -> None:
+    def move(
+        self,
+        row: Int[Tensor, "r"],
+        label: Int[Tensor, "r"],
+        counted: Float[Tensor, "r d"] | None = None,
+        first: Bool[Tensor, "r"] | None = None,
+    ) -> None:
         """Give rows other labels. `counted` says what these rows were when they were counted, if they were written
-        since."""
+        since; `first`, where rows are there several times, which of them counts."""
         new, before = self.vector[row], self.label[row]
         old, places = new if counted is None else counted, torch.cat([before, label])
+        if first is not None:
+            old, new = (torch.where(first[:, None], rows, 0.0) for rows in (old, new))
         add_rows(self.total, places, torch.cat([-old, new]))
-        one = torch.ones_like(label)
+        one = torch.ones_like(label) if first is None else first.long()
         self.count.index_add_(0, places, torch.cat([-one, one]))
         self.members.move(self.label, row, label)
 
@@ -66,10 +74,10 @@ class Clustering:
 
         Their rows go to the nearest centroid of the others; then the largest cluster is split in two, once for each
         emptied one. Where all clusters are small there is nowhere to go, and nothing is done. A half may itself be
-        small: the next call handles it.
+        small: the next call handles it. Whether there is a small one is all that a device is asked for.
         """
         small = self.count < smallest
-        if bool(small.all()) or not bool(small.any()):
+        if smallest < 1 or int(small.sum()) in (0, len(small)):
             return
         row, large = small[self.label].nonzero()[:, 0], (~small).nonzero()[:, 0]
         if len(row):

@@ -6,11 +6,12 @@ m: images   b: images of a step   d: width   c: clusterings
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.memory.bank import check_images, move_rows, random_rows
+from vantage.memory.bank import check_images, first_of_each, move_rows, random_rows
+from vantage.memory.known import Known
 from vantage.memory.store import Store
 from vantage.records import Keys
 from vantage.records.members import Members
@@ -28,22 +29,20 @@ class LabeledRows(Protocol):
     written: Tensor
     seed: Tensor
     members: Members
+    rows_written: Known
 
 
 class Written(NamedTuple):
     """What a write did."""
 
     image: Int[Tensor, "b"]
-    """The images whose rows moved, each once."""
+    """The images whose rows moved, in order."""
 
     old: Float[Tensor, "b d"]
     """Where their rows were."""
 
-    before: int
-    """How many rows had been written before."""
-
-    after: int
-    """How many have been written now."""
+    first: Bool[Tensor, "b"] | None
+    """Which of them is the first of its image; `None` where each image is there once."""
 
 
 def at_least(part: object, least: int, *names: str) -> None:
@@ -74,8 +73,13 @@ def read_rows(store: LabeledRows) -> Keys:
 def write_rows(store: LabeledRows, fresh: Keys, momentum: float) -> Written:
     """Move the rows of these images and count them. Raises `UserError` as `BankStore.write`."""
     check_images(fresh.image, len(store.vector))
-    image = fresh.image.unique()
-    old, before = store.vector[image], int(store.written)
+    first = None
+    if fresh.image.device.type == "cpu":
+        image = fresh.image.unique()
+    else:  # how many images differ, a device would have to be asked for
+        image = fresh.image.sort().values
+        first = first_of_each(image)
+    old = store.vector[image]
     move_rows(store.vector, fresh, momentum)
-    store.written += len(image)
-    return Written(image, old, before, before + len(image))
+    store.rows_written.add(store.written, len(image) if first is None else first.sum(), len(image))
+    return Written(image, old, first)

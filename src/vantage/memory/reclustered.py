@@ -13,6 +13,7 @@ from vantage.errors import UserError
 from vantage.memory.bank import Bank
 from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.kmeans import kmeans
+from vantage.memory.known import Known
 from vantage.memory.labeled_rows import at_least, label_rows, read_rows, write_rows
 from vantage.memory.store import Store
 from vantage.records import Keys
@@ -87,6 +88,7 @@ class ReclusteredStore(Store):
     def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
         super().__init__()
         self.choice, self.members = choice, Members()  # the index is a cache, not state
+        self.rows_written, self.begun_known = Known(), Known()
         label_rows(self, images, width, choice.clusters, choice.clusterings)
         self.label.copy_(choice.start.of(self.image)[:, None].expand_as(self.label))
         if choice.first == 0:
@@ -95,7 +97,7 @@ class ReclusteredStore(Store):
     @property
     def waits(self) -> bool:
         """Whether the rows of the untrained network have not come yet."""
-        return self.choice.first == 0 and not bool(self.begun)
+        return self.choice.first == 0 and not self.begun_known.reached(self.begun, 1)
 
     @property
     def room(self) -> int:
@@ -129,9 +131,11 @@ class ReclusteredStore(Store):
                 "the bank's first clusters are of the untrained network's features, which are not here yet: call"
                 " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
             )
-        moves = write_rows(self, fresh, self.choice.momentum)
-        due = self.clusterings_by(moves.after)
-        if due > self.clusterings_by(moves.before):
+        before = self.clusterings_by(self.rows_written.surely(self.written))
+        write_rows(self, fresh, self.choice.momentum)
+        passes = self.choice.first + before * self.choice.every
+        if self.rows_written.reached(self.written, passes * len(self.vector)):
+            due = self.clusterings_by(self.rows_written.exactly(self.written))
             self.cluster(draws.mix(int(self.seed), due))
 
     def clusterings_by(self, rows: int) -> int:

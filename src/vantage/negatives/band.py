@@ -13,7 +13,6 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.negatives.ranks import within
-from vantage.negatives.rows import counts
 from vantage.records import Keys, Scores
 from vantage.schedules import Constant, Schedule
 
@@ -29,16 +28,22 @@ class BandRule(ABC):
 
     @abstractmethod
     def ranks(self, count: Int[Tensor, "b"], step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"]]:
-        """The ranks inner and outer for queries with `count` pairs (on the CPU)."""
+        """The ranks inner and outer for queries with `count` pairs, where `count` lies. With more pairs neither is
+        smaller."""
+
+    def edges(self, scores: Scores, step: int) -> tuple[Int[Tensor, "b"], Int[Tensor, "b"], int]:
+        """The ranks among these pairs, on the CPU where nothing was dropped; and the largest `outer` that there may
+        be, known without asking a device."""
+        rows, columns = scores.cosine.shape
+        most = int(self.ranks(torch.tensor([columns]), step)[1])
+        count = torch.full((rows,), columns) if scores.all_kept else scores.count
+        return *self.ranks(count, step), most
 
     def __call__(self, scores: Scores, query: Keys, pool: Keys, step: int) -> Scores:
         """The pairs of the band."""
-        rows, columns = scores.cosine.shape
-        if scores.all_kept:
-            value, count = scores.cosine, torch.full((rows,), columns)
-        else:
-            value, count = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf), counts(scores.keep)
-        return scores.only(within(value, *self.ranks(count, step)).inside)
+        value = scores.cosine.detach()
+        value = value if scores.all_kept else value.masked_fill(~scores.keep, -torch.inf)
+        return scores.only(within(value, *self.edges(scores, step)).inside)
 
 
 @dataclass(frozen=True)

@@ -28,22 +28,19 @@ class Selected(NamedTuple):
     """The largest value of the band; −inf where it holds none."""
 
 
-def within(value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"]) -> Selected:
+def within(
+    value: Float[Tensor, "b n"], inner: Int[Tensor, "b"], outer: Int[Tensor, "b"], most: int | None = None
+) -> Selected:
     """Columns whose rank, from 0 for the largest value of the row, lies in [inner, outer): outer − inner in each row.
 
-    Equal values rank by column. `inner` and `outer` are on the CPU, so that a device need not be waited for. Values
-    that select should be float32 at least: with fewer digits thousands are equal.
+    Equal values rank by column. No `outer` is above `most`, which a device would have to be asked for; if it is
+    omitted, all columns are ranked. Values that select should be float32 at least: with fewer digits thousands are
+    equal.
     """
     with torch.no_grad():
-        value = value.detach()
-        cut = (_on_cpu if value.device.type == "cpu" else _on_device)(value, inner, outer)
-        if bool(cut.tied.any()):  # a threshold's value lies on both sides of it: there the column decides
-            row = cut.tied.nonzero().squeeze(1)
-            some, place = value[row], row.to(inner.device)
-            dropped = _largest(some, cut.high[row], inner[place].to(some.device))
-            largest = _largest(some, cut.low[row], outer[place].to(some.device))
-            cut.inside[row] = largest.logical_and_(~dropped)
-        return Selected(cut.inside, cut.largest)
+        if value.device.type != "cpu":
+            return _on_device(value.detach(), inner, outer, value.shape[1] if most is None else most)
+        return _on_cpu(value.detach(), inner, outer)
 
 
 def columns_within(
@@ -83,16 +80,6 @@ def _top(value: Float[np.ndarray, "n"], count: int) -> Bool[np.ndarray, "n"]:
     return top
 
 
-class _Cut(NamedTuple):
-    """Columns of the band, right but for rows with ties; the least value above it, its own largest and least."""
-
-    inside: Bool[Tensor, "b n"]
-    high: Float[Tensor, "b"]
-    largest: Float[Tensor, "b"]
-    low: Float[Tensor, "b"]
-    tied: Bool[Tensor, "b"]
-
-
 def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
     """The `count` largest of each row, where `threshold` is the least of them."""
     above, equal = value > threshold[:, None], value == threshold[:, None]
@@ -100,7 +87,7 @@ def _largest(value: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
     return above | (equal & (equal.cumsum(1) <= room))
 
 
-def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Cut:
+def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> Selected:
     """A row at a time and a rank at a time, since only then NumPy takes its vectorized path, ten times faster; and the
     row is compared with its thresholds while it is in the cache."""
     table, (rows, columns) = value.numpy(), value.shape
@@ -128,24 +115,37 @@ def _on_cpu(value: Tensor, inner: Tensor, outer: Tensor) -> _Cut:
             np.logical_and(inside[row], table[row] < high[row], out=inside[row])
 
     over_rows(rows, columns, select)
-    return _Cut(*map(torch.from_numpy, (inside, high, largest, low, tied)))
+    if tied.any():  # a threshold's value lies on both sides of it: there the column decides
+        row = torch.from_numpy(tied.nonzero()[0])
+        dropped, kept = (
+            _largest(value[row], torch.from_numpy(threshold)[row], count[row])
+            for threshold, count in ((high, inner), (low, outer))
+        )
+        inside[row] = kept.logical_and_(~dropped).numpy()
+    return Selected(torch.from_numpy(inside), torch.from_numpy(largest))
 
 
-def _on_device(value: Tensor, inner: Tensor, outer: Tensor) -> _Cut:
-    """As `_on_cpu`, by top-k: unsorted where all rows ask for the same ranks, as they do unless pairs were dropped."""
-    counts = outer.unique().tolist(), inner.unique().tolist()
-    if len(counts[0]) == len(counts[1]) == 1 and counts[0][0] > counts[1][0]:
-        (o,), (i,) = counts
+def _on_device(value: Tensor, inner: Tensor, outer: Tensor, most: int) -> Selected:
+    """As `_on_cpu`, all rows at once by top-k: unsorted where all ask for the same ranks, as they do unless pairs were
+    dropped. The column decides in every row, since the host does not know which have ties."""
+    first, last = (edge.to(value.device, non_blocking=True)[:, None] for edge in (inner, outer))
+    i, o = _alike(inner), _alike(outer)
+    if i is not None and o is not None and i < o:
         top = value.topk(o, dim=1, sorted=False).values
-        low, head = top.amin(1), top.topk(i + 1, dim=1).values
-        high, largest = head[:, i - 1] if i else torch.full_like(low, torch.inf), head[:, i]
+        low, head = top.amin(1, keepdim=True), top.topk(i + 1, dim=1).values
+        high, largest = head[:, i - 1 : i] if i else torch.full_like(low, torch.inf), head[:, i:]
     else:
-        top = value.topk(max(1, *counts[0]), dim=1).values
-        last, first = (edge.to(value.device)[:, None] for edge in (outer, inner))
-        low = top.gather(1, (last - 1).clamp(min=0)).masked_fill(last <= first, torch.inf).squeeze(1)
-        high = top.gather(1, (first - 1).clamp(min=0)).masked_fill(first == 0, torch.inf).squeeze(1)
-        largest = top.gather(1, first.clamp(max=top.shape[1] - 1)).masked_fill(last <= first, -torch.inf).squeeze(1)
-    some = (outer > inner).to(value.device)
-    enough, above = value >= low[:, None], value >= high[:, None]
-    crowded = (enough.sum(1) != outer.to(value.device)) | (above.sum(1) != inner.to(value.device))
-    return _Cut(enough.logical_and_(above.logical_not_()), high, largest, low, crowded & some)
+        top, none = value.topk(max(1, most), dim=1).values, last <= first
+        low = top.gather(1, (last - 1).clamp(min=0)).masked_fill(none, torch.inf)
+        high = top.gather(1, (first - 1).clamp(min=0)).masked_fill(none | (first == 0), torch.inf)
+        largest = top.gather(1, first.clamp(max=top.shape[1] - 1)).masked_fill(none, -torch.inf)
+    kept = _largest(value, low[:, 0], last[:, 0])
+    if i != 0:
+        kept.logical_and_(_largest(value, high[:, 0], first[:, 0]).logical_not_())
+    return Selected(kept, largest[:, 0])
+
+
+def _alike(edge: Int[Tensor, "b"]) -> int | None:
+    """The rank that all rows have in common, if the host knows it."""
+    ranks = edge.unique().tolist() if edge.device.type == "cpu" else []
+    return ranks[0] if len(ranks) == 1 else None

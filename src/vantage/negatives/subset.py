@@ -53,8 +53,8 @@ class Subset(PoolRule):
         """Those columns of the table, for every query the same."""
         column = self.narrowed(query, scores.cosine.shape[1])
         key = scores.key[0][column].expand(len(scores.key), -1) if scores.key.stride(0) == 0 else scores.key[:, column]
-        keep = scores.keep[:1, :1].expand(key.shape) if scores.all_kept else scores.keep[:, column]
-        return Scores(scores.cosine[:, column], key, keep)
+        cosine = scores.cosine[:, column]
+        return Scores.whole(cosine, key) if scores.all_kept else Scores(cosine, key, scores.keep[:, column])
 
     def narrowed(self, query: Keys, keys: int) -> Int[Tensor, "s"]:
         """Numbers of the chosen among `keys` columns, in order; a function of the step's seed alone.
@@ -64,12 +64,11 @@ class Subset(PoolRule):
         device = query.vector.device
         if self.count >= keys:
             return torch.arange(keys, device=device)
-        seed = torch.tensor([draws.mix(query.common_seed, self.salt)], device=device)
+        seed = torch.full((1,), draws.mix(query.common_seed, self.salt), device=device)
         number = draws.bits(seed, keys)[0]
-        if device.type == "cpu":  # torch selects five times as slowly
-            last = int(np.partition(number.numpy(), self.count - 1)[self.count - 1])
-        else:
-            last = number.topk(self.count, largest=False, sorted=False).values.amax()
+        if device.type != "cpu":
+            return number.topk(self.count, largest=False, sorted=False).indices.sort().values
+        last = int(np.partition(number.numpy(), self.count - 1)[self.count - 1])  # torch selects five times as slowly
         return (number <= last).nonzero()[:, 0]
 
     def fit_to(self, images: int, batch_size: int) -> "Subset":

@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from vantage.negatives import BandRule, Rule
 from vantage.negatives.ranks import Selected, within
-from vantage.negatives.rows import counts
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores
 
@@ -34,19 +33,19 @@ def band(
 ) -> Negatives:
     """`sum_negatives` for pair rules and then a band of ranks, `rows` queries at a time (by default what suits the
     device). The keys get no gradient."""
-    rows, sizes = rows or tile_rows(query, pool), [torch.zeros(0, dtype=torch.int64)]
+    rows, sizes = rows or tile_rows(query, pool), list[Tensor]()
 
     def select(cosine: Tensor, part: slice) -> Selected:
-        keep = kept_pairs(cosine, query.rows(part), pool, before, step)
+        kept = kept_pairs(cosine, query.rows(part), pool, before, step)
         if before:
-            cosine.masked_fill_(~keep, -torch.inf)
-        inner, outer = last.ranks(counts(keep), step)
-        sizes.append((outer - inner).clamp(min=0))
-        return within(cosine, inner, outer)
+            cosine.masked_fill_(~kept.keep, -torch.inf)
+        inner, outer, most = last.edges(kept, step)
+        sizes.append((outer - inner).clamp(min=0).to(cosine.device, non_blocking=True))
+        return within(cosine, inner, outer, most)
 
     vectors = full(query.vector), full(pool.vector.detach())
     log_sum: Tensor = _Band.apply(*vectors, select, temperature, rows)  # pyright: ignore
-    return Negatives(log_sum, lambda: torch.cat(sizes).to(log_sum.device))
+    return Negatives(log_sum, lambda: torch.cat([query.image.new_zeros(0), *sizes]))
 
 
 def tile_rows(query: Keys, pool: Keys) -> int:
@@ -66,15 +65,12 @@ def cosines(query: Float[Tensor, "r d"], keys: Float[Tensor, "m d"], out: Float[
     return out
 
 
-def kept_pairs(
-    cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int
-) -> Bool[Tensor, "r m"]:
-    """Which pairs these rules leave."""
-    column = torch.arange(len(pool), device=cosine.device).expand_as(cosine)
-    scores = Scores(cosine, column, torch.ones((), dtype=torch.bool, device=cosine.device).expand_as(cosine))
+def kept_pairs(cosine: Float[Tensor, "r m"], query: Keys, pool: Keys, rules: tuple[Rule, ...], step: int) -> Scores:
+    """The pairs that these rules leave."""
+    scores = Scores.whole(cosine, torch.arange(len(pool), device=cosine.device).expand_as(cosine))
     for rule in rules:
         scores = rule(scores, query, pool, step)
-    return scores.keep
+    return scores
 
 
 class _Band(torch.autograd.Function):

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from vantage.negatives import BandRule, Draw, Rule
 from vantage.negatives.ranks import columns_within, within
-from vantage.negatives.rows import counts
 from vantage.negatives.sample import Drawn
 from vantage.partition.band import cosines, kept_pairs, tile_rows
 from vantage.partition.precision import BUDGET, full, in_full
@@ -47,11 +46,12 @@ def pooled(
 
     def draws_of(cosine: Tensor, part: slice) -> Drawn:
         tile = query.rows(part)
-        keep = kept_pairs(cosine, tile, pool, before, step)
-        ranks = band.ranks(counts(keep), step)
+        scores = kept_pairs(cosine, tile, pool, before, step)
+        keep, ranks = scores.keep, band.edges(scores, step)
         if cosine.device.type != "cpu":
-            return draw.among(within(cosine.masked_fill(~keep, -torch.inf), *ranks).inside, tile)
-        value, flags, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks)
+            value = cosine.masked_fill(~keep, -torch.inf)
+            return draw.among(within(value, *ranks).inside, tile)
+        value, flags, (inner, outer) = cosine.numpy(), keep.numpy(), (edge.tolist() for edge in ranks[:2])
         return draw.of_rows(lambda row: columns_within(value[row], flags[row], inner[row], outer[row]), len(pool), tile)
 
     rows = rows or tile_rows(query, pool)

@@ -27,7 +27,7 @@ def streaming(
     def keep(logits: Tensor, part: slice) -> Tensor:
         keys = pool.rows(part)
         column = torch.arange(len(keys), device=logits.device).expand_as(logits)
-        scores = Scores(logits, column, torch.ones((), dtype=torch.bool, device=logits.device).expand_as(logits))
+        scores = Scores.whole(logits, column)
         for rule in rules:
             scores = rule(scores, query, keys, step)
         return scores.keep

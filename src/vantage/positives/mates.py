@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.errors import UserError
+from vantage.partition.drawn import drawn_cosines
 from vantage.positives.nearest import nearest_rows
 from vantage.positives.positives import paired
 from vantage.records import Keys, Scores
@@ -89,7 +90,9 @@ class ClusterMates:
         """Raises `UserError` if the memory keeps no clusters."""
         members = pool.members or Members()
         starts, sizes = members.find(pool.clusters, query.clusters)
-        count = min(self.most, max(1, int(sizes.max())))
+        count = self.most
+        if sizes.device.type == "cpu":  # a device would have to be asked
+            count = min(self.most, max(1, int(sizes.max())))
         rows, keeps = [], []
         for number, (start, size) in enumerate(zip(starts.T[:, :, None], sizes.T[:, :, None], strict=True)):
             place = torch.arange(count, device=size.device).expand(len(query), -1)
@@ -137,6 +140,8 @@ class NearMates:
         keep = torch.zeros_like(row, dtype=torch.bool)
         for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
             keep |= theirs[row] == mine[:, None]
+        if keep.device.type != "cpu":  # a device would have to be asked how many there are: all near rows are scored
+            return Scores(drawn_cosines(query.vector, pool.vector, row), row, keep)
         column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
         row, keep = row.gather(1, column), keep.gather(1, column)
         return paired(query, pool.vector[row], row, keep)

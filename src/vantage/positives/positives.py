@@ -24,7 +24,10 @@ class Positives(Protocol):
         ...
 
 
-def paired(query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"]) -> Scores:
-    """Scores of each query with its own vectors."""
+def paired(
+    query: Keys, vector: Float[Tensor, "b p d"], key: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"] | None = None
+) -> Scores:
+    """Scores of each query with its own vectors; if `keep` is omitted, all of them count."""
     # the query on the left: with a column on the right the product takes twice as long, its gradient four times
-    return Scores(torch.bmm(query.vector.unsqueeze(1), vector.mT).squeeze(1), key, keep)
+    cosine = torch.bmm(query.vector.unsqueeze(1), vector.mT).squeeze(1)
+    return Scores.whole(cosine, key) if keep is None else Scores(cosine, key, keep)

@@ -24,7 +24,7 @@ class OtherViews:
             raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
         vector = torch.stack([key.vector for key in keys], dim=1)
         column = torch.arange(len(keys), device=vector.device).expand(len(query), -1)
-        return paired(query, vector, column, torch.ones((), dtype=torch.bool, device=vector.device).expand_as(column))
+        return paired(query, vector, column)
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,5 @@ class Remembered:
 
     def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
         """Raises `UserError` if the memory does not keep one row per image."""
-        row = query.image.clamp(max=len(pool) - 1)
-        if not bool((pool.image[row] == query.image).all()):
-            raise UserError("Remembered looks an image up by its number, but the memory is no bank: use Bank()")
-        ones = torch.ones(len(query), 1, dtype=torch.bool, device=row.device)
-        return paired(query, pool.vector[row][:, None], row[:, None], ones)
+        row = pool.row_of(query, "Remembered looks an image up by its number, but the memory is no bank: use Bank()")
+        return paired(query, pool.vector[row][:, None], row[:, None])

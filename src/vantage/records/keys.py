@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.records.members import Members
 
-__all__ = ["Keys", "Scores", "score"]
+__all__ = ["Keys", "Scores", "demand", "score"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,15 @@ class Keys:
             raise UserError("these queries have no seed in common: set Keys.step_seed (Learner does)")
         return self.step_seed
 
+    def row_of(self, query: "Keys", otherwise: str) -> Int[Tensor, "b"]:
+        """The row of each query's image, where row i belongs to image i, as in a bank.
+
+        Raises `UserError` with the words `otherwise` where a row belongs to another image; on a device see `demand`.
+        """
+        row = query.image.clamp(max=len(self) - 1)
+        demand((self.image[row] == query.image).all(), otherwise)
+        return row
+
     def rows(self, index: slice | Int[Tensor, "r"] | Bool[Tensor, "m"]) -> "Keys":
         """The same record for some rows only."""
         cluster = None if self.cluster is None else self.cluster[index]
@@ -89,17 +98,21 @@ class Scores:
     keep: Bool[Tensor, "b n"]
     """Whether the pair counts."""
 
+    all_kept: bool = False
+    """Whether nothing was dropped yet, known without a look at the flags, for which a device would have to be waited
+    for. Set by `Scores.whole`."""
+
+    @classmethod
+    def whole(cls, cosine: Float[Tensor, "b n"], key: Int[Tensor, "b n"]) -> "Scores":
+        """Scores of which none is dropped: the flags are one `True`, expanded."""
+        return cls(cosine, key, torch.ones((), dtype=torch.bool, device=cosine.device).expand(cosine.shape), True)
+
     def of(self, field: Int[Tensor, "m *c"]) -> Int[Tensor, "b n *c"]:
         """A field of the pool for each column, as in `scores.of(pool.image)`."""
         if self.key.stride(0) == 0:  # the same keys for every query: look them up once
             row = field[self.key[0]]
             return row.expand(len(self.key), *row.shape)
         return field[self.key]
-
-    @property
-    def all_kept(self) -> bool:
-        """Whether nothing was dropped yet, seen without looking at every pair: the flags are one `True`, expanded."""
-        return self.keep.stride() == (0, 0) and (self.keep.numel() == 0 or bool(self.keep[0, 0]))
 
     @property
     def count(self) -> Int[Tensor, "b"]:
@@ -112,20 +125,32 @@ class Scores:
 
     def only(self, keep: Bool[Tensor, "b n"]) -> "Scores":
         """Fewer pairs: those that counted before and satisfy `keep`."""
-        here = self.keep.device.type == "cpu"  # a device would have to be waited for
-        return Scores(self.cosine, self.key, keep if here and self.all_kept else self.keep & keep)
+        return Scores(self.cosine, self.key, keep if self.all_kept else self.keep & keep)
 
     def narrow(self, column: Int[Tensor, "b k"]) -> "Scores":
         """Fewer columns, chosen for each query, so that memory shrinks. A column may be chosen twice."""
-        return Scores(self.cosine.gather(1, column), self.key.gather(1, column), self.keep.gather(1, column))
+        cosine, key, keep = (field.gather(1, column) for field in (self.cosine, self.key, self.keep))
+        return Scores(cosine, key, keep, self.all_kept)
 
     def logits(self, temperature: float) -> Float[Tensor, "b n"]:
         """cosine / temperature, −inf where dropped."""
         return (self.cosine / temperature).masked_fill(~self.keep, -torch.inf)
 
 
+def demand(holds: Bool[Tensor, ""], otherwise: str) -> None:
+    """Raises `UserError` with the words `otherwise` unless the flag holds.
+
+    A device is not waited for: there the same words end the process as a device assertion, some steps later. What can
+    fail in a run was tried on the CPU before (`vantage.training.trial`).
+    """
+    if holds.device.type != "cpu":
+        torch._assert_async(holds, otherwise)  # pyright: ignore[reportPrivateImportUsage]
+    elif not bool(holds):
+        raise UserError(otherwise)
+
+
 def score(query: Keys, pool: Keys) -> Scores:
     """Each query against each key of the pool, nothing dropped."""
     cosine = query.vector @ pool.vector.T
     key = torch.arange(len(pool), device=cosine.device).expand_as(cosine)
-    return Scores(cosine, key, torch.ones((), dtype=torch.bool, device=cosine.device).expand_as(cosine))
+    return Scores.whole(cosine, key)

@@ -29,7 +29,7 @@ class Members:
     _label: Tensor | None = None
     _version: int = -1
     _order: Tensor = field(default_factory=lambda: torch.zeros(1, dtype=torch.int64))
-    _sorted: list["_Sorted"] = field(default_factory=list)
+    _sorted: list["_Sorted | _SortedAnew"] = field(default_factory=list)
 
     def find(
         self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"]
@@ -47,7 +47,10 @@ class Members:
     def joined(
         self, label: Int[Tensor, "m c"], query_label: Int[Tensor, "b c"], most: int
     ) -> tuple[Int[Tensor, "f"], Int[Tensor, "f"]] | None:
-        """Query and row of every pair that some clustering joins, or nothing where there are more than `most`."""
+        """Query and row of every pair that some clustering joins, or nothing where there are more than `most`, or where
+        a device would have to be asked how many."""
+        if label.device.type != "cpu":
+            return None
         start, size = self.find(label, query_label)
         if int(size.sum()) > most:
             return None
@@ -55,7 +58,8 @@ class Members:
         return which % max(1, len(query_label)), self.rows(slot)
 
     def _sort(self, label: Int[Tensor, "m c"]) -> None:
-        parts = [_Sorted.of(column) for column in label.T]
+        kind = _Sorted if label.device.type == "cpu" else _SortedAnew
+        parts = [kind.of(column) for column in label.T]
         self._label, self._version, self._order = label, label._version, torch.cat([part.order for part in parts])
         first = [sum(len(part.order) for part in parts[:number]) for number in range(len(parts))]
         self._sorted = [
@@ -65,18 +69,45 @@ class Members:
 
     def move(self, label: Int[Tensor, "m"], row: Int[Tensor, "r"], to: Int[Tensor, "r"]) -> None:
         """Give rows other labels, and follow them if `label` is the one clustering that was looked up before."""
+        if label.device.type != "cpu":  # sorted at the next use, which is quick there
+            label[row] = to
+            return
         follow = self._follows(label) and len(self._sorted) == 1
         row, last = _each_once(row)
         before, after = label[row], to[last]
         label[row] = after
         away = (before != after).nonzero()[:, 0]
         few = len(away) * _MANY <= len(label)
-        if follow and few and self._sorted[0].move(row[away], before[away], after[away]):
+        index = self._sorted[0] if follow and few else None
+        if isinstance(index, _Sorted) and index.move(row[away], before[away], after[away]):
             self._version = label._version
 
     def _follows(self, label: Tensor) -> bool:
         same = self._label is not None and (label is self._label or label._base is self._label)
         return same and label._version == self._version
+
+
+@dataclass(eq=False)
+class _SortedAnew:
+    """Rows sorted by label on a device: sorted again after each change, since whatever follows changes asks how many
+    there are, for which the device would have to be waited for."""
+
+    order: Int[Tensor, "m"]
+    label: Int[Tensor, "m"]
+
+    begin: int = 0
+    """Place of the first row among those of all clusterings."""
+
+    @classmethod
+    def of(cls, label: Int[Tensor, "m"]) -> "_SortedAnew":
+        """All rows sorted."""
+        label, row = label.sort(stable=True)
+        return cls(row, label)
+
+    def find(self, label: Int[Tensor, "w"]) -> tuple[Int[Tensor, "w"], Int[Tensor, "w"]]:
+        """Place and number of each label's rows."""
+        start = torch.searchsorted(self.label, label.contiguous())
+        return self.begin + start, torch.searchsorted(self.label, label.contiguous(), right=True) - start
 
 
 @dataclass(eq=False)

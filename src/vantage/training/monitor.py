@@ -51,7 +51,8 @@ class Monitor(nn.Module):
         right = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
         parts = [loss.double(), right.double().mean(), alignment(positive), pair_potential(query)]
         self.sums += torch.stack([part.to(self.sums.device) for part in parts])
-        self.batches += torch.tensor([1.0, len(query)], dtype=torch.float64, device=self.batches.device)
+        self.batches[0] += 1.0
+        self.batches[1] += float(len(query))
         self.total += query.double().sum(0)
         self.outer += (query.T @ query).double()
 

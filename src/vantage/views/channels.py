@@ -13,7 +13,7 @@ from torch import Tensor
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, ViewMaker, view_number
-from vantage.views.colors.spaces import ColorSpace, InSpace, Lab
+from vantage.views.colors.spaces import ColorSpace, InSpace, Lab, pick
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.color import ColorJitter, Normalize
 from vantage.views.operations.crops import RandomResizedCrop
@@ -64,7 +64,7 @@ class Channels:
         return whole if view is None else replace(whole, channels=self.channels[view_number(self, view)])
 
     def _split(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b _ s s"]]:
-        return [images[:, list(part)] for part in self.channels]
+        return [pick(images, part) for part in self.channels]
 
 
 def cmc_views(size: int = 224, space: ColorSpace = Lab(), smallest_area: float = 0.08) -> Channels:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage.errors import UserError
 from vantage.views.augmentation import Augmentation, view_number
-from vantage.views.colors.spaces import RGB, InSpace
+from vantage.views.colors.spaces import RGB, InSpace, pick
 from vantage.views.colors.statistics import IMAGENET, Statistics
 from vantage.views.evaluation import EvaluationView
 from vantage.views.operations.crops import RandomResizedCrop
@@ -79,7 +79,7 @@ class Frequencies:
 def _split(images: Float[Tensor, "b 3 s s"], sigma: float) -> tuple[Float[Tensor, "b 3 s s"], Float[Tensor, "b 3 s s"]]:
     with torch.autocast(images.device.type, enabled=False):
         kernel = gaussian(torch.full((len(images),), sigma), math.ceil(4 * sigma))
-        low = blur(images, kernel.to(images))
+        low = blur(images, kernel.to(images, non_blocking=True))
         return low, images - low
 
 
@@ -98,7 +98,7 @@ class Bands:
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b _ h w"]:
         """Those channels."""
-        return torch.cat(_split(images, self.sigma), 1)[:, list(self.channels)]
+        return pick(torch.cat(_split(images, self.sigma), 1), self.channels)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ b: images   c: channels picked   h, w: height and width in pixels
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -83,8 +84,7 @@ class Lab:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as L, a and b."""
-        white = images.new_tensor(_WHITE)[:, None, None]
-        xyz = _mix(_linear(images), _XYZ) / white
+        xyz = _mix(_linear(images), _XYZ) / _constant(_WHITE, images.dtype, images.device)[:, None, None]
         curved = torch.where(xyz > 0.008856, xyz.clamp(min=1e-6) ** (1 / 3), 7.787 * xyz + 16 / 116)
         x, y, z = curved.unbind(1)
         return torch.stack((116 * y - 16, 500 * (x - y), 200 * (y - z)), 1)
@@ -99,7 +99,7 @@ class YCbCr:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as Y, Cb and Cr."""
-        return _mix(images, _YCBCR) + images.new_tensor((16.0, 128.0, 128.0))[:, None, None]
+        return _mix(images, _YCBCR) + _constant((16.0, 128.0, 128.0), images.dtype, images.device)[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,12 @@ class Pick:
 
     def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b c h w"]:
         """Those channels."""
-        return images[:, list(self.channels)]
+        return pick(images, self.channels)
+
+
+def pick(images: Float[Tensor, "b _ h w"], channels: tuple[int, ...]) -> Float[Tensor, "b c h w"]:
+    """Some channels of each image. They are slices, since a list of numbers would have to reach the device first."""
+    return torch.cat([images[:, number : number + 1] for number in channels], 1)
 
 
 def _linear(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
@@ -215,5 +220,12 @@ def _linear(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
 
 def _mix(images: Float[Tensor, "b 3 h w"], matrix: _Matrix) -> Float[Tensor, "b 3 h w"]:
     """Each pixel multiplied by a matrix, with a row for each output channel."""
-    mixed = torch.tensor(matrix, dtype=images.dtype, device=images.device) @ images.flatten(2)
+    mixed = _constant(matrix, images.dtype, images.device) @ images.flatten(2)
     return mixed.unflatten(2, images.shape[2:])
+
+
+@lru_cache(maxsize=64)
+def _constant(numbers: tuple[Any, ...], dtype: torch.dtype, device: torch.device) -> Float[Tensor, "..."]:
+    """Numbers on the device, cached there so that no step waits for a copy."""
+    with torch.inference_mode(False):  # it outlives whatever mode it is first needed in
+        return torch.tensor(numbers, dtype=dtype, device=device)

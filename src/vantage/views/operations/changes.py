@@ -45,7 +45,7 @@ class Strength(NamedTuple):
 
     def across(self, images: Float[Tensor, "m c h w"]) -> Float[Tensor, "m 1 1 1"]:
         """The level, in a shape that broadcasts over images."""
-        return self.level.to(images)[:, None, None, None]
+        return self.level.to(images, non_blocking=True)[:, None, None, None]
 
 
 @runtime_checkable
@@ -103,7 +103,7 @@ class Posterize:
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The images in fewer shades."""
         bits = (self.bits * strength.level.double() + 1e-9).floor()
-        step = (2.0 ** (8 - bits)).to(images)[:, None, None, None]
+        step = (2.0 ** (8 - bits)).to(images, non_blocking=True)[:, None, None, None]
         return _levels(images).div(step).floor() * step / 255
 
 

@@ -1,0 +1,94 @@
+"""How often a training step makes the host wait for the device: every recipe, made small, without a GPU.
+
+    python benchmarks/host_waits.py [--recipes moco_v2 infomin] [--places] [--json FILE] [--before FILE]
+
+A step is `Session.step`: views of whole images that lie on the device or of crops that workers cut, both passes, the
+optimizer and all stores. It runs on a pretended GPU, and what counts as a wait is written down, and decided by torch's
+own tags, in `tests/pretended.py`. Two epochs of six steps are taken and the second is counted: by then clusters are
+there, and what is read once in a run has been read. Steps in which k-means makes clusters anew, or splits one in place
+of one that became too small, wait more often; they are counted apart. `--json` writes the rows; those of the code
+before a change, from `--before`, become columns beside them.
+"""
+
+import argparse
+import collections
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from pretended import Pretend, Wait
+from stepping import SIZE, Stepping, Views, small
+from timing import write_results
+
+from vantage import allowing
+from vantage.recipes import RECIPES
+from vantage.training.run import Run
+
+IMAGES = 48
+
+
+def steps(run: Run, views: Views) -> list[list[Wait]]:
+    """The waits of each step of a second epoch."""
+    with Pretend() as mode:
+        stepping = Stepping(run, IMAGES, views)
+        stepping.epoch(mode)
+        return [waits for _, waits in stepping.epoch(mode)]
+
+
+def row(name: str, run: Run) -> dict[str, Any]:
+    """What is written of a recipe."""
+    counted = [waits for views in (Views.RESIDENT, Views.STREAMED) for waits in steps(run, views)]
+    usual = [waits for waits in counted if not any(wait.clusters for wait in waits)]
+    places = collections.Counter(f"{wait.place} {wait.what}" for wait in max(usual, key=len))
+    return {
+        "recipe": name,
+        "waits of a step": f"{min(map(len, usual))}" if len({*map(len, usual)}) == 1 else _range(map(len, usual)),
+        "at most": max(map(len, usual)),
+        "places": dict(sorted(places.items())),
+        "steps with k-means": len(counted) - len(usual),
+        "waits of those, at most": max((len(waits) for waits in counted if waits not in usual), default=0),
+    }
+
+
+def _range(counts: Any) -> str:
+    ordered = sorted(counts)
+    return f"{ordered[0]} to {ordered[-1]}"
+
+
+def main() -> None:
+    """Count, print, and write where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipes", nargs="+", choices=[recipe.__name__ for recipe in RECIPES])
+    parser.add_argument("--places", action="store_true", help="print where a step waits")
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--before", type=Path, help="a file of rows written by --json with the code before a change")
+    chosen = parser.parse_args()
+    earlier = json.loads(chosen.before.read_text())["rows"] if chosen.before else []
+    before = {entry["recipe"]: entry for entry in earlier}
+    rows = []
+    for recipe in RECIPES:
+        name = recipe.__name__
+        if chosen.recipes and name not in chosen.recipes:
+            continue
+        with allowing("tiny"):
+            entry = row(name, small(recipe(SIZE), IMAGES))
+        if name in before:
+            entry |= {f"before: {key}": before[name][key] for key in ("waits of a step", "places")}
+        rows.append(entry)
+        was = f"   before {entry['before: waits of a step']}" if name in before else ""
+        print(f"{name:30} {entry['waits of a step']:>8}{was}", flush=True)
+        for place, count in entry["places"].items() if chosen.places else ():
+            print(f"    {count:3}  {place}")
+    if chosen.json:
+        write_results(chosen.json.stem, rows).replace(chosen.json)
+        print("written:", chosen.json)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()

@@ -1,0 +1,343 @@
+"""A pretended GPU: tensors that say they lie on `cuda:0`, compute on the CPU, and count what a real GPU would wait for.
+
+Torch's own `FakeTensorMode` cannot run a backward pass on CUDA tensors where there is no GPU, and has no values, so it
+stops at the first operation that needs one. Here every tensor holds its values, so the paths written for a GPU are
+followed to the end, with the numbers that they compute.
+
+Two kinds of tensor exist: those on the pretended device (`Pretended`) and ordinary ones on the CPU. Under the mode
+`Pretend`, which every operation of torch passes through,
+
+* an operation on tensors of both kinds raises, but for copies, indices on the CPU, and single numbers in pointwise
+  operations, as torch itself has it;
+* an operation makes the host wait (`Wait`) if one of its inputs is on the device and
+  - torch tags it `data_dependent_output`: its result is a number on the host (`item`, `bool`, `equal`, …); or
+  - torch tags it `dynamic_output_shape`: the host must learn the size of its result (`nonzero`, `unique`,
+    `repeat_interleave`, `bincount`, …). Indexing has this tag for masks only, so it counts with masks only; or
+  - its kernel reads on the host though torch has no tag for that: `segment_reduce` checks its lengths, and a mask that
+    is written through becomes indices, unless one number of Python's is written: that is `masked_fill`;
+* a copy from the device waits, and so does one to the device that is not `non_blocking`: numbers from Python
+  (`torch.tensor(…, device=…)`), index tensors on the CPU, `.to(device)`.
+
+What is computed from CPU tensors alone, such as the numbers that views draw before they are sent, never counts: there
+is no device to wait for.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import vantage
+
+__all__ = ["DEVICE", "Pretend", "Pretended", "Wait", "pretended", "values"]
+
+DEVICE = torch.device("cuda", 0)
+"""Where pretended tensors say they lie."""
+
+_CPU = torch.device("cpu")
+_SOURCE = Path(vantage.__file__).parent
+_ATEN = torch.ops.aten
+_INDEXING = {_ATEN.index.Tensor, _ATEN.index_put.default, _ATEN.index_put_.default, _ATEN._unsafe_index.Tensor}
+_TO = Tensor.to
+_COPIES = {_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.copy.default}
+
+
+class Wait(NamedTuple):
+    """Something that the host would wait for."""
+
+    place: str
+    """The innermost line of the package that asked for it, as `file.py:line`; of the caller where there is none."""
+
+    what: str
+    """The operation, and for copies the direction."""
+
+    clusters: bool
+    """Whether k-means asked for it: not every step clusters."""
+
+
+class Pretended(Tensor):
+    """A tensor that says it lies on the pretended device. C++ sees a CPU tensor; everything that Python sees, and every
+    operation, is answered here."""
+
+    inner: Tensor
+    """Its values, on the CPU."""
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> "Pretended":
+        assert not isinstance(inner, Pretended)
+        made = Tensor._make_wrapper_subclass(  # pyright: ignore[reportAttributeAccessIssue]
+            cls,
+            inner.shape,
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=inner.device,
+        )
+        made.inner = inner.detach()
+        return made
+
+    @property
+    def device(self) -> torch.device:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The pretended device."""
+        return DEVICE
+
+    @property
+    def is_cuda(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Yes."""
+        return True
+
+    @property
+    def is_cpu(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """No."""
+        return False
+
+    def to(self, *args: Any, **kwargs: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """As for any tensor; C++ would compare the devices that it sees."""
+        return _to(self, *args, **kwargs)
+
+    def cpu(self, *args: Any, **kwargs: Any) -> Tensor:
+        """A copy on the CPU."""
+        return _to(self, _CPU)
+
+    def tolist(self) -> Any:
+        """Copied to the host, then as Python's numbers."""
+        return self.cpu().tolist()
+
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
+        """Python's numbers on this device."""
+        return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+
+    def numpy(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused, as for any tensor on a device."""
+        raise TypeError(f"the memory of a tensor on {DEVICE} is not the host's, at {_place()}")
+
+    data_ptr = __array__ = numpy
+    __torch_function__ = torch._C._disabled_torch_function_impl  # pyright: ignore
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise AssertionError(f"{func} on a pretended tensor outside of Pretend()")
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return f"Pretended({tuple(self.shape)}, {self.dtype})"
+
+
+def values(tree: Any) -> Any:
+    """The values of pretended tensors, without a wait: for tests only."""
+    return _each(tree, lambda tensor: tensor.inner if isinstance(tensor, Pretended) else tensor)
+
+
+def pretended(module: nn.Module) -> nn.Module:
+    """The module with its parameters and buffers on the pretended device, in place, as `.to(device)` has it."""
+    for part in module.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                part._parameters[name] = nn.Parameter(Pretended(parameter.detach()), parameter.requires_grad)
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = Pretended(buffer)
+    return module
+
+
+class Pretend(TorchDispatchMode):
+    """Every operation inside, those of backward passes included, as the page above says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[Wait] = []
+
+    def __enter__(self) -> "Pretend":
+        self._before = torch.cuda._lazy_init, torch._C._only_lift_cpu_tensors()
+        torch.cuda._lazy_init = lambda: None  # nobody needs the real one
+        torch._C._set_only_lift_cpu_tensors(True)
+        Tensor.to = _any_to  # pyright: ignore
+        return super().__enter__()
+
+    def __exit__(self, *problem: Any) -> None:
+        super().__exit__(*problem)
+        torch.cuda._lazy_init, lifts = self._before
+        torch._C._set_only_lift_cpu_tensors(lifts)
+        del Tensor.to  # what C++ has appears again
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # it would cost more than the operations
+
+    @contextmanager
+    def counted(self) -> Iterator[list[Wait]]:
+        """The waits of what is done inside."""
+        start, waits = len(self.waits), list[Wait]()
+        yield waits
+        waits += self.waits[start:]
+
+    def wait(self, what: str) -> None:
+        """Note a wait where the package now is."""
+        self.waits.append(Wait(_place(), what, _in_kmeans()))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        tensors = list(_tensors((*args, *kwargs.values())))
+        here = [tensor for tensor in tensors if isinstance(tensor, Pretended)]
+        target = kwargs.get("device")
+        if not here and (target is None or torch.device(target).type == "cpu"):
+            return func(*args, **kwargs)
+        if func in _COPIES:
+            return self._copy(func, args, kwargs, target)
+        if here:
+            if len(here) < len(tensors):
+                self._check(func, args, tensors, len(here))
+            self._look(func, args, kwargs)
+        if target is not None:
+            kwargs["device"] = _CPU  # where a tensor is here, C++ filled in the device that it sees
+        result = func(*values(args), **values(kwargs))
+        written = _written(func)
+        if not written:
+            return _each(result, Pretended)
+        changed = [kwargs[name] if name in kwargs else args[number] for number, name in written]
+        return changed[0] if len(changed) == 1 else tuple(changed)
+
+    def _copy(self, func: Any, args: Any, kwargs: dict[str, Any], target: torch.device | None) -> Any:
+        blocks = not kwargs.get(
+            "non_blocking", args[2] if len(args) > 2 and func is not _ATEN._to_copy.default else False
+        )
+        if func is _ATEN._to_copy.default:
+            comes, goes = isinstance(args[0], Pretended), target is None or target.type == "cuda"
+            goes = goes if target is not None else comes
+            self._note_copy(comes, goes, blocks)
+            if target is not None:
+                kwargs["device"] = _CPU
+            result = func(*values(args), **kwargs)
+            return Pretended(result) if goes else result
+        goes, comes = isinstance(args[0], Pretended), isinstance(args[1], Pretended)
+        self._note_copy(comes, goes, blocks)
+        result = func(*values(args), **values(kwargs))
+        return args[0] if func is _ATEN.copy_.default else Pretended(result)
+
+    def _note_copy(self, comes: bool, goes: bool, blocks: bool) -> None:
+        if comes and not goes:
+            self.wait("copy from the device")
+        elif goes and not comes and blocks:
+            self.wait("blocking copy to the device")
+
+    def _check(self, func: Any, args: Any, tensors: list[Tensor], here: int) -> None:
+        """Raises where devices are mixed."""
+        others = [tensor for tensor in tensors if not isinstance(tensor, Pretended)]
+        if func in _INDEXING and isinstance(args[0], Pretended):
+            indices = [tensor for tensor in _tensors(args[1]) if not isinstance(tensor, Pretended)]
+            for _ in indices:
+                self.wait(f"blocking copy to the device ({func.overloadpacket.__name__})")
+            others = [tensor for tensor in others if not any(tensor is index for index in indices)]
+            others = [tensor for tensor in others if tensor.dim()]
+        if torch.Tag.pointwise in func.tags or func is _ATEN.fill_.Tensor:
+            others = [tensor for tensor in others if tensor.dim()]
+        if others:
+            raise RuntimeError(f"{func}: {here} tensors on {DEVICE}, {len(others)} on the CPU, at {_place()}")
+
+    def _look(self, func: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Notes an operation that waits."""
+        name, masks = _waits(func)
+        if not name or (masks and not any(part.dtype in (torch.bool, torch.uint8) for part in _tensors(args[1]))):
+            return
+        known = kwargs.get("output_size") is not None or kwargs.get("unsafe", False)
+        fills = name.startswith("index_put") and not isinstance(args[2], Pretended) and not any(args[3:])
+        if not known and not fills:
+            self.wait(name)
+
+
+@cache
+def _waits(func: Any) -> tuple[str, bool]:
+    """The name of an operation that waits, or nothing; and whether it waits only where masks are among its indices."""
+    name = func.overloadpacket.__name__
+    if func in _INDEXING:
+        return f"{name} with a mask", True
+    tagged = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & set(func.tags)
+    return (name if tagged or name == "segment_reduce" else ""), False
+
+
+def _tensors(tree: Any) -> Iterator[Tensor]:
+    if isinstance(tree, Tensor):
+        yield tree
+    elif isinstance(tree, list | tuple):
+        for part in tree:
+            yield from _tensors(part)
+    elif isinstance(tree, dict):
+        yield from _tensors(list(tree.values()))
+
+
+def _each(tree: Any, change: Callable[[Tensor], Any]) -> Any:
+    if isinstance(tree, Tensor):
+        return change(tree)
+    if isinstance(tree, list | tuple):
+        return type(tree)([_each(part, change) for part in tree])
+    return {name: _each(part, change) for name, part in tree.items()} if isinstance(tree, dict) else tree
+
+
+@cache
+def _written(func: Any) -> list[tuple[int, str]]:
+    """Place and name of the arguments that an operation writes to and returns; the same objects are returned."""
+    schema = func._schema
+    names = {
+        name: argument
+        for argument in schema.arguments
+        if argument.alias_info and argument.alias_info.is_write
+        for name in argument.alias_info.before_set
+    }
+    returns = [r.alias_info for r in schema.returns if r.alias_info and r.alias_info.is_write]
+    arguments = [names[next(iter(alias.before_set))] for alias in returns]
+    return [(schema.arguments.index(argument), argument.name) for argument in arguments]
+
+
+def _place() -> str:
+    """The innermost line of the package on the stack, or the innermost outside of torch and of this file."""
+    frame, first = sys._getframe(1), ""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path.startswith(str(_SOURCE)):
+            return f"{Path(path).relative_to(_SOURCE).as_posix()}:{frame.f_lineno}"
+        if not first and path != __file__ and "torch" not in Path(path).parts:
+            first = f"{Path(path).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return first
+
+
+def _in_kmeans() -> bool:
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "kmeans":
+        frame = frame.f_back
+    return frame is not None
+
+
+def _to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`Tensor.to`, whose C++ compares devices by itself."""
+    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    rest = list(args)
+    other = kwargs.pop("other", None)
+    if rest and isinstance(rest[0], Tensor):
+        other = rest.pop(0)
+    if isinstance(other, Tensor):
+        device, dtype = other.device, other.dtype
+    elif rest and isinstance(rest[0], torch.dtype):
+        dtype = rest.pop(0)
+    elif rest:
+        device, dtype = rest.pop(0), rest.pop(0) if rest and isinstance(rest[0], torch.dtype) else dtype
+    names = dict(zip(("non_blocking", "copy"), rest, strict=False)) | kwargs
+    device = tensor.device if device is None else torch.device(device)
+    dtype = tensor.dtype if dtype is None else dtype
+    layout = names.get("memory_format", torch.preserve_format)
+    stays = device.type == tensor.device.type and dtype == tensor.dtype and not names.get("copy", False)
+    if stays and (layout is torch.preserve_format or tensor.is_contiguous(memory_format=layout)):
+        return tensor
+    blocks = not names.get("non_blocking", False)
+    return _ATEN._to_copy.default(tensor, dtype=dtype, device=device, non_blocking=not blocks, memory_format=layout)
+
+
+def _any_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`Tensor.to` of any tensor, as `cpu.to(pretended)` reads the other's device too."""
+    other = args[0] if args else kwargs.get("other")
+    return _to(tensor, *args, **kwargs) if isinstance(other, Pretended) else _TO(tensor, *args, **kwargs)
