@@ -5,6 +5,7 @@ import synthetic
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pretended import Pretend, Pretended, pretended, values
 from references import clusters as reference
 from torch.nn.functional import normalize
 from torch.testing import assert_close
@@ -55,6 +56,22 @@ def test_every_image_is_its_own_cluster_until_all_are_written():
     assert torch.equal(store.label[:, 0], expected) and torch.equal(store.centroid, centroid)
     pool = store.read(fresh([0], 0))
     assert torch.equal(pool.clusters, store.label) and store.label.max() == 2
+
+
+def test_images_that_are_there_twice_count_once_on_a_device_too():
+    """A device is not asked how many images differ, but for whether a cluster has become too small."""
+    stores = [filled(ClusteredBank(0.5, clusters=3, smallest=2), 12) for _ in range(2)]
+    stores[1].load_state_dict(stores[0].state_dict())
+    pretended(stores[1])
+    for part in ([3, 3, 1, 7], [0, 11, 0, 0], [5, 2, 9, 4]):
+        keys = fresh(part, sum(part))
+        stores[0].write(keys)
+        with Pretend() as mode:
+            stores[1].write(Keys(Pretended(keys.vector), Pretended(keys.image)))
+    consistent(stores[0])
+    assert [wait.place.split(":")[0] for wait in mode.waits] == ["memory/clustering.py"]
+    for one, other in zip(stores[0].buffers(), stores[1].buffers(), strict=True):
+        assert_close(values(other), one, rtol=0, atol=1e-12)
 
 
 def test_first_clusters_can_be_those_of_initial_rows():

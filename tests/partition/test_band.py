@@ -7,6 +7,7 @@ import synthetic
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pretended import Pretend, Pretended, values
 from references import losses as reference
 from references import ranks as ranking
 from torch import Tensor
@@ -349,6 +350,23 @@ def test_gpu_equals_cpu(last: BandRule, before: tuple[Rule, ...]):
     ours, theirs = (band(q, k, before, last, 0.1, 0, 4).log_sum for q, k in ((query, keys), (there, pool)))
     assert_close(ours, theirs.cpu(), rtol=0, atol=1e-10)
     assert_close(gradient(ours, query), gradient(theirs.cpu(), there).cpu(), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 10**6])
+@pytest.mark.parametrize("where", ["the CPU", "the device"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_a_pretended_device_selects_as_the_cpu_and_is_not_waited_for(levels: int, where: str, equal: bool):
+    generator = torch.Generator().manual_seed(0)
+    value = torch.randint(0, levels, (6, 50), generator=generator).double()
+    edges = torch.randint(0, 51, (6, 2), generator=generator).sort(1).values
+    if equal:
+        edges = torch.tensor([[4, 16]]).expand(6, -1)
+    expected = within(value, edges[:, 0], edges[:, 1])
+    with Pretend() as mode:
+        there = Pretended(edges.contiguous()) if where == "the device" else edges
+        selected = within(Pretended(value), there[:, 0], there[:, 1], 50)
+    assert torch.equal(values(selected.inside), expected.inside) and mode.waits == []
+    assert torch.equal(values(selected.largest), expected.largest)
 
 
 @pytest.mark.gpu

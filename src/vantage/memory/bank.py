@@ -83,12 +83,17 @@ def random_rows(images: int, width: int) -> Float[Tensor, "m d"]:
 
 def check_images(image: Int[Tensor, "b"], rows: int) -> None:
     """Raises `UserError` for an image that a bank of `rows` rows does not have; on a device see `demand`."""
-    outside = (image < 0) | (image >= rows)
-    name = str(int(image[outside][0])) if image.device.type == "cpu" and outside.any() else "beyond its end"
-    words = (
-        f"image {name} was to be written to a bank of {rows} images: build the learner for the data set it trains on"
-    )
-    demand(~outside.any(), words)
+    if image.device.type != "cpu":
+        demand(
+            ((image >= 0) & (image < rows)).all(), f"an image was to be written to a bank of {rows} that it is not of"
+        )
+        return
+    low, high = int(image.min()), int(image.max())
+    if low < 0 or high >= rows:
+        raise UserError(
+            f"image {low if low < 0 else high} was to be written to a bank of {rows} images: "
+            "build the learner for the data set it trains on"
+        )
 
 
 def move_rows(vector: Float[Tensor, "m d"], fresh: Keys, momentum: float) -> None:
