@@ -210,7 +210,7 @@ def _take_out(
 ) -> tuple[Float[Tensor, "b 1 h w"], Float[Tensor, "b 2 h w"]]:
     """One channel, and the other two."""
     others = [n for n in range(3) if n != channel]
-    return images[:, channel : channel + 1], images[:, others]
+    return images[:, channel : channel + 1], torch.cat([images[:, n : n + 1] for n in others], 1)
 
 
 def _put_in(one: Float[Tensor, "b 1 h w"], two: Float[Tensor, "b 2 h w"], channel: int) -> Float[Tensor, "b 3 h w"]:
