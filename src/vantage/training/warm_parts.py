@@ -183,5 +183,5 @@ def _take_memory(start: WarmStart, store: Store, branch: Branch, others: list[in
             continue
         if torch.equal(image, torch.arange(images)):
             store.begin(Keys(rows, image))
-            return ROWS_TAKEN
+            return TAKEN if own.keys() <= {"vector", "image"} else ROWS_TAKEN
     return ANEW
