@@ -19,7 +19,7 @@ from vantage.report import write_report
 from vantage.report.write import MOST_BYTES, sample_of
 from vantage.training.run import Run
 
-SECTIONS = ("curves", "views", "neighbors", "spectrum", "duplicates", "outliers", "results", "origin")
+SECTIONS = ("curves", "views", "neighbors", "map", "spectrum", "duplicates", "outliers", "results", "origin")
 
 
 class Page(HTMLParser):

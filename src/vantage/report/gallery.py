@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 import torch
 from jaxtyping import Float
@@ -23,7 +22,7 @@ from vantage.report.image_facts import (
 )
 from vantage.report.pictures import Thumbnails
 
-__all__ = ["Gallery", "ImageFacts", "Query", "Shown", "class_of", "folder_of", "gallery", "image_facts", "text_of"]
+__all__ = ["Gallery", "ImageFacts", "Query", "Shown", "class_of", "gallery", "image_facts", "text_of"]
 
 QUERIES, NEAREST, SHOWN = 6, 6, 12
 """Queries of a kind, neighbors shown beside each, and pictures of every other kind."""
@@ -132,11 +131,6 @@ def class_of(source: Source, number: int) -> str:
     if label is None:
         return ""
     return text_of(source.classes[label]) if label < len(source.classes) else str(label)
-
-
-def folder_of(name: str) -> str:
-    """The folder of an image by its name; empty if it has none."""
-    return str(PurePosixPath(name.replace("\\", "/")).parent).removeprefix(".")
 
 
 def text_of(name: str) -> str:

@@ -1,5 +1,7 @@
 """The page: facts and pictures put into the templates, where everything is escaped."""
 
+import base64
+import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +17,10 @@ from vantage.report.curves import Chart, curves
 from vantage.report.drawing import Line, chart
 from vantage.report.gallery import Gallery, ImageFacts
 from vantage.report.run_facts import RunFacts
+from vantage.report.sprite import Sprite
 from vantage.storage.provenance import versions
 
-__all__ = ["RunSections", "render"]
+__all__ = ["MapSection", "RunSections", "render"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,41 @@ class RunSections:
     """Its clusters; none if it has none."""
     gallery: Gallery | None
     """The pictures; none without a checkpoint."""
+    mosaic: str = ""
+    """Its map as a picture, for readers without a script; empty without a map."""
+    map_data: dict[str, Any] | None = None
+    """Its map for the script, see `vantage.report.map_data`; none without a map."""
 
 
-def render(runs: Sequence[RunSections], shown: int, images: int, fingerprint: str) -> str:
+@dataclass(frozen=True)
+class MapSection:
+    """What the maps of all runs share."""
+
+    images: dict[str, Any]
+    """Names, labels and folders of the images, see `vantage.report.map_data`."""
+    sprite: Sprite
+    """The thumbnails."""
+    runs: list[dict[str, Any]]
+    """The maps of the runs, each with the run's place on the page as `number`."""
+
+    @property
+    def labeled(self) -> bool:
+        """Whether images have labels."""
+        return self.images["label"] is not None
+
+    @property
+    def clustered(self) -> bool:
+        """Whether a run has clusters."""
+        return any(run["cluster"] is not None for run in self.runs)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Everything that the script reads, but for the picture."""
+        sprite = {"side": self.sprite.side, "columns": self.sprite.columns, "step": self.sprite.step}
+        return {"images": self.images, "sprite": sprite, "runs": self.runs}
+
+
+def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, images: int, fingerprint: str) -> str:
     """The page as HTML: about `shown` of `images` images of a set with this fingerprint."""
     environment = Environment(
         autoescape=True,
@@ -47,18 +82,31 @@ def render(runs: Sequence[RunSections], shown: int, images: int, fingerprint: st
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    script = _file("map.js") if maps else ""
     values: dict[str, Any] = {
+        "map": maps,
+        "script": Markup(script),
+        "policy": f"; script-src '{_digest(script)}'" if maps else "",
         "runs": runs,
         "curves": curves([run.facts for run in runs]),
         "spectra": _spectra(runs),
         "shown": shown,
         "images": images,
         "fingerprint": fingerprint,
-        "style": Markup(files("vantage.report").joinpath("templates/style.css").read_text(encoding="utf-8")),
+        "style": Markup(_file("style.css")),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
     }
     return environment.get_template("page.html").render(values)
+
+
+def _file(name: str) -> str:
+    return files("vantage.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    """The name by which the page's policy allows this script, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _spectra(runs: Sequence[RunSections]) -> list[Chart]:

@@ -11,7 +11,7 @@ from vantage.data.sources.source import Source
 from vantage.views import ViewMaker
 from vantage.views.show import picture
 
-__all__ = ["Thumbnails", "data_uri", "pixels_of", "views_picture"]
+__all__ = ["Thumbnails", "address_of", "data_uri", "pixels_of", "views_picture"]
 
 
 class Thumbnails:
@@ -49,4 +49,9 @@ def data_uri(image: Image.Image, quality: int) -> str:
     """A picture as an address that holds it, in WebP."""
     file = io.BytesIO()
     image.save(file, "WEBP", quality=quality, method=4)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+    return address_of(file.getvalue())
+
+
+def address_of(content: bytes) -> str:
+    """A WebP file as an address that holds it."""
+    return "data:image/webp;base64," + base64.b64encode(content).decode()

@@ -1,26 +1,35 @@
 """Write the page of one or more runs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
-from vantage.data.sources.source import Source, SourceSubset
+from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
 from vantage.report.clusters import Clusters, clusters_of
-from vantage.report.gallery import ImageFacts, gallery, image_facts
-from vantage.report.page import RunSections, render
+from vantage.report.gallery import gallery, image_facts
+from vantage.report.layout import FEWEST, kept_places
+from vantage.report.map_data import images_data, run_data
+from vantage.report.page import MapSection, RunSections, render
 from vantage.report.pictures import Thumbnails, views_picture
 from vantage.report.run_facts import RunFacts, facts_of
+from vantage.report.sprite import Cells, cells_of, mosaic, sprite_of
 from vantage.storage.files import write_result
 
 __all__ = ["MOST_BYTES", "MOST_IMAGES", "MOST_RUNS", "sample_of", "write_report"]
 
 MOST_RUNS, MOST_IMAGES, MOST_BYTES = 6, 50_000, 8_000_000
 """Most runs of a page, images of all runs together, and bytes."""
+
+_SPRITE_BYTES = (2_600_000, 1_300_000, 600_000, 0)
+"""Most bytes of the thumbnails on the map: the first that fit into the page."""
 
 
 def write_report(
@@ -35,7 +44,7 @@ def write_report(
     """Write one page about runs and what they make of the images of `source`: an HTML file below 8 MB that needs no
     network, no server and no script to be read. Returns the facts of the runs, with their verdicts.
 
-    A set of more than `images` images is represented by that many, drawn with seed 0; the page says so. `network` is
+    The places of images on the map are kept in the folder `report` of each run. A set of more than `images` images is represented by that many, drawn with seed 0; the page says so. `network` is
     the number of the network where runs trained several; if omitted, their features are joined. A run without a
     checkpoint or a finished epoch has a page too, which says what is missing.
 
@@ -48,14 +57,37 @@ def write_report(
     numbers = sample_of(len(source), images)
     sample = source if len(numbers) == len(source) else SourceSubset(source, numbers)
     thumbnails = Thumbnails(sample, 80 if len(runs) == 1 else 64)
-    sections = [_sections(facts, source, numbers, sample, thumbnails, network, work) for facts in runs]
-    page = render(sections, len(sample), len(source), source.fingerprint()).encode()
-    if len(page) >= MOST_BYTES:
-        raise UserError(
-            f"the page would take {len(page) / 1e6:.1f} MB, and {MOST_BYTES / 1e6:.0f} MB is the most: name fewer runs"
-        )
-    write_result(out, page, "the report")
+    chosen = _Images(source, numbers, sample, thumbnails, cells_of(sample, work))
+    sections = [_sections(facts, chosen, network, work) for facts in runs]
+    write_result(out, _fitting(sections, chosen), "the report")
     return runs
+
+
+@dataclass(frozen=True)
+class _Images:
+    """The images of a page."""
+
+    source: Source
+    numbers: Int[Tensor, "n"]
+    sample: Source
+    thumbnails: Thumbnails
+    cells: Cells
+
+
+def _fitting(sections: list[RunSections], images: _Images) -> bytes:
+    """The page with as many thumbnails on the map as it may hold. Raises `UserError` where even none are too many."""
+    runs = [{**one.map_data, "number": number} for number, one in enumerate(sections) if one.map_data is not None]
+    facts, page = images_data(images.sample), b""
+    for most in _SPRITE_BYTES:
+        maps = MapSection(facts, sprite_of(images.cells, most), runs) if runs else None
+        counts = (len(images.sample), len(images.source))
+        page = render(sections, maps, *counts, images.source.fingerprint()).encode()
+        if len(page) < MOST_BYTES:
+            return page
+    raise UserError(
+        f"the page would take {len(page) / 1e6:.1f} MB, but must stay below {MOST_BYTES / 1e6:.0f} MB: name fewer "
+        "runs, or fewer images (--images)"
+    )
 
 
 def sample_of(total: int, count: int) -> torch.Tensor:
@@ -76,26 +108,29 @@ def _check(runs: Sequence[RunFacts], source: Source, images: int) -> None:
         raise UserError("a report needs at least two images, since it shows each beside its neighbors")
 
 
-def _sections(
-    facts: RunFacts,
-    source: Source,
-    numbers: torch.Tensor,
-    sample: Source,
-    thumbnails: Thumbnails,
-    network: int | None,
-    work: Work,
-) -> RunSections:
+def _sections(facts: RunFacts, images: _Images, network: int | None, work: Work) -> RunSections:
+    sample = images.sample
     try:
         views, problem = views_picture(facts.run.views, sample, 5, facts.run.seed), ""
     except UserError as refusal:
         views, problem = "", str(refusal)
     if not facts.checkpoint:
         return RunSections(facts, views, problem, None, None, None)
-    vector = features_of(load(facts.folder, network), sample, work)
+    encoder = load(facts.folder, network)
+    vector = features_of(encoder, sample, work)
     if not bool(torch.isfinite(vector).all()):
         raise UserError(f"{facts.name} gives features that are not finite: train it again at a lower learning rate")
-    clusters = clusters_of(facts.folder, source)
+    clusters = clusters_of(facts.folder, images.source)
     if clusters is not None and clusters.label is not None:
-        clusters = Clusters(clusters.label[numbers])
-    measured: ImageFacts = image_facts(vector, sample)
-    return RunSections(facts, views, problem, measured, clusters, gallery(measured, sample, thumbnails, clusters))
+        clusters = Clusters(clusters.label[images.numbers])
+    measured = image_facts(vector, sample)
+    sections = RunSections(
+        facts, views, problem, measured, clusters, gallery(measured, sample, images.thumbnails, clusters)
+    )
+    if len(sample) < FEWEST or measured.spectrum.most == 0:
+        return sections
+    work.progress.line(f"{facts.name}: laying out {len(sample):,} images")
+    source_facts = (encoder.digest(), repr(encoder.view), cache_key(sample))
+    place = kept_places(vector, source_facts, facts.folder / "report", work.num_workers)
+    data = run_data(facts.name, place, measured, clusters)
+    return replace(sections, mosaic=mosaic(images.cells, place), map_data=data)

@@ -1,0 +1,58 @@
+"""Places of images on a plane: t-SNE of their features, kept with the run.
+
+n: images   d: width of the features
+"""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.storage.cache import hash_of, try_write
+
+__all__ = ["FEWEST", "kept_places", "places"]
+
+FEWEST = 5
+"""Images below which there is nothing to lay out."""
+
+_VERSION = "tsne-1"
+_DIRECTIONS = 50
+
+
+def kept_places(
+    vector: Float[Tensor, "n d"], facts: tuple[str, ...], folder: Path, num_workers: int
+) -> Float[Tensor, "n 2"]:
+    """`places`, from a file of `folder` if these features were laid out before. `facts` say which features they are:
+    encoder, view and images. A folder that cannot be written to costs the same time at the next call."""
+    file = folder / f"map-{hash_of(fact.encode() for fact in (*facts, _VERSION))[:16]}.npy"
+    try:
+        kept = torch.from_numpy(np.load(file))
+        if kept.shape == (len(vector), 2) and kept.dtype == torch.float32 and bool(torch.isfinite(kept).all()):
+            return kept
+    except (OSError, ValueError):  # none yet, or damaged
+        pass
+    fresh = places(vector, num_workers)
+    content = io.BytesIO()
+    np.save(content, fresh.numpy())
+    folder.mkdir(parents=True, exist_ok=True)
+    try_write(file, content.getvalue())
+    return fresh
+
+
+def places(vector: Float[Tensor, "n d"], num_workers: int = 1) -> Float[Tensor, "n 2"]:
+    """Each image's place in the unit square, by scikit-learn's t-SNE (van der Maaten & Hinton 2008; Barnes-Hut) of the
+    unit features' first 50 principal components: perplexity 30 (less for fewer than 91 images), started from two
+    principal components, random state 0. Features must vary, and there must be five images or more."""
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    unit = torch.nn.functional.normalize(vector, dim=1).numpy()
+    few = PCA(min(_DIRECTIONS, *unit.shape), random_state=0).fit_transform(unit)
+    perplexity = min(30.0, (len(few) - 1) / 3)
+    tsne = TSNE(init="pca", perplexity=perplexity, random_state=0, n_jobs=num_workers)
+    place = torch.from_numpy(tsne.fit_transform(few).astype(np.float32))
+    low, high = place.amin(0), place.amax(0)
+    return (place - (low + high) / 2) / (high - low).amax().clamp(min=1e-12) + 0.5

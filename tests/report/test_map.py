@@ -1,0 +1,98 @@
+"""The map: places, the packed numbers, the sprite and its bounds."""
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made import HOSTILE, finished_run, hostile_images
+from PIL import Image
+from planted import features
+from tiny import images, tiny_run, work
+
+from vantage.report import layout, write
+from vantage.report.gallery import image_facts
+from vantage.report.layout import kept_places, places
+from vantage.report.map_data import images_data, run_data
+from vantage.report.sprite import cells_of, mosaic, sprite_of
+from vantage.report.write import write_report
+
+
+def picture(address: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
+
+
+def unpacked(text: str, kind: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+def test_images_of_a_group_lie_together_and_places_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vector = features()
+    place = kept_places(vector, ("a", "b"), tmp_path / "report", 1)
+    assert place.shape == (40, 2) and 0 <= float(place.min()) and float(place.max()) <= 1
+    gap = torch.cdist(place, place) + 9 * torch.eye(40)
+    nearest = gap.argmin(1)
+    assert (nearest[:39] // 10 == torch.arange(39) // 10).double().mean() > 0.9
+    monkeypatch.setattr(layout, "places", lambda *_: pytest.fail("laid out again"))
+    assert torch.equal(kept_places(vector, ("a", "b"), tmp_path / "report", 1), place)
+    (file,) = (tmp_path / "report").iterdir()
+    file.write_bytes(b"damaged")
+    monkeypatch.undo()
+    assert torch.equal(kept_places(vector, ("a", "b"), tmp_path / "report", 1), place)  # the same seed
+
+
+def test_few_images_are_laid_out() -> None:
+    assert torch.isfinite(places(features()[::9])).all()
+
+
+def test_the_script_reads_what_was_measured(tmp_path: Path) -> None:
+    source = hostile_images(tmp_path / "images")
+    vector = torch.nn.functional.normalize(torch.randn(24, 6), dim=1)
+    facts = image_facts(vector, source)
+    data = run_data("run", torch.rand(24, 2), facts, None)
+    near = unpacked(data["near"], "<u2").reshape(24, data["nearest"])
+    assert near.tolist() == facts.neighbors.number[:, :8].tolist() and data["cluster"] is None
+    cosine = (unpacked(data["cosine"], "u1").astype(float) - 100) / 100
+    assert cosine == pytest.approx(facts.neighbors.cosine[:, :8].flatten().numpy(), abs=0.006)
+    score = unpacked(data["score"], "u1")
+    assert int(score.argmin()) == int(facts.outliers.score.argmin()) and (score == 255).sum() >= facts.outliers.count
+    shared = images_data(source)
+    folder = unpacked(shared["folder"], "<u2")
+    names = [f"{shared['folders'][folder[i]]}/{name}" for i, name in enumerate(shared["names"])]
+    assert names == [source.name(number) for number in range(24)] and names[0].startswith(HOSTILE[0])
+    assert unpacked(shared["label"], "<i4").tolist() == [source.label(number) for number in range(24)]
+
+
+def test_the_sprite_holds_every_thumbnail_or_fewer(tmp_path: Path) -> None:
+    source = images(30, 0, noise=5.0)
+    cells = cells_of(source, work(tmp_path))
+    assert cells.step == 1 and cells.pixels.shape == (30, 3, 48, 48)
+    sprite = sprite_of(cells, 10**6)
+    pixels = np.asarray(picture(sprite.picture).convert("RGB")).astype(float)
+    for number in range(30):
+        row, column = divmod(number, sprite.columns)
+        cell = pixels[48 * row : 48 * row + 48, 48 * column : 48 * column + 48]
+        assert cell.mean((0, 1)) == pytest.approx(source.image(number).double().mean((1, 2)).numpy(), abs=6)
+    small = sprite_of(cells, len(base64.b64decode(sprite.picture.partition(",")[2])) // 4)
+    assert small.step > 1 and picture(small.picture).width < pixels.shape[1]
+    assert sprite_of(cells, 0).picture == "" and sprite_of(cells, 0).step == 0
+    assert picture(mosaic(cells, torch.rand(30, 2))).size == (720, 720)
+
+
+@pytest.mark.slow
+def test_a_page_that_would_be_too_large_has_fewer_thumbnails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = images(60, 0)
+    run = finished_run(tmp_path / "run", tiny_run(), source)
+
+    def size(most: int) -> int:
+        monkeypatch.setattr(write, "MOST_BYTES", most)
+        write_report([run], source, tmp_path / "report.html", work=work(tmp_path))
+        return (tmp_path / "report.html").stat().st_size
+
+    whole = size(8_000_000)
+    assert size(whole) < whole
+    with pytest.raises(write.UserError, match="name fewer runs, or fewer images"):
+        size(50_000)
+    assert (tmp_path / "report.html").stat().st_size < whole
