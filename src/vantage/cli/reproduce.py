@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
-from vantage.cli.console import Console, catalog, paragraphs
+from vantage.cli.console import Console
 from vantage.cli.files import check_folder
 from vantage.cli.options import Computing
 from vantage.composition.assignments import assigned
 from vantage.composition.fields import settings_in
-from vantage.composition.suggest import no_such
-from vantage.errors import UserError
 
 __all__ = ["reproduce"]
 
@@ -28,24 +26,29 @@ class Reproducing:
 
 
 def reproduce(words: list[str], console: Console) -> int:
-    """Reproduce a table of a paper, its values beside ours: vantage reproduce ENTRY … --out FOLDER.
+    """Tables and figures of the papers made again, and every claim judged: vantage reproduce ENTRY … --out LAB.
 
-    Without an entry, lists all. Finished rows are kept in the folder, so the same command continues after an
-    interruption, and can add seeds later. Everything that the paper leaves open may be set.
+    Without an entry all are listed with their state and time. What is done is kept in the lab's folder, cell by cell,
+    so an interrupted call goes on where it was, several may share the work, and seeds may be added. At the level
+    two-cores the same question is asked at a small scale, at smoke in a minute whether it can be asked at all, and
+    paper prints the commands of the paper's own scale. infomin-table-4 is also made alone, at any scale, on digits and
+    backgrounds of one's own: vantage reproduce infomin-table-4 --digits …
     """
+    from vantage.cli.lab import in_the_lab
     from vantage.studies.reproduce import ENTRIES
 
-    entries: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
-    if not words or words[0].startswith("-"):
-        if words and not wants_help(words):
-            raise UserError(f"reproduce needs an entry first (entries: {', '.join(entries)})")
-        if words:
-            console.result(paragraphs(reproduce.__doc__) + "\n")
-        console.result(catalog(entries))
-        return 0
-    if words[0] not in entries:
-        raise no_such("entry", words[0], entries, "entries")
-    return _reproduce(entries[words[0]], words[1:], console)
+    alone: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
+    if words and words[0] in alone and _asks_alone(words):
+        return _reproduce(alone[words[0]], words[1:], console)
+    return in_the_lab(words, console, reproduce.__doc__ or "")
+
+
+def _asks_alone(words: list[str]) -> bool:
+    """Whether an entry of its own options is meant, or its help."""
+    return wants_help(words) or not any(word.partition("=")[0] in _OF_THE_LAB for word in words)
+
+
+_OF_THE_LAB = ("--level", "--data", "--show", "--missing", "--collect", "--jobs", "--page", "--take-in", "--results")
 
 
 def _reproduce(kind: Any, words: list[str], console: Console) -> int:

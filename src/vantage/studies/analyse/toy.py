@@ -122,7 +122,7 @@ class TrainedToy:
 
     def __call__(self) -> EstimateCurves:
         """The table and the picture."""
-        estimates = [[self._estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
+        estimates = [[self.estimates(lower, seed) for lower in self.lower] for seed in range(self.seeds)]
         trained = EstimateCurve.of("training pairs", [[pair[0] for pair in row] for row in estimates])
         held_out = EstimateCurve.of("held-out pairs", [[pair[1] for pair in row] for row in estimates])
         curves = (held_out, trained, PUBLISHED) if self.lower == LOWER else (held_out, trained)
@@ -151,7 +151,7 @@ class TrainedToy:
                 store.write(fresh.rows(image))
         return critic
 
-    def _estimates(self, lower: float, seed: int) -> tuple[float, float]:
+    def estimates(self, lower: float, seed: int) -> tuple[float, float]:
         """With the trained critic, on training pairs and on others."""
         critic = self.train(lower, seed)
         _, other = self.gaussian.pairs(self.pairs, 3 * seed + 1)

@@ -1,0 +1,182 @@
+"""The lab on the command line: entries listed with their state, made at a level, judged, and written to the page."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import Console
+from vantage.cli.files import check_folder
+from vantage.composition.suggest import no_such
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.studies.lab import Entry, Order
+    from vantage.studies.lab.ruling import Ruling
+
+__all__ = ["in_the_lab", "listed"]
+
+
+@dataclass(frozen=True)
+class Reproducing:
+    """The options of the lab."""
+
+    names: Annotated[tuple[str, ...], Word("ENTRY", positional=True)] = ()
+    """Entries, such as jcl-table-1; a paper (jcl, cnce, interclr, infomin) or `all` stands for all of its own. If
+    omitted, entries are listed with their state."""
+
+    level: Literal["smoke", "two-cores", "paper"] = "two-cores"
+    """smoke: a minute, on photographs that need no file; two-cores: hours; paper: print the commands of the paper's own
+    scale."""
+
+    data: Annotated[tuple[str, ...], Word("NAME=PATH", repeated=True)] = ()
+    """An image set, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz. May be repeated."""
+
+    out: Annotated[str, Word("LAB")] = "lab"
+    """Folder of the lab, where everything that is done is kept."""
+
+    seeds: str = "0..5"
+    """Seeds, as FIRST..LAST or one number. What is done of others stays."""
+
+    jobs: int = 1
+    """Processes that share the work. More may be started elsewhere on the same folder."""
+
+    missing: bool = False
+    """Only list what is still to be made."""
+
+    collect: bool = False
+    """Only collect what is done so far, also while others work on it."""
+
+    show: bool = False
+    """Only print what is claimed, with the paper's commands."""
+
+    take_in: Annotated[str, Word("LAB")] = ""
+    """First take over the cells of a lab that was made elsewhere."""
+
+    results: Annotated[str, Word("FOLDER")] = ""
+    """Folder for a file of numbers of each entry; if omitted, `results` in the lab."""
+
+    page: Annotated[str, Word("FILE")] = ""
+    """Write the page of all claims, from the files of numbers."""
+
+    device: Annotated[str, Word("DEVICE")] = "auto"
+    """What computes."""
+
+
+def listed(console: Console, out: str = "lab") -> None:
+    """All entries with their state and time."""
+    from vantage.studies.lab import ENTRIES, numbers_in, state_of, time_of
+
+    folder = Path(out) / "results"
+    rows = [
+        (entry.name, f"{entry.place}: {entry.what}", state_of(entry, numbers_in(folder, entry)), time_of(entry))
+        for entry in ENTRIES
+    ]
+    console.results("", rows, ("entry", "what", "state", "time of a seed"))
+
+
+def in_the_lab(words: list[str], console: Console, about: str) -> int:
+    """Do what the words ask of the lab."""
+    (options,) = read(Command("reproduce", about), words, Reproducing)
+    if not options.names and not options.page and not options.take_in:
+        listed(console, options.out)
+        return 0
+    entries = _named(options.names)
+    if options.show or options.level == "paper":
+        _show(entries, console)
+        return 0
+    order = _order(entries, options)
+    if options.take_in:
+        from vantage.studies.lab import Lab
+
+        taken, refused = Lab(order.lab).take_in(Path(options.take_in))
+        console.note(f"{taken} cells taken in from {options.take_in}, {refused} refused: their files do not fit")
+    done = _make(order, options, console) if entries else True
+    if options.page:
+        from vantage.storage.files import write_text
+        from vantage.studies.lab import ENTRIES, page
+
+        write_text(Path(options.page), page(ENTRIES, _results(options)))
+        console.note(f"the page is {options.page}")
+    return 0 if done else 130
+
+
+def _make(order: "Order", options: Reproducing, console: Console) -> bool:
+    from vantage.studies.lab import expected, make_all, missing, numbers_in, rule, write_collected
+
+    maker = order.maker()
+    todo = missing(maker, order.entries, order.seeds)
+    if options.missing:
+        console.results("", [(p.cell.name, f"seed {p.seed}, {p.measure.name if p.measure else 'toy'}") for p in todo])
+        return True
+    if todo and not options.collect:
+        console.note(f"to be done: {expected(maker, todo).words(options.jobs)}")
+    finished = options.collect or make_all(order, options.jobs, console.note)
+    for path in write_collected(maker, order.entries, order.seeds, _results(options)):
+        console.note(f"numbers are in {path}")
+    for entry in order.entries:
+        _print(entry, rule(entry, numbers_in(_results(options), entry)), console)
+    return finished
+
+
+def _print(entry: "Entry", rulings: "tuple[Ruling, ...]", console: Console) -> None:
+    from vantage.studies.lab import ours_in_words
+
+    rows = [(f"{one.claim.name}. {one.claim.words}", ours_in_words(one), one.verdict) for one in rulings]
+    console.results(f"{entry.name}: {entry.what}", rows, ("claim", "here", "verdict"))
+
+
+def _show(entries: "tuple[Entry, ...]", console: Console) -> None:
+    """What is claimed, and the commands of the paper's scale."""
+    for entry in entries:
+        console.results(entry.name, [(claim.name, f"{claim.words} ({claim.place})") for claim in entry.claims])
+        for line in entry.commands or ("# no command: see the page of claims",):
+            console.result(line)
+
+
+def _order(entries: "tuple[Entry, ...]", options: Reproducing) -> "Order":
+    from vantage.studies.lab import Order, smoke
+
+    small = options.level == "smoke"
+    data = tuple(_pair(word) for word in options.data)
+    folder = check_folder(Path(options.out))
+    if options.jobs < 1:
+        raise UserError(f"--jobs {options.jobs}: give at least 1")
+    made = tuple(map(smoke, entries)) if small else entries
+    return Order(made, _seeds(options.seeds), folder, data, small, options.device)
+
+
+def _results(options: Reproducing) -> Path:
+    smoke = "smoke-results" if options.level == "smoke" else "results"
+    return Path(options.results) if options.results else Path(options.out) / smoke
+
+
+def _named(names: tuple[str, ...]) -> "tuple[Entry, ...]":
+    from vantage.studies.lab import ENTRIES
+
+    known: dict[str, Any] = {entry.name: (entry,) for entry in ENTRIES}
+    for paper in dict.fromkeys(entry.paper.lower() for entry in ENTRIES):
+        known[paper] = tuple(entry for entry in ENTRIES if entry.paper.lower() == paper)
+    known["all"] = ENTRIES
+    for name in names:
+        if name not in known:
+            raise no_such("entry", name, known, "entries")
+    return tuple({entry.name: entry for name in names for entry in known[name]}.values())
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, equals, path = word.partition("=")
+    if not equals or not name or not path:
+        raise UserError(f"--data {word}: write NAME=PATH, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz")
+    return name, path
+
+
+def _seeds(words: str) -> tuple[int, ...]:
+    first, _, last = words.partition("..")
+    try:
+        seeds = tuple(range(int(first), int(last or first) + 1))
+    except ValueError:
+        seeds = ()
+    if not seeds or seeds[0] < 0:
+        raise UserError(f"--seeds {words}: write FIRST..LAST, such as 0..5, or one number")
+    return seeds

@@ -1,0 +1,39 @@
+"""The lab: tables and figures of the papers as data, their cells made on two cores, and every claim judged."""
+
+from vantage.studies.lab.course import Order, expected, make_all, missing, time_of
+from vantage.studies.lab.entries import ENTRIES
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Untrained
+from vantage.studies.lab.making import Maker
+from vantage.studies.lab.page import ours_in_words, page, state_of
+from vantage.studies.lab.results import collect, numbers_in, write_collected
+from vantage.studies.lab.ruling import Ruling, rule
+from vantage.studies.lab.sets import Sets
+from vantage.studies.lab.smoke import smoke
+from vantage.studies.lab.store import Lab
+
+__all__ = [
+    "ENTRIES",
+    "Arm",
+    "Cell",
+    "Claim",
+    "Entry",
+    "Gate",
+    "Lab",
+    "Maker",
+    "Order",
+    "Ruling",
+    "Sets",
+    "Untrained",
+    "collect",
+    "expected",
+    "make_all",
+    "missing",
+    "numbers_in",
+    "ours_in_words",
+    "page",
+    "rule",
+    "smoke",
+    "state_of",
+    "time_of",
+    "write_collected",
+]

@@ -1,0 +1,17 @@
+"""The tables and figures of the four papers, a module for each paper."""
+
+from vantage.studies.lab.entries import cnce, cnce_toys, infomin, infomin_detection, infomin_views, interclr, jcl
+from vantage.studies.lab.entry import Entry
+
+__all__ = ["ENTRIES"]
+
+ENTRIES: tuple[Entry, ...] = (
+    *jcl.ENTRIES,
+    *cnce.ENTRIES,
+    *cnce_toys.ENTRIES,
+    *interclr.ENTRIES,
+    *infomin.ENTRIES,
+    *infomin_views.ENTRIES,
+    *infomin_detection.ENTRIES,
+)
+"""All entries, in the order of the papers."""

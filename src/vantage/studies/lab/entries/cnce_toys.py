@@ -1,0 +1,155 @@
+"""CNCE's toys, its training courses and the rows of its appendices (Wu et al., arXiv 2010.02037)."""
+
+# fmt: off
+
+from vantage.studies.lab.entry import Cell, Claim, Entry, paper
+from vantage.studies.lab.predicates import Above, Beats, Order
+from vantage.studies.lab.toys import NegativeSpread, TrainedCritics, above
+
+__all__ = ["ENTRIES"]
+
+NCE = "NCE"
+_LOWER = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0)
+_MEAN = (0.01345, 0.01241, 0.00220, 7.29e-5, 1.67e-5, 5.87e-6, 1.97e-6)
+_SPREAD = (0.001, 3e-4, 1e-4, 9e-6, 2e-6, 1e-6, 4e-6)
+_CRITICS = Cell(
+    "critics",
+    TrainedCritics(),
+    paper={
+        **{above(lower): value for lower, value in zip(_LOWER, _MEAN, strict=True)},
+        **{f"{above(lower)}, SD": value for lower, value in zip(_LOWER, _SPREAD, strict=True)},
+        "information": 0.02041,
+    },
+)
+
+
+def _of(*names: str) -> tuple[str, ...]:
+    return tuple(f"critics @ {name}" for name in names)
+
+
+_FALLING = _of(*(above(lower) for lower in reversed(_LOWER)))
+_TRAINING = ", training pairs"
+
+TABLE_5 = Entry(
+    "cnce-table-5",
+    "CNCE",
+    "Table 5",
+    "estimates of a known information (.02041 nats) by percentile",
+    cells=(_CRITICS,),
+    claims=(
+        Claim("1", "CNCE ≤ NCE ≤ the information, on held-out pairs", "Theorem 3.1",
+            (Order(_of("w 10", NCE, "information")),), (NCE,), NCE),
+        Claim("1, training pairs", "the same on training pairs", "Appendix B",
+            (Order(_of(f"w 10{_TRAINING}", f"{NCE}{_TRAINING}", "information")),), (), NCE,
+            why="estimates on training pairs are biased up"),
+        Claim("2", "estimates fall with the percentile", "Appendix B", (Order(_FALLING),), (NCE,), NCE),
+        Claim("3", "NCE is .0135 ± .003", "Table 5", (Above(_of(NCE)[0], 0.0105), Above(_of(NCE)[0], 0.0165,
+            below=True)), (NCE,), NCE),
+        Claim("3, w 10", "above the 10th percentile it is .0124 ± .002", "Table 5", (Above(_of("w 10")[0], 0.0104),
+            Above(_of("w 10")[0], 0.0144, below=True)), (NCE,), NCE,
+            why="no critic can have more than .0075 on new pairs"),
+        Claim("4", "the spread over seeds is below NCE's at every percentile", "values",
+            tuple(Beats(f"critics @ {NCE}, SD", f"critics @ {above(lower)}, SD") for lower in _LOWER[1:]), (NCE,),
+            why="a spread is one number for all seeds"),
+    ),
+    commands=("vantage analyse trained-toy --seeds 5 --out toy",),
+    scale="the paper's own: 2,000 pairs, 100 epochs, 5 layers of width 10; Adam .003, since .03 collapses",
+)
+
+_SPREADS = Cell("optimal critic", NegativeSpread())
+
+
+def _spread(quantity: str, lower: float, negatives: int) -> str:
+    return f"optimal critic @ {quantity}, {above(lower)}, k {negatives}"
+
+
+_K = (16, 64, 256, 1024)
+
+APPENDIX_C = Entry(
+    "cnce-appendix-c",
+    "CNCE",
+    "Appendix C",
+    "bias and variance of the estimates, by number and place of the negatives",
+    cells=(_SPREADS,),
+    claims=(
+        Claim("1", "CNCE's bias is at least NCE's in size", "Theorem 3.2",
+            tuple(Beats(_spread("bias", 90.0, k), _spread("bias", 0.0, k)) for k in _K), (), "bias, NCE, k 16"),
+        Claim("2", "the variance over the negatives of a pair falls with the percentile", "Theorem 3.2",
+            tuple(Order(tuple(_spread("variance", w, k) for w in (90.0, 50.0, 0.0))) for k in _K), (),
+            "bias, NCE, k 16"),
+        Claim("3", "the variance falls with the number of negatives", "Appendix C",
+            tuple(Order(tuple(_spread("variance", w, k) for k in reversed(_K))) for w in (0.0, 50.0, 90.0)), (),
+            "bias, NCE, k 16"),
+        Claim("3, bias", "so does NCE's bias", "Appendix C",
+            (Beats(_spread("bias", 0.0, 16), _spread("bias", 0.0, 1024)),), (), "bias, NCE, k 16"),
+        Claim("a", "the whole variance, pairs included, falls with the percentile", "ours",
+            tuple(Beats(_spread("whole variance", 0.0, k), _spread("whole variance", 90.0, k)) for k in _K), (),
+            "bias, NCE, k 16", why="not what the theorem says"),
+    ),
+    commands=("vantage analyse spread-toy --out toy",),
+    scale="the Gaussian toy with its optimal critic: 500 pairs, 16 draws of the negatives",
+)
+
+_CAVES = paper(
+    "CIFAR-10",
+    ("LA", 83.9),
+    ("IR", 81.2),
+    ("CMC", 85.6),
+    ("IRing", 83.9),
+    ("CMCRing", 87.6),
+    ("IRCave", 84.0),
+    ("CMCCave", 87.2),
+    ("IRing (+C)", 84.3),
+    ("CMCRing (+C)", 87.8),
+)
+_FIVE = "five trainings a seed, not run yet"
+
+TABLE_6 = Entry(
+    "cnce-table-6",
+    "CNCE",
+    "Table 6",
+    "negatives from the own cluster, and the own cluster as positives",
+    cells=_CAVES,
+    claims=(
+        Claim("1", "Cave is above its base", "Appendix F", (Beats("IRCave", "IR"), Beats("CMCCave", "CMC")),
+            ("CIFAR-10",), why=_FIVE),
+        Claim("2", "clusters as positives add to a ring", "Appendix F", (Beats("IRing (+C)", "IRing"),
+            Beats("CMCRing (+C)", "CMCRing")), ("CIFAR-10",), why=_FIVE),
+        Claim("3", "all are above local aggregation", "Appendix F",
+            tuple(Beats(cell.name, "LA") for cell in _CAVES[5:]), ("CIFAR-10",), why=_FIVE),
+        Claim("4", "CMC's ring is above its Cave, IR's is not", "numbers", (Beats("CMCRing", "CMCCave"),
+            Beats("IRCave", "IRing")), ("CIFAR-10",), why=_FIVE),
+    ),
+)
+
+_COURSES = "nearest neighbors by epoch of many branches, not run yet"
+
+FIGURE_2A = Entry(
+    "cnce-figure-2a",
+    "CNCE",
+    "Figure 2a",
+    "a ring begun at epochs 0, 50 and 100 of IR",
+    claims=(
+        Claim("1", "begun at the start: the narrower the ring, the worse", "Appendix E", (), why=_COURSES),
+        Claim("2", "begun in the middle: widths are within ± .5", "Appendix E", (), why=_COURSES),
+        Claim("3", "begun late: the narrower, the better", "Appendix E", (), why=_COURSES),
+        Claim("4", "the gain of a tenth over all changes its sign once, from − to +", "Appendix E", (), why=_COURSES),
+    ),
+)
+
+FIGURE_2B = Entry(
+    "cnce-figure-2b",
+    "CNCE",
+    "Figures 2b and 2c",
+    "four policies of annealing",
+    claims=(
+        Claim("b.1", "all end within ± 1", "Appendix E", (), why=_COURSES),
+        Claim("b.2", "linear and step are sooner at 95 % of their end than both adaptive ones", "Appendix E", (),
+            why=_COURSES),
+        Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), why=_COURSES),
+        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), why=_COURSES),
+        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (), why=_COURSES),
+    ),
+)
+
+ENTRIES = (TABLE_5, TABLE_6, FIGURE_2A, FIGURE_2B, APPENDIX_C)

@@ -1,0 +1,168 @@
+"""Detection of InterCLR's and InfoMin's backbones: the papers' values, and what they claim of them."""
+
+# fmt: off
+
+from vantage.studies.lab.entry import Cell, Claim, Entry, paper
+from vantage.studies.lab.predicates import Beats, Predicate
+from vantage.studies.lab.shapes import Gains
+
+__all__ = ["ENTRIES"]
+
+_AP = ("box", "box 50", "box 75", "mask", "mask 50", "mask 75")
+_WHY = "gaps of .3 to 2 AP cannot be seen on two cores; the export makes the detector's folder"
+_COMMANDS = ("vantage export runs/infomin --to detectron2 --out detectron2",)
+
+
+def _cells(schedule: str, *rows: tuple[str, str]) -> tuple[Cell, ...]:
+    """Rows of a name and six values; the name with its schedule."""
+    return paper(" / ".join(_AP), *((f"{name} {schedule}", *map(float, values.split("/"))) for name, values in rows))
+
+
+def _over(first: str, second: str, schedules: tuple[str, ...]) -> tuple[Predicate, ...]:
+    return tuple(Beats(f"{first} {when}", f"{second} {when}") for when in schedules)
+
+
+def _entry(number: int, what: str, cells: tuple[Cell, ...], schedules: tuple[str, ...], *more: Claim) -> Entry:
+    first = Claim(
+        "D1", "InfoMin is above supervised", "§3.4, App. D", _over("InfoMin", "supervised", schedules), _AP, why=_WHY
+    )
+    return Entry(f"infomin-table-{number}", "InfoMin", f"Table {number}", what, (first, *more), cells, _COMMANDS)
+
+
+def _rivals(names: tuple[str, ...], schedules: tuple[str, ...]) -> Claim:
+    predicates = tuple(one for name in names for one in _over("InfoMin", name, schedules))
+    return Claim("D2", "InfoMin is above every contrastive row", "§3.4", predicates, _AP, why=_WHY)
+
+
+def _longer(first: str, last: str) -> Claim:
+    """The gain over supervised is larger with the longer schedule."""
+    gain = Gains((f"InfoMin {last}", f"supervised {last}"), (f"InfoMin {first}", f"supervised {first}"))
+    return Claim("D5", f"the gain at {last} is above that at {first}", "numbers", (gain,), ("box",), why=_WHY)
+
+
+_BOTH = ("1x", "2x")
+
+TABLE_2 = _entry(
+    2,
+    "COCO, R50-FPN",
+    (
+        *_cells(
+            "1x",
+            ("random", "32.8/50.9/35.3/29.9/47.9/32.0"),
+            ("supervised", "39.7/59.5/43.3/35.9/56.6/38.6"),
+            ("InstDis", "38.8/58.4/42.5/35.2/55.8/37.8"),
+            ("PIRL", "38.6/58.2/42.1/35.1/55.5/37.7"),
+            ("MoCo", "39.4/59.1/42.9/35.6/56.2/38.0"),
+            ("MoCo v2", "40.1/59.8/44.1/36.3/56.9/39.1"),
+            ("InfoMin", "40.6/60.6/44.6/36.7/57.7/39.4"),
+        ),
+        *_cells(
+            "2x",
+            ("random", "38.4/57.5/42.0/34.7/54.8/37.2"),
+            ("supervised", "41.6/61.7/45.3/37.6/58.7/40.4"),
+            ("InstDis", "41.3/61.0/45.3/37.3/58.3/39.9"),
+            ("PIRL", "41.2/61.2/45.2/37.4/58.5/40.3"),
+            ("MoCo", "41.7/61.4/45.7/37.5/58.6/40.5"),
+            ("MoCo v2", "41.7/61.6/45.6/37.6/58.7/40.5"),
+            ("InfoMin", "42.5/62.7/46.8/38.4/59.7/41.4"),
+        ),
+    ),
+    _BOTH,
+    _rivals(("InstDis", "PIRL", "MoCo", "MoCo v2"), _BOTH),
+    Claim("D3", "InstDis and PIRL are below supervised in AP", "numbers", (*_over("supervised", "InstDis", _BOTH),
+        *_over("supervised", "PIRL", _BOTH)), ("box", "mask"), why=_WHY),
+)
+
+_VOC = paper(
+    "AP50 / AP / AP75 / ImageNet",
+    ("random", 60.2, 33.8, 33.1, None),
+    ("supervised", 81.3, 53.5, 58.8, 76.1),
+    ("InstDis", 80.9, 55.2, 61.2, 59.5),
+    ("PIRL", 81.0, 55.5, 61.3, 61.7),
+    ("MoCo", 81.5, 55.9, 62.6, 60.6),
+    ("InfoMin", 82.7, 57.6, 64.6, 70.1),
+)
+
+TABLE_3 = Entry(
+    "infomin-table-3",
+    "InfoMin",
+    "Table 3",
+    "VOC07+12, R50-C4",
+    cells=_VOC,
+    claims=(
+        Claim("D1", "InfoMin is above supervised", "§3.4", (Beats("InfoMin", "supervised"),), ("AP50", "AP", "AP75"),
+            why=_WHY),
+        Claim("D2", "InfoMin is above every contrastive row", "§3.4",
+            tuple(Beats("InfoMin", name) for name in ("InstDis", "PIRL", "MoCo")), ("AP50", "AP", "AP75"), why=_WHY),
+        Claim("D6", "MoCo is above PIRL here, below it on ImageNet", "numbers", (Beats("MoCo @ AP", "PIRL @ AP"),
+            Beats("PIRL @ ImageNet", "MoCo @ ImageNet")), ("AP",), why=_WHY),
+    ),
+    commands=_COMMANDS,
+)
+
+TABLE_7 = _entry(
+    7,
+    "COCO, R50-C4",
+    (
+        *_cells(
+            "1x",
+            ("random", "26.4/44.0/27.8/29.3/46.9/30.8"),
+            ("supervised", "38.2/58.2/41.2/33.3/54.7/35.2"),
+            ("MoCo", "38.5/58.3/41.6/33.6/54.8/35.6"),
+            ("InfoMin", "39.0/58.5/42.0/34.1/55.2/36.3"),
+        ),
+        *_cells(
+            "2x",
+            ("random", "35.6/54.6/38.2/31.4/51.5/33.5"),
+            ("supervised", "40.0/59.9/43.1/34.7/56.5/36.9"),
+            ("MoCo", "40.7/60.5/44.1/35.6/57.4/38.1"),
+            ("InfoMin", "41.3/61.2/45.0/36.0/57.9/38.3"),
+        ),
+    ),
+    _BOTH,
+    _rivals(("MoCo",), _BOTH),
+)
+
+TABLE_8 = _entry(
+    8,
+    "COCO, R50-FPN, 6x",
+    (
+        *(cell for cell in TABLE_2.cells if cell.name.partition(" ")[0] in ("random", "supervised", "InfoMin")),
+        *_cells(
+            "6x",
+            ("random", "42.7/62.6/46.7/38.6/59.9/41.6"),
+            ("supervised", "42.6/62.4/46.5/38.5/59.9/41.5"),
+            ("InfoMin", "43.6/63.6/47.3/39.2/60.6/42.3"),
+        ),
+    ),
+    ("1x", "2x", "6x"),
+    Claim("D4", "without pretraining, 1x is far below supervised and 6x is not", "numbers",
+        (Beats("supervised 1x", "random 1x", 3.0), Beats("random 6x", "supervised 6x", -1.0)), ("box",), why=_WHY),
+    _longer("1x", "6x"),
+)
+
+
+def _larger(number: int, what: str, *rows: tuple[str, str, str]) -> Entry:
+    cells = tuple(c for when, low, high in rows for c in _cells(when, ("supervised", low), ("InfoMin", high)))
+    whens = tuple(when for when, _, _ in rows)
+    return _entry(number, what, cells, whens, *((_longer("1x", "6x"),) if "6x" in whens else ()))
+
+
+ENTRIES = (
+    TABLE_2,
+    TABLE_3,
+    TABLE_7,
+    TABLE_8,
+    _larger(9, "COCO, R101-C4", ("1x", "40.9/60.6/44.2/35.1/56.8/37.3", "42.5/62.1/46.1/36.7/58.7/39.2"),
+        ("2x", "42.5/62.3/46.1/36.4/58.7/38.7", "43.9/63.5/47.5/37.8/60.4/40.2")),
+    _larger(10, "COCO, R101-FPN", ("1x", "42.0/62.3/46.0/37.6/59.1/40.1", "42.9/62.6/47.2/38.6/59.7/41.6"),
+        ("2x", "43.3/63.3/47.1/38.8/60.1/42.1", "44.5/64.4/48.8/39.9/61.5/42.9"),
+        ("6x", "44.1/63.7/48.0/39.5/61.0/42.4", "45.3/65.0/49.3/40.5/62.5/43.7")),
+    _larger(11, "COCO, Cascade R101-FPN", ("1x", "44.9/62.3/48.8/38.8/59.9/42.0", "45.8/63.1/49.5/39.6/60.4/42.9"),
+        ("2x", "45.9/63.4/49.7/39.8/60.9/43.0", "47.3/64.6/51.5/40.9/62.1/44.6"),
+        ("6x", "46.6/64.0/50.6/40.5/61.9/44.1", "48.2/65.8/52.7/41.8/63.5/45.6")),
+    _larger(12, "COCO, X101-FPN", ("1x", "44.1/64.8/48.3/39.3/61.5/42.3", "45.0/65.3/49.5/40.1/62.3/43.1"),
+        ("2x", "44.6/64.4/49.0/39.8/61.6/43.0", "45.4/65.3/49.6/40.5/62.5/43.8")),
+    _larger(13, "COCO, X152-FPN, against weights of ImageNet-5K", ("1x", "45.6/65.7/50.1/40.6/63.0/43.5",
+        "46.4/66.5/50.8/41.3/63.6/44.4")),
+)

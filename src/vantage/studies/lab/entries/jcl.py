@@ -1,0 +1,245 @@
+"""JCL (Cai et al., arXiv 2009.14776; S: its supplement). Single runs, top-1 in percent unless said."""
+
+# fmt: off
+
+from dataclasses import replace
+
+from vantage.estimators import JCL
+from vantage.recipes import jcl, jcl_vanilla, moco_v2
+from vantage.schedules import Constant
+from vantage.studies.lab.entry import Cell, Claim, Entry, Gate, paper
+from vantage.studies.lab.measuring import Accuracy, JointKeys, Similarity
+from vantage.studies.lab.predicates import Above, Beats, Highest, Order, Predicate
+from vantage.studies.lab.shapes import Gains, InteriorPeak
+from vantage.studies.lab.small import base, branch, floors, with_temperature
+from vantage.training.run import Run
+
+__all__ = ["ENTRIES"]
+
+LINEAR, KNN, ALIKE, ERROR = "linear-cached", "knn", "similarity", "gap of the bound"
+_QUOTED = "rows of other papers' networks, which are not trained here"
+_COCO = "150 photographs do not rank features"
+_SAME = "the cells of jcl-table-1"
+_FIVE = "five trainings from scratch a seed, not run yet"
+_SEEN = (Accuracy(), Similarity())
+_PIXELS, _RANDOM = "raw pixels", "random encoder"
+
+
+def _jcl(strength: float) -> Run:
+    run = jcl(32)
+    (only,) = run.branches
+    return replace(run, branches=(replace(only, estimator=JCL(0.2, Constant(strength))),))
+
+
+_BASE = base(with_temperature(moco_v2(32), 0.2))
+_RAW, _FRESH = floors(_BASE)
+_GATE = Gate("base", (_PIXELS, _RANDOM), LINEAR)
+_MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
+
+_OTHERS = ("RelativePosition", "Jigsaw", "Rotation", "Colorization", "DeepCluster", "BigBiGAN")
+_CONTRASTIVE = ("InstDisc", "LocalAgg", "CPC v1", "CPC v2", "CMC", "SimCLR", "MoCo", "MoCo v2")
+
+_FLOORS = (
+    Cell(_PIXELS, _RAW, (Accuracy(),)),
+    Cell(_RANDOM, _FRESH, (Accuracy(), Similarity(), JointKeys())),
+    Cell("base", _BASE, (Accuracy(),)),
+)
+_ARMS = (
+    Cell("MoCo v2", _MOCO, (*_SEEN, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
+    Cell("JCL", _JCL, (*_SEEN, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
+    Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _SEEN),
+    Cell("five keys, Eq. 3", branch(jcl_vanilla(32), _BASE), _SEEN),
+)
+_ROWS = paper(
+    "top-1 / top-5",
+    ("RelativePosition", 51.4, 74.0),
+    ("Jigsaw", 44.6, 68.0),
+    ("Rotation", 55.4, 77.9),
+    ("Colorization", 39.6, None),
+    ("DeepCluster", 48.4, None),
+    ("BigBiGAN", 61.3, 81.9),
+    ("InstDisc", 54.0, None),
+    ("LocalAgg", 60.2, None),
+    ("CPC v1", 48.7, 73.6),
+    ("CPC v2", 63.8, 85.3),
+    ("CMC", 64.0, 85.5),
+    ("SimCLR", 66.6, None),
+    ("MoCo", 60.6, 83.1),
+)
+_SHORT = "the paper's runs see 256 million images at 224 px: accuracies here say nothing about its scale"
+
+
+def _each(first: str, *others: str) -> tuple[Predicate, ...]:
+    return tuple(Beats(first, other) for other in others)
+
+
+TABLE_1 = Entry(
+    "jcl-table-1",
+    "JCL",
+    "Table 1",
+    "linear classification of ImageNet on frozen features, by method",
+    cells=(*_ROWS, *_FLOORS, *_ARMS),
+    claims=(
+        Claim("1", "JCL is above MoCo v2", "§4.2", _each("JCL", "MoCo v2"), ("top-1",), LINEAR, True),
+        Claim("2", "the same for top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",), why="one measure is judged here"),
+        Claim("3", "JCL is above every other method", "§4.2", _each("JCL", *_CONTRASTIVE, *_OTHERS), ("top-1",),
+            why=_QUOTED),
+        Claim("4", "JCL is above every method that contrasts nothing", "§4.2", _each("JCL", *_OTHERS),
+            ("top-1", "top-5"), why=_QUOTED),
+        Claim("5", "every contrastive method is above every other", "§4.2, of JCL only",
+            tuple(Beats(one, other) for one in (*_CONTRASTIVE, "JCL") for other in _OTHERS), ("top-1",), why=_QUOTED),
+        Claim("6", "MoCo v2 is above MoCo", "§4.2", _each("MoCo v2", "MoCo"), ("top-1", "top-5"),
+            why="no MoCo v1 among these cells"),
+        Claim("a", "JCL is above MoCo v2 by nearest neighbors", "ours", _each("JCL", "MoCo v2"), (), KNN, True),
+        Claim("b", "the variance term helps: JCL is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), LINEAR, True),
+        Claim("c", "the mean key helps: λ 0 is above MoCo v2", "ours", _each("JCL, λ 0", "MoCo v2"), (), LINEAR, True),
+        Claim("d", "JCL is above InfoNCE's mean over the same five keys", "ours", _each("JCL", "five keys, Eq. 3"),
+            (), LINEAR, True),
+    ),
+    commands=(
+        "vantage pretrain jcl --data IMAGENET#train --size 224 --batch-size 512 --epochs 200 --out runs/jcl",
+        "vantage evaluate linear-moco runs/jcl --data IMAGENET#train --test IMAGENET#val --learning-rates 30",
+    ),
+    gate=_GATE,
+    scale=_SHORT,
+)
+
+_DETECTION = paper(
+    "box / box 50 / box 75 / mask / mask 50 / mask 75 / keypoint / keypoint 50 / keypoint 75",
+    ("random", 30.1, 48.6, 31.9, 28.5, 46.8, 30.4, 63.5, 85.3, 69.3),
+    ("supervised", 38.2, 59.1, 41.5, 35.4, 56.5, 38.1, 65.4, 87.0, 71.0),
+    ("MoCo", 37.1, 57.4, 40.2, 35.1, 55.9, 37.7, 65.6, 87.1, 71.3),
+    ("MoCo v2", 37.6, 57.9, 40.8, 35.3, 55.9, 37.9, 66.0, 87.2, 71.4),
+    ("JCL", 38.1, 58.3, 41.3, 35.6, 56.2, 38.3, 66.2, 87.2, 72.3),
+)
+_COLUMNS = tuple(_DETECTION[0].paper)
+
+TABLE_2 = Entry(
+    "jcl-table-2",
+    "JCL",
+    "Table 2",
+    "detection, instances and keypoints of COCO, 1× schedule, by pretraining",
+    cells=_DETECTION,
+    claims=(
+        Claim("1", "every pretraining is above none", "§4.3",
+            tuple(Beats(name, "random") for name in ("MoCo", "MoCo v2", "JCL")), _COLUMNS, why=_COCO),
+        Claim("2", "JCL is above MoCo v2", "§4.3", _each("JCL", "MoCo v2"), _COLUMNS, why=_COCO),
+        Claim("3", "the gain at IoU .75 is larger than at .5", "§4.3",
+            (Gains(("JCL @ box 75", "MoCo v2 @ box 75"), ("JCL @ box 50", "MoCo v2 @ box 50")),), ("box",),
+            why=_COCO),
+        Claim("4", "masks: JCL is above supervised, supervised above MoCo v2", "§4.3",
+            (Order(("MoCo v2", "supervised", "JCL")),), ("mask", "mask 50"), why=_COCO),
+        Claim("5", "random, MoCo, MoCo v2, JCL: each is above the one before", "numbers",
+            (Order(("random", "MoCo", "MoCo v2", "JCL")),), ("box", "mask", "keypoint"), why=_COCO),
+    ),
+    commands=("vantage export runs/jcl --to detectron2 --out detectron2",),
+    scale="150 photographs of COCO do not rank features, and the differences are .2 to .5 AP",
+)
+
+_KEYS = (1, 3, 5, 9)
+_ERRORS = tuple(f"MoCo v2 @ error of the mean key, M′ {keys}" for keys in reversed(_KEYS))
+_VARIANCES = tuple(f"MoCo v2 @ share of the variance seen, M′ {keys}" for keys in _KEYS[1:])
+
+FIGURE_2A = Entry(
+    "jcl-figure-2a",
+    "JCL",
+    "Figure 2a",
+    "accuracy by the number of keys M′",
+    cells=(*_FLOORS, *_ARMS[:2]),
+    gate=_GATE,
+    claims=(
+        Claim("1", "five keys are above one", "§4.4.1", _each("JCL", "MoCo v2"), (), LINEAR, True, why=_SAME),
+        Claim("2", "5, 7, 9 and 11 keys are within ± .5", "§4.4.1", (), why="δ .5 cannot be decided at this scale"),
+        Claim("3", "cost rises with M′", "§4.4.1", (), why="arithmetic: an image costs 3 + M′ forward passes"),
+        Claim("a", "the sampling error of the mean key falls with M′", "ours", (Order(_ERRORS),), (), ERROR),
+        Claim("b", "it falls as M′ to the power −½: nine keys have between .25 and .40 of the error of one", "ours",
+            (Above(_ERRORS[0], 0.25, _ERRORS[-1]), Above(_ERRORS[0], 0.40, _ERRORS[-1], below=True)), (), ERROR),
+        Claim("c", "more keys see more of the variance, (M′ − 1)/M′ of it: .80 ± .02 at five", "ours",
+            (Order(_VARIANCES), Above(_VARIANCES[1], 0.78), Above(_VARIANCES[1], 0.82, below=True)), (), ERROR),
+    ),
+    scale="claims a to c are exact questions about one checkpoint, without training",
+)
+
+_SHARES = tuple(f"JCL @ negatives' share, λ {strength}" for strength in ("40", "10", "4", "1", "0.2", "0"))
+
+FIGURE_2B = Entry(
+    "jcl-figure-2b",
+    "JCL",
+    "Figure 2b",
+    "accuracy by λ",
+    cells=(*_FLOORS, *_ARMS[1:3]),
+    gate=_GATE,
+    claims=(
+        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (), why="δ .5 cannot be decided at this scale"),
+        Claim("2", "λ 10 is below the best", "§4.4.2", (), why="not run: only λ 0 and 4 are trained"),
+        Claim("3", "λ 0 is below λ 4", "§4.4.2", _each("JCL", "JCL, λ 0"), (), LINEAR, True, why=_SAME),
+        Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
+    ),
+    scale="claim 4 is an exact question about one checkpoint",
+)
+
+FIGURE_2C = Entry(
+    "jcl-figure-2c",
+    "JCL",
+    "Figure 2c",
+    "accuracy by τ",
+    cells=paper("top-1", *((f"τ {value}",) + (None,) for value in (".07", ".1", ".2", ".4", ".8"))),
+    claims=(
+        Claim("1", "the best τ lies inside the range", "§4.4.3",
+            (InteriorPeak(("τ .07", "τ .1", "τ .2", "τ .4", "τ .8")),), ("top-1",), why=_FIVE),
+        Claim("2", "the best τ is .2", "§4.4.3", (Highest("τ .2", ("τ .07", "τ .1", "τ .4", "τ .8")),), ("top-1",),
+            why=_FIVE),
+        Claim("3", "a larger τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .4"), Beats("τ .2", "τ .8")),
+            ("top-1",), why=_FIVE),
+        Claim("4", "a smaller τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .07"), Beats("τ .2", "τ .1")),
+            ("top-1",), why=_FIVE),
+    ),
+    scale="not run yet: five trainings from scratch a seed",
+)
+
+_DEEP = tuple(f"JCL @ similarity, {tenth}" for tenth in ("10 %", "50 %", "90 %"))
+
+FIGURE_3 = Entry(
+    "jcl-figure-3",
+    "JCL",
+    "Figures 3a and 3b",
+    "how alike 32 augmentations of an image are",
+    cells=(_FLOORS[1], *_ARMS),
+    claims=(
+        Claim("3a.1", "JCL's similarity is above MoCo v2's", "§4.5", _each("JCL", "MoCo v2"), (), ALIKE),
+        Claim("3a.2", "so are its 10, 50 and 90 % quantiles", "figure",
+            tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE),
+        Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
+            why="for unit vectors (1 − similarity)/128: claim 3a.1 again"),
+        Claim("a", "JCL parts images better: within − between", "ours", _each("JCL", "MoCo v2"), (),
+            "within − between", why="similarity alone also rises by collapse"),
+        Claim("b", "the variance term does it: λ 4 is above λ 0", "ours", _each("JCL", "JCL, λ 0"), (), ALIKE),
+        Claim("c", "a random encoder's similarity is above JCL's", "ours", _each("random encoder", "JCL"), (), ALIKE,
+            why="why similarity says nothing of quality by itself"),
+    ),
+    commands=("vantage analyse similarity runs/jcl runs/moco_v2 --data IMAGENET100#train",),
+    scale="16 augmentations of 512 test images; the head's 128 numbers",
+)
+
+SECTION_3 = Entry(
+    "jcl-section-3",
+    "JCL",
+    "§3.3",
+    "the bound: InfoNCE's mean over infinitely many Gaussian keys is at most L(λ = 1)",
+    cells=(_FLOORS[1], *_ARMS[:2]),
+    claims=(
+        Claim("1", "the bound holds for every image, and is not tight", "Eq. 7",
+            (Above("JCL @ least gap of the bound", 0.0), Above("MoCo v2 @ least gap of the bound", 0.0)), (),
+            "gap of the bound"),
+        Claim("2", "training with JCL makes the gap smaller than it was before", "§3.3",
+            (Beats("random encoder", "JCL"),), (), "gap of the bound",
+            why="before any training all keys are nearly equal"),
+        Claim("a", "JCL's gap is below MoCo v2's", "ours", (Beats("MoCo v2", "JCL"),), (), "gap of the bound"),
+        Claim("3", "at the same memory JCL is above five keys", "S §2", (),
+            why="with a slow key network neither sends a gradient to keys, so both need the same memory"),
+    ),
+    scale="Gaussian keys of the mean and covariance of 32 augmentations of 256 test images; negatives are the mean keys"
+    " of the other images; τ .2",
+)
+
+ENTRIES = (TABLE_1, TABLE_2, FIGURE_2A, FIGURE_2B, FIGURE_2C, FIGURE_3, SECTION_3)

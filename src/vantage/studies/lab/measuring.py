@@ -1,0 +1,218 @@
+"""What a cell is asked: accuracies by the protocols, and what analyses see in its vectors.
+
+n: images   a: augmentations of each   d: width of the vectors   m: keys
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.data import labels_of
+from vantage.encoding import Work
+from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.measures.sphere import pair_potential, uniformity
+from vantage.studies.analyse.augmentation import augmented_vectors, draw_numbers
+from vantage.studies.analyse.networks import TrainedNetworks
+from vantage.studies.analyse.queries import queries
+from vantage.studies.analyse.similarity import within_image
+from vantage.studies.lab.sets import Split
+
+__all__ = ["Accuracy", "FalseByBand", "JointKeys", "Seen", "Similarity"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A network that is looked at, and the images that it is shown."""
+
+    encoder: FrozenEncoder
+    """The frozen encoder, or a baseline."""
+
+    networks: Callable[[], TrainedNetworks]
+    """Networks with their heads, made when a measure needs them. Raises `UserError` where there are none."""
+
+    split: Split
+    """Training and test images."""
+
+    seed: int
+    """The cell's seed: of crops and of which images are looked at."""
+
+    work: Work
+    """What computes."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Top-1 by protocols: classifiers of the training images' features, counted on the test images."""
+
+    protocols: tuple[EvaluationProtocol, ...] = field(default_factory=lambda: (LinearCached(l2=(1e-3,)), KNN(k=20)))
+    """The protocols."""
+
+    @property
+    def name(self) -> str:
+        """In a word."""
+        return "accuracy"
+
+    @property
+    def version(self) -> int:
+        """That of every protocol counts."""
+        return sum(1_000**place * one.version for place, one in enumerate(self.protocols))
+
+    def __call__(self, seen: Seen) -> dict[str, float]:
+        """The first measure of each protocol, in percent."""
+        train, test = seen.split.train, seen.split.test
+        outcomes = {one.name: one(seen.encoder, train, test, seen.work) for one in self.protocols}
+        return {name: next(iter(outcome.measures.values())) for name, outcome in outcomes.items()}
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """JCL's Figure 3: how alike the augmentations of an image are, and what that alone does not say.
+
+    Vectors are those behind the head, of unit length. Similarity alone also rises where a network collapses: `within −
+    between` and `uniformity` stand beside it.
+    """
+
+    images: int = 512
+    """Test images looked at."""
+
+    augmentations: int = 16
+    """Augmentations of each."""
+
+    name = "similarity"
+    version = 1
+
+    def __call__(self, seen: Seen) -> dict[str, float]:
+        """Means over the images, and quantiles of the similarity."""
+        vector = _vectors(seen, self.images, self.augmentations).double()
+        similarity, variance = within_image(vector)
+        count = self.augmentations
+        within = (similarity * count - 1) / (count - 1)  # without the self pairs
+        mean = vector.mean(1)
+        between = (mean @ mean.T).fill_diagonal_(0).sum() / (len(mean) * (len(mean) - 1))
+        tenths = torch.quantile(similarity, torch.tensor((0.1, 0.5, 0.9), dtype=torch.float64)).tolist()
+        return {
+            "similarity": float(similarity.mean()),
+            "variance": float(variance.mean()),
+            "within − between": float(within.mean() - between),
+            "uniformity": uniformity(float(pair_potential(vector[:, 0]))),
+            **{f"similarity, {name}": value for name, value in zip(("10 %", "50 %", "90 %"), tenths, strict=True)},
+        }
+
+
+@dataclass(frozen=True)
+class JointKeys:
+    """What JCL says of a query and the keys of its image, on frozen networks (arXiv 2009.14776, §3.3 and §4.4).
+
+    The cosines of a query with `augmentations` keys of its image have mean m and variance v; the negatives are the
+    mean keys of all other images looked at. For Gaussian keys the mean loss E ℓ is a one-dimensional integral, taken by
+    Gauss-Hermite quadrature, and L(λ) is Eq. 8.
+    """
+
+    images: int = 256
+    """Test images looked at."""
+
+    augmentations: int = 33
+    """The first is the query, the others are keys."""
+
+    temperature: float = 0.2
+    """τ."""
+
+    keys: tuple[int, ...] = (1, 3, 5, 9)
+    """Numbers of keys M′ whose sampling error is measured."""
+
+    strengths: tuple[float, ...] = (0.0, 0.2, 1.0, 4.0, 10.0, 40.0)
+    """λ for which the negatives' share of the gradient is measured."""
+
+    redraws: int = 200
+    """Draws of M′ keys."""
+
+    name = "joint keys"
+    version = 1
+
+    def __call__(self, seen: Seen) -> dict[str, float]:
+        """Gap of the bound, sampling error by M′, and the negatives' share of the gradient by λ."""
+        vector = _vectors(seen, self.images, self.augmentations).double()
+        query, key = vector[:, 0], vector[:, 1:]
+        cosine = torch.einsum("nd,nad->na", query, key)
+        others = (query @ key.mean(1).T / self.temperature).fill_diagonal_(-torch.inf).logsumexp(1)
+        expected, bounds = _losses(cosine, others, self.temperature, (1.0,))
+        gap = bounds[0] - expected
+        numbers = {"gap of the bound": float(gap.mean()), "least gap of the bound": float(gap.min())}
+        generator = torch.Generator().manual_seed(seen.seed)
+        for count in self.keys:
+            drawn = torch.rand(self.redraws, *cosine.shape, generator=generator).argsort(-1)[..., :count]
+            some = cosine.expand(self.redraws, -1, -1).gather(2, drawn)
+            numbers[f"error of the mean key, M′ {count}"] = float(some.mean(2).std(0).mean()) / self.temperature
+            spread = some.var(2, correction=0).mean() / cosine.var(1, correction=0).mean()
+            numbers[f"share of the variance seen, M′ {count}"] = float(spread)
+        mean, variance = cosine.mean(1) / self.temperature, cosine.var(1, correction=0) / self.temperature**2
+        for strength in self.strengths:
+            share = (others - mean - strength * variance / 2).sigmoid().mean()
+            numbers[f"negatives' share, λ {strength:g}"] = float(share)
+        return numbers
+
+
+@dataclass(frozen=True)
+class FalseByBand:
+    """Share of negatives that are of the query's class, and of the softmax, by how similar they are to the query.
+
+    Keys are one augmentation of every training image, queries another of some; the own image is left out.
+    """
+
+    images: int = 512
+    """Training images that ask."""
+
+    temperature: float = 0.07
+    """τ of the softmax."""
+
+    edges: tuple[float, ...] = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0)
+    """Edges of the bands, from the most similar, as shares of the keys."""
+
+    name = "false negatives"
+    version = 1
+
+    def __call__(self, seen: Seen) -> dict[str, float]:
+        """Percent, for each band and for all keys."""
+        train, networks = seen.split.train, seen.networks()
+        label, ask = labels_of(train), draw_numbers(len(train), self.images, seen.seed)
+        branch = networks.run.branches[0]
+        query = queries(networks, train, ask, branch.query, seen.seed, seen.work).vector
+        key = queries(networks, train, torch.arange(len(train)), branch.pooled[0], seen.seed + 1, seen.work).vector
+        cosine = (query @ key.T).double()
+        cosine[torch.arange(len(ask)), ask] = -torch.inf
+        ranked, place = cosine.sort(1, descending=True)
+        same = (label[place] == label[ask][:, None]).double()[:, :-1]  # the own image comes last
+        weight = (ranked[:, :-1] / self.temperature).softmax(1)
+        numbers = {"false negatives, all": 100 * float(same.mean())}
+        for low, high in zip(self.edges, self.edges[1:], strict=False):
+            part = slice(round(low * same.shape[1]), max(round(high * same.shape[1]), round(low * same.shape[1]) + 1))
+            band = f"{100 * low:g} to {100 * high:g} %"
+            numbers[f"false negatives, {band}"] = 100 * float(same[:, part].mean())
+            numbers[f"softmax, {band}"] = 100 * float(weight[:, part].sum(1).mean())
+        return numbers
+
+
+def _vectors(seen: Seen, images: int, augmentations: int) -> Float[Tensor, "n a d"]:
+    """Unit vectors of augmentations of some test images, the same for every cell of a seed."""
+    image = draw_numbers(len(seen.split.test), images, seen.seed)
+    parts = augmented_vectors(seen.networks(), seen.split.test, image, 0, augmentations, seen.seed, seen.work)
+    return torch.cat([part.cpu() for part in parts])
+
+
+def _losses(
+    cosine: Float[Tensor, "n a"], others: Float[Tensor, "n"], temperature: float, strengths: tuple[float, ...]
+) -> tuple[Float[Tensor, "n"], list[Float[Tensor, "n"]]]:
+    """E ℓ over Gaussian keys of these cosines' mean and variance, and L(λ) for each λ; `others` is the logarithm of the
+    negatives' sum."""
+    from numpy.polynomial.hermite_e import hermegauss
+
+    mean, variance = cosine.mean(1) / temperature, cosine.var(1, correction=0) / temperature**2
+    node, weight = (torch.from_numpy(each) for each in hermegauss(40))
+    at = mean[:, None] + variance.sqrt()[:, None] * node
+    losses = torch.logaddexp(at, others[:, None]) - at
+    expected = (losses * weight).sum(1) / weight.sum()
+    return expected, [torch.logaddexp(mean + strength * variance / 2, others) - mean for strength in strengths]

@@ -1,0 +1,147 @@
+"""The page of claims: a line for each, the paper's value and ours, the verdict; and how many of each there are."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from vantage.storage.tables import Table
+from vantage.studies.lab.entry import Arm, Entry, Untrained
+from vantage.studies.lab.judgement import Judged
+from vantage.studies.lab.making import arms_of
+from vantage.studies.lab.results import numbers_in
+from vantage.studies.lab.ruling import VERDICTS, Numbers, Ruling, rule
+
+__all__ = ["ours_in_words", "page", "scale_of", "state_of"]
+
+_SHOWN = 3
+"""Contrasts of a paper's numbers that a line has room for; of ours the least sure one is shown."""
+
+_INTRODUCTION = """# What the papers claim, and what holds here
+
+Written by `vantage reproduce --page`; nothing on this page is typed by hand. Every table and figure of JCL, CNCE
+(Ring), InterCLR and InfoMin that holds an experiment is an entry of the lab, its claims are predicates over cells, and
+two cores ask the same question at a small scale, which stands beside each entry. A verdict is about that scale, not
+about the paper's.
+
+* A difference is paired over seeds: the same base checkpoint, order of images and test images. Ours is its mean with
+  the 95 % t interval; the verdict uses p after Holm's correction over the entry. Beside it: exact sign flips.
+* *supported* and *refuted* need five pairs or more, and p below .05 for the claim or against it; all else is
+  *undecided*. "Within ±δ" is two one-sided tests. Claims about accuracy are undecided unless the base is above raw
+  pixels and above its random encoder (the gate).
+* *void*: what the claim presupposes was not reached. *not run*: a cell is still to be made. *not asked*: it is not
+  asked at this level, for the reason given.
+* Every predicate is also applied to the paper's own numbers. ✗ marks those that contradict its text.
+"""
+
+
+def page(entries: Sequence[Entry], folder: Path) -> str:
+    """The whole page, from the results in a folder."""
+    numbers = {entry.name: numbers_in(folder, entry) for entry in entries}
+    rulings = {entry.name: rule(entry, numbers[entry.name]) for entry in entries}
+    parts = [_INTRODUCTION, _counts(entries, rulings)]
+    for paper in dict.fromkeys(entry.paper for entry in entries):
+        parts.append(f"## {paper}\n")
+        parts += [_section(e, rulings[e.name], numbers[e.name]) for e in entries if e.paper == paper]
+    return "\n".join(parts)
+
+
+def scale_of(entry: Entry) -> str:
+    """The two-cores level of an entry in words."""
+    arms = [arm for cell in entry.made for arm in arms_of(_arm(cell.made))]
+    if not arms:
+        return ""
+    bases = sorted({_views(arm) for arm in arms if arm.start is None})
+    branches = sorted({_views(arm) for arm in arms if arm.start is not None})
+    size = sorted({arm.run.data.max_images for arm in arms})
+    words = f"{', '.join(dict.fromkeys(arm.images for arm in arms))}, {_listed(size)} training images at 32 px"
+    words += f"; {_listed(bases)} images {'of warm base' if branches else 'seen'}"
+    return words + (f", {_listed(branches)} of each branch" if branches else "")
+
+
+def state_of(entry: Entry, numbers: Numbers) -> str:
+    """How many seeds are complete."""
+    if not entry.made:
+        return "not asked on two cores"
+    counts = [
+        min((len(row) for row in numbers.get(cell.name, {}).values()), default=0)
+        for cell in entry.made
+        if not (isinstance(cell.made, Untrained) and cell.made.pixels)
+    ]
+    begun = f", {max(counts)} are begun" if max(counts) > min(counts) else ""
+    return f"{min(counts)} of its seeds are complete{begun}"
+
+
+def _arm(made: object) -> object:
+    return made.arm if isinstance(made, Untrained) else made
+
+
+def _views(arm: Arm) -> int:
+    return arm.run.epochs * (arm.run.data.max_images // arm.run.batch_size) * arm.run.batch_size
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return " or ".join(f"{number:,}" for number in numbers)
+
+
+def _counts(entries: Sequence[Entry], rulings: Mapping[str, Sequence[Ruling]]) -> str:
+    papers = list(dict.fromkeys(entry.paper for entry in entries))
+    rows = []
+    for paper in papers:
+        verdicts = Counter(one.verdict for e in entries if e.paper == paper for one in rulings[e.name])
+        wrong = sum(bool(one.against) for e in entries if e.paper == paper for one in rulings[e.name])
+        rows.append((paper, *(str(verdicts[name]) for name in VERDICTS), str(wrong)))
+    total = tuple(str(sum(int(row[place]) for row in rows)) for place in range(1, len(VERDICTS) + 2))
+    head = ("paper", *VERDICTS, "✗ by its own numbers")
+    return Table(head, (*rows, ("all", *total))).markdown() + "\n"
+
+
+def _section(entry: Entry, rulings: Sequence[Ruling], numbers: Numbers) -> str:
+    head = f"### {entry.name}\n\n{entry.paper}, {entry.place}: {entry.what}."
+    scale = "; ".join(part for part in (scale_of(entry), entry.scale) if part)
+    state = f" {state_of(entry, numbers)}." if entry.made else ""
+    lines = [
+        (f"{one.claim.name}. {one.claim.words} ({one.claim.place})", _paper(one), ours_in_words(one), _verdict(one))
+        for one in rulings
+    ]
+    rows = [("claim", "paper", "here", "verdict"), ("---",) * 4, *lines]
+    table = "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
+    return f"{head}\nHere: {scale or 'nothing is trained'}.{state}\n\n{table}\n"
+
+
+def _verdict(one: Ruling) -> str:
+    word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
+    return f"{word}: {one.reason}" if one.reason else word
+
+
+def _paper(one: Ruling) -> str:
+    if not one.paper:
+        return "no numbers"
+    if len(one.paper) <= _SHOWN:
+        words = "; ".join(f"{each.name}: {_signed(fmean(each.values))}" for each in one.paper)
+    else:
+        values = [fmean(each.values) for each in one.paper]
+        words = f"{len(values)} differences, {_signed(min(values))} to {_signed(max(values))}"
+    return words + "".join(f"; ✗ {each}" for each in one.against[:_SHOWN]) + (" …" if len(one.against) > _SHOWN else "")
+
+
+def ours_in_words(one: Ruling) -> str:
+    """The contrast that decides: the one that is least sure of a claim's."""
+    if not one.judged:
+        return "–"
+    order = ("refuted", "undecided", "supported")
+    least = min(one.judged, key=lambda each: (order.index(each.verdict), -each.p))
+    more = f"; least sure of {len(one.judged)}" if len(one.judged) > 1 else ""
+    return f"{_words(least)} ({one.claim.by}{more})" if " @ " not in least.name else _words(least) + more
+
+
+def _words(one: Judged) -> str:
+    between = "" if math.isinf(one.low) else f" [{_signed(one.low)}, {_signed(one.high)}]"
+    flips = "" if one.flips is None else f", flips {one.flips:.2g}"
+    return f"{one.name}: {_signed(one.mean)}{between}, n {one.n}, p {one.p:.2g}{flips}"
+
+
+def _signed(value: float) -> str:
+    """Four digits, fewer for large numbers."""
+    return f"{value:+.3g}" if abs(value) < 1_000 else f"{value:+,.0f}"

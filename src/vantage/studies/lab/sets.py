@@ -1,0 +1,108 @@
+"""The image sets of the lab by name: which parts train and test, and a small one that needs no file.
+
+n: images
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from vantage.data import Source, SourceSubset, open_source
+from vantage.data.splits import Renumbered, split
+from vantage.errors import UserError
+from vantage.storage.cache import hash_of
+from vantage.training.feed import training_part
+from vantage.training.run import Data
+
+__all__ = ["SETS", "Joined", "Sets", "Split"]
+
+SETS: Mapping[str, tuple[str, str]] = {"tiny-imagenet-50": ("train", "val"), "cifar-10": ("train", "test")}
+"""Names of sets, and of the parts that train and test."""
+
+
+class Joined:
+    """Several sources of the same classes, one after the other."""
+
+    def __init__(self, *sources: Source) -> None:
+        self.sources = sources
+        self.classes: tuple[str, ...] = sources[0].classes
+        if any(tuple(source.classes) != tuple(self.classes) for source in sources):
+            raise UserError("sources of different classes cannot be joined")
+        self._place = [(which, number) for which, one in enumerate(sources) for number in range(len(one))]
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image."""
+        which, own = self._place[number]
+        return self.sources[which].image(own)
+
+    def label(self, number: int) -> int | None:
+        """Its class."""
+        which, own = self._place[number]
+        return self.sources[which].label(own)
+
+    def name(self, number: int) -> str:
+        """Its name in its own source."""
+        which, own = self._place[number]
+        return self.sources[which].name(own)
+
+    def fingerprint(self) -> str:
+        """A hash of all fingerprints."""
+        return hash_of(source.fingerprint().encode() for source in self.sources)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The images of a cell."""
+
+    whole: Source
+    """What a run's `data` chooses its training images from."""
+
+    train: Source
+    """The images that it trains on, and that classifiers are fitted on."""
+
+    test: Source
+    """Held-out training images and the test part, on which classifiers count."""
+
+
+class Sets:
+    """Where the sets lie; each is opened once."""
+
+    def __init__(self, paths: Mapping[str, str], smoke: bool = False) -> None:
+        """`paths` by name of the set; with `smoke`, patches of photographs stand for every set."""
+        self.paths, self.smoke = dict(paths), smoke
+        self._open: dict[str, tuple[Source, Source]] = {}
+        for name in paths:
+            if name not in SETS:
+                raise UserError(f"there is no set {name!r} in the lab (sets: {', '.join(SETS)})")
+
+    def split(self, name: str, data: Data) -> Split:
+        """The images of one cell. Raises `UserError` for a set whose path is not known."""
+        whole, test = self._parts(name)
+        train = training_part(whole, data)
+        held = split(whole, data.hold_out)[1] if data.hold_out else None
+        return Split(whole, train, test if held is None else Joined(held, test))
+
+    def _parts(self, name: str) -> tuple[Source, Source]:
+        if name not in self._open:
+            if self.smoke:
+                parts = [
+                    _some(open_source(f"photographs:{part}"), count) for part, count in (("train", 96), ("test", 32))
+                ]
+            elif name not in self.paths:
+                raise UserError(f"this needs the images {name}: give --data {name}=PATH")
+            else:
+                parts = [open_source(f"{self.paths[name]}#{part}") for part in SETS[name]]
+            whole, test = parts
+            self._open[name] = (whole, Renumbered(test, whole.classes))
+        return self._open[name]
+
+
+def _some(source: Source, count: int) -> SourceSubset:
+    """Images spread over a source."""
+    return SourceSubset(source, torch.linspace(0, len(source) - 1, count).long())

@@ -1,0 +1,73 @@
+"""The smoke level: the cells of an entry with the same parts, on patches of photographs, for a few steps."""
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from vantage.composition.fitting import everywhere
+from vantage.encoders import Convolutions
+from vantage.memory import Queue
+from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Untrained
+from vantage.training.run import Data, Hardware
+
+__all__ = ["smoke"]
+
+_FEW = {
+    "images": 24,
+    "augmentations": 4,
+    "redraws": 4,
+    "epochs": 1,
+    "pairs": 200,
+    "held_out": 200,
+    "draws": 3,
+    "pool": 512,
+}
+"""What fields of measures and toys are lowered to."""
+
+
+def smoke(entry: Entry) -> Entry:
+    """The entry, small enough for a test: it shows that every cell can be made and every claim be judged, and nothing
+    about any of them."""
+    return replace(entry, cells=tuple(_cell(cell) for cell in entry.cells))
+
+
+def _cell(cell: Cell) -> Cell:
+    measures: tuple[Measure, ...] = tuple(lowered(measure) for measure in cell.measures)
+    return replace(cell, made=_made(cell.made), measures=measures)
+
+
+def _made(made: Any) -> Any:
+    match made:
+        case Arm():
+            return _arm(made)
+        case Untrained():
+            return replace(made, arm=_arm(made.arm))
+        case None:
+            return None
+    return lowered(made)
+
+
+def _arm(arm: Arm) -> Arm:
+    def smaller(part: Any) -> Any:
+        match part:
+            case Convolutions():
+                return Convolutions((8, 16))
+            case Queue():
+                return Queue(32)
+        return part
+
+    run = arm.run.fit(80, 16).resized(16, 1)
+    parts = {name: everywhere(getattr(run, name), smaller) for name in ("encoders", "branches")}
+    data, hardware = Data(hold_out=arm.run.data.hold_out), Hardware("cpu", precision="32-true")
+    run = replace(run, **parts, data=data, hardware=hardware)
+    return Arm(run, arm.images, _arm(arm.start) if arm.start else None)
+
+
+def lowered(value: Any) -> Any:
+    """A measure or toy with fewer of everything."""
+    if isinstance(value, tuple):
+        return tuple(lowered(one) for one in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    held = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    changed = {name: min(number, _FEW[name]) for name, number in held.items() if name in _FEW}
+    return replace(value, **changed)

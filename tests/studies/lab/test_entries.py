@@ -1,0 +1,152 @@
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from vantage.cli import main
+from vantage.studies.lab import ENTRIES, Arm, Entry, Order, make_all, missing, numbers_in, page, rule, smoke, state_of
+from vantage.studies.lab.page import scale_of
+from vantage.studies.lab.results import read_results, write_collected
+from vantage.studies.lab.ruling import VERDICTS
+
+RESULTS = "benchmarks/results/claims"
+
+
+def named(name: str) -> Entry:
+    return next(entry for entry in ENTRIES if entry.name == name)
+
+
+def test_every_table_and_figure_has_an_entry_and_claims() -> None:
+    names = [entry.name for entry in ENTRIES]
+    assert len(set(names)) == len(names)
+    assert Counter(entry.paper for entry in ENTRIES) == {"JCL": 7, "CNCE": 9, "InterCLR": 11, "InfoMin": 23}
+    assert all(entry.claims and entry.name.startswith(entry.paper.lower()) for entry in ENTRIES)
+
+
+def test_claims_that_nobody_asks_say_why() -> None:
+    for entry in ENTRIES:
+        for claim in entry.claims:
+            assert claim.by or claim.why, f"{entry.name}, {claim.name}"
+            assert not (claim.by and not claim.predicates)
+            assert not (claim.accuracy and claim.by) or entry.gate is not None
+
+
+def test_what_is_asked_can_be_measured() -> None:
+    for entry in ENTRIES:
+        made = {cell.name for cell in entry.made}
+        for claim in (claim for claim in entry.claims if claim.by):
+            terms = {term.partition(" @ ")[0] for predicate in claim.predicates for term in predicate.terms}
+            assert terms <= made, f"{entry.name}, {claim.name}: {terms - made}"
+
+
+def test_the_papers_contradictions_are_found() -> None:
+    entries = (named(name) for name in ("jcl-table-1", "jcl-table-2", "cnce-table-1"))
+    against = {(e.name, one.claim.name): one.against for e in entries for one in rule(e, {}) if one.against}
+    assert set(against) == {
+        ("jcl-table-1", "5"),
+        ("jcl-table-2", "2"),
+        ("jcl-table-2", "4"),
+        ("cnce-table-1", "1, CMC"),
+        ("cnce-table-1", "2"),
+        ("cnce-table-1", "3"),
+    }
+    assert against["jcl-table-2", "2"] == ("JCL − MoCo v2 = 0 (keypoint 50)",)
+    assert against["cnce-table-1", "1, CMC"] == ("CMCRing − CMC = 0 (CIFAR-100)",)
+    assert len(against["jcl-table-1", "5"]) == 7  # CPC v1, InstDisc, LocalAgg and MoCo against BigBiGAN, and three more
+
+
+def test_printed_gains_are_those_of_the_cells() -> None:
+    by_name = {one.claim.name: one for one in rule(named("jcl-table-1"), {})}
+    assert by_name["1"].paper[0].values == pytest.approx((1.1,))  # §4.2
+    means = {one.claim.name: one for one in rule(named("cnce-table-3"), {})}["1"].paper
+    assert [each.values[0] for each in means] == pytest.approx([0.411, 1.122, 1.067], abs=2e-3)
+
+
+def test_the_page_is_what_the_results_say(repository: Path) -> None:
+    written = page(ENTRIES, repository / RESULTS)
+    assert (repository / "docs" / "claims.md").read_text() == written, "run vantage reproduce --page docs/claims.md"
+
+
+def test_results_in_the_repository_belong_to_entries_as_they_are(repository: Path) -> None:
+    files = sorted((repository / RESULTS).glob("*.json"))
+    assert files
+    for path in files:
+        entry, record = named(path.stem), read_results(path)
+        assert set(numbers_in(path.parent, entry)) == set(record["cells"]), f"{path.name} holds cells made otherwise"
+        values = [v for cell in record["cells"].values() for row in cell["measures"].values() for v in row.values()]
+        assert all(map(math.isfinite, values)) and record["versions"]["torch"]
+
+
+def test_scale_and_state_are_told() -> None:
+    entry = named("jcl-table-1")
+    assert "7,500 training images at 32 px; 29,952 images of warm base, 7,488 of each branch" in scale_of(entry)
+    assert (
+        state_of(entry, {}) == "0 of its seeds are complete"
+        and state_of(named("jcl-table-2"), {}) == "not asked on two cores"
+    )
+
+
+@pytest.mark.slow
+def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "jcl-table-1", "--show"]) == 0
+    shown = capsys.readouterr().out
+    assert "JCL is above MoCo v2 (§4.2)" in shown and "vantage pretrain jcl" in shown
+    lab = ["--out", str(tmp_path / "lab")]
+    assert main(["reproduce", "jcl-table-1", *lab, "--missing"]) == 2
+    assert "give --data tiny-imagenet-50=PATH" in capsys.readouterr().err
+    for words, problem in (
+        (["jcl-tabel-1"], "did you mean jcl-table-1"),
+        (["jcl-table-1", "--data", "x"], "write NAME=PATH"),
+        (["jcl-table-1", "--data", "imagenet=x"], "no set 'imagenet'"),
+        (["jcl-table-1", "--seeds", "5..1"], "write FIRST..LAST"),
+        (["jcl-table-1", "--jobs", "0"], "at least 1"),
+    ):
+        assert main(["reproduce", *words, *lab]) == 2
+        assert problem in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..1", "--out", str(tmp_path)]
+    assert main([*words, "--missing"]) == 0
+    assert "optimal critic: seed 0, toy" in capsys.readouterr().out
+    assert main([*words, "--page", str(tmp_path / "claims.md")]) == 0
+    heard = capsys.readouterr()
+    assert "to be done: 0 trainings of 0 images in all and 2 measurements" in heard.err
+    assert "CNCE's bias is at least NCE's in size" in heard.out and "undecided" in heard.out  # two seeds decide nothing
+    assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()
+    assert main([*words, "--quiet"]) == 0 and "to be done" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_commands_of_the_papers_scale_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = {line for entry in ENTRIES for line in entry.commands if "-toy" not in line}  # toys need no images
+    assert lines
+    for line in sorted(lines):
+        program, *words = line.split()
+        assert program == "vantage" and main(words) == 2, line  # the images are not here
+        heard = capsys.readouterr().err
+        assert any(part in heard for part in ("does not exist", "no run", "holds no", "is not a folder")), (
+            f"{line}: {heard}"
+        )
+
+
+@pytest.mark.slow
+def test_every_cell_of_every_entry_can_be_made(tmp_path: Path) -> None:
+    entries = tuple(smoke(entry) for entry in ENTRIES)
+    order = Order(entries, (0,), tmp_path, (), True, "cpu")
+    assert make_all(order)
+    maker = order.maker()
+    assert missing(maker, entries, (0,)) == []
+    write_collected(maker, entries, (0,), tmp_path / "results")
+    for entry in entries:
+        rulings = rule(entry, numbers_in(tmp_path / "results", entry))
+        assert all(one.verdict in VERDICTS for one in rulings)
+        assert all(one.judged for one in rulings if one.claim.by), entry.name
+        assert not any(one.verdict in ("supported", "refuted") for one in rulings)  # one seed
+
+
+def test_arms_of_an_entry_share_their_base() -> None:
+    arms = [cell.made for cell in named("jcl-table-1").made if isinstance(cell.made, Arm)]
+    assert len({repr(arm.start) for arm in arms if arm.start}) == 1 and len(arms) == 5

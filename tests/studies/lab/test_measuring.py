@@ -1,0 +1,109 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from synthetic import vectors
+from torch import Tensor
+
+from vantage.data.sources.arrays import Arrays
+from vantage.encoding import Work
+from vantage.frozen.encoder import random_encoder
+from vantage.recipes import moco_v2
+from vantage.records import Keys
+from vantage.studies.lab import measuring
+from vantage.studies.lab.making import _untrained
+from vantage.studies.lab.measuring import FalseByBand, JointKeys, Seen, Similarity
+from vantage.studies.lab.sets import Split
+from vantage.studies.lab.small import base
+
+IMAGES, CLASSES = 40, 4
+TAU = 0.2
+
+
+def seen(tmp_path: Path) -> Seen:
+    label = np.arange(IMAGES) % CLASSES
+    source = Arrays(np.zeros((IMAGES, 8, 8, 3), np.uint8), label, "black")
+    run = base(moco_v2(32)).run
+    encoder, work = random_encoder(run), Work("cpu", cache=tmp_path)
+    return Seen(encoder, lambda: _untrained(run, 8), Split(source, source, source), 0, work)
+
+
+def with_vectors(monkeypatch: pytest.MonkeyPatch, made: Tensor) -> None:
+    monkeypatch.setattr(measuring, "_vectors", lambda *_: made)
+
+
+def around(images: int, copies: int, spread: float) -> Tensor:
+    """Unit vectors of the copies of each image."""
+    centers = vectors(images, 16, 1)[:, None]
+    noise = torch.from_numpy(np.random.default_rng(2).normal(0, spread, (images, copies, 16)))
+    return torch.nn.functional.normalize(centers + noise, dim=2)
+
+
+def test_the_mean_loss_over_gaussian_keys_is_its_monte_carlo(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = around(6, 9, 0.2)
+    cosine = torch.einsum("nd,nad->na", key[:, 0], key[:, 1:])
+    others = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], dtype=torch.float64)
+    expected, (tight, wide) = measuring._losses(cosine, others, TAU, (1.0, 4.0))
+    chance = torch.Generator().manual_seed(0)
+    for image in range(6):
+        mean, sd = cosine[image].mean(), cosine[image].std(correction=0)
+        draws = (mean + sd * torch.randn(200_000, generator=chance, dtype=torch.float64)) / TAU
+        losses = torch.logaddexp(draws, others[image]) - draws
+        assert float(expected[image]) == pytest.approx(float(losses.mean()), abs=4 * float(losses.std()) / 400)
+        by_hand = mean / TAU + sd**2 / (2 * TAU**2)
+        assert float(tight[image]) == pytest.approx(math.log(math.exp(by_hand) + math.exp(others[image])) - mean / TAU)
+    assert bool((expected <= tight).all()) and bool((tight <= wide).all())
+
+
+def test_joint_keys_say_what_their_formulas_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    vector = around(30, 33, 0.3)
+    with_vectors(monkeypatch, vector)
+    numbers = JointKeys(keys=(1, 4, 16), strengths=(0.0, 4.0))(seen(tmp_path))
+    assert numbers["least gap of the bound"] >= 0.0 and numbers["gap of the bound"] > 0.0
+    one, four, many = (numbers[f"error of the mean key, M′ {count}"] for count in (1, 4, 16))
+    # drawn without replacement from 32: the variance of the mean is (1 − M′/32)·32/31 of σ²/M′
+    assert four / one == pytest.approx(0.5 * ((1 - 4 / 32) / (1 - 1 / 32)) ** 0.5, rel=0.05)
+    assert many / one == pytest.approx(0.25 * ((1 - 16 / 32) / (1 - 1 / 32)) ** 0.5, rel=0.07)
+    share = numbers["share of the variance seen, M′ 4"]
+    assert share == pytest.approx(3 / 4 * 32 / 31, abs=0.02)
+    assert numbers["negatives' share, λ 4"] < numbers["negatives' share, λ 0"]
+
+
+def test_similarity_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    vector = around(5, 4, 0.3)
+    with_vectors(monkeypatch, vector)
+    numbers = Similarity(images=5, augmentations=4)(seen(tmp_path))
+    within = [float(a @ b) for image in vector for i, a in enumerate(image) for j, b in enumerate(image) if i != j]
+    with_self = [float(a @ b) for image in vector for a in image for b in image]
+    between = [
+        float(a @ b) for m, one in enumerate(vector) for n, two in enumerate(vector) if m != n for a in one for b in two
+    ]
+    assert numbers["similarity"] == pytest.approx(float(np.mean(with_self)))
+    assert numbers["within − between"] == pytest.approx(float(np.mean(within) - np.mean(between)))
+
+
+def test_false_negatives_by_a_slow_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    key, asked = vectors(IMAGES, 6, 3), vectors(IMAGES, 6, 4)
+
+    def looked_up(one: Any, source: Any, image: Tensor, view: int, seed: int, work: Any) -> Keys:
+        rows = asked[image] if seed == 0 else key[image]
+        return Keys(rows, image)
+
+    monkeypatch.setattr(measuring, "queries", looked_up)
+    numbers = FalseByBand(images=12, temperature=0.1, edges=(0.0, 0.25, 1.0))(seen(tmp_path))
+    ask = measuring.draw_numbers(IMAGES, 12, 0).tolist()
+    shares, masses = [], []
+    for one in ask:
+        others = [n for n in range(IMAGES) if n != one]
+        cosine = {n: float(asked[one] @ key[n]) for n in others}
+        ranked = sorted(others, key=lambda n: -cosine[n])[: round(0.25 * len(others))]
+        total = sum(math.exp(c / 0.1) for c in cosine.values())
+        shares.append(np.mean([n % CLASSES == one % CLASSES for n in ranked]))
+        masses.append(sum(math.exp(cosine[n] / 0.1) for n in ranked) / total)
+    assert numbers["false negatives, 0 to 25 %"] == pytest.approx(100 * float(np.mean(shares)))
+    assert numbers["softmax, 0 to 25 %"] == pytest.approx(100 * float(np.mean(masses)))
+    assert numbers["softmax, 0 to 25 %"] + numbers["softmax, 25 to 100 %"] == pytest.approx(100)
+    assert numbers["false negatives, all"] == pytest.approx(100 * 9 / 39)

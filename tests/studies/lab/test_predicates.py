@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from vantage.errors import UserError
+from vantage.studies.lab.judgement import judge
+from vantage.studies.lab.predicates import Above, Beats, Close, Highest, Order, Predicate
+from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak, spearman
+
+CHANCE = np.random.default_rng(3)
+
+
+def cells(**means: float) -> dict[str, tuple[float, ...]]:
+    """Six seeds around each mean, the seeds' own level on top, which pairing takes away."""
+    level = CHANCE.normal(0, 5, 6)
+    return {name: tuple(level + mean + CHANCE.normal(0, 0.1, 6)) for name, mean in means.items()}
+
+
+def verdict(predicate: Predicate, rows: dict[str, tuple[float, ...]]) -> str:
+    contrasts = predicate.contrasts(rows.get)
+    assert {term for term in predicate.terms} <= set(rows)
+    return predicate.decided([one.verdict for one in judge(contrasts)])
+
+
+@pytest.mark.parametrize(
+    "predicate, supported, refuted",
+    [
+        (Beats("a", "b"), {"a": 2, "b": 1}, {"a": 1, "b": 2}),
+        (Beats("a", "b", 0.5), {"a": 2, "b": 1}, {"a": 1.2, "b": 1}),
+        (Order(("a", "b", "c")), {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3, "c": 2}),
+        (Highest("a", ("b", "c")), {"a": 3, "b": 2, "c": 1}, {"a": 2, "b": 3, "c": 1}),
+        (Close(("a", "b"), 1.0), {"a": 1, "b": 1.2}, {"a": 1, "b": 3}),
+        (InteriorPeak(("a", "b", "c", "d")), {"a": 1, "b": 2, "c": 3, "d": 1}, {"a": 1, "b": 2, "c": 3, "d": 4}),
+        (Gains(("a", "b"), ("c", "d")), {"a": 3, "b": 1, "c": 2, "d": 1}, {"a": 2, "b": 1, "c": 3, "d": 1}),
+    ],
+)
+def test_planted_effects(predicate: Predicate, supported: dict[str, float], refuted: dict[str, float]) -> None:
+    assert verdict(predicate, cells(**supported)) == "supported"
+    assert verdict(predicate, cells(**refuted)) == "refuted"
+
+
+def test_no_effect_is_undecided() -> None:
+    rows = {name: tuple(CHANCE.normal(0, 1, 6)) for name in "abcd"}
+    for predicate in (
+        Beats("a", "b"),
+        Order(("a", "b", "c")),
+        InteriorPeak(("a", "b", "c", "d")),
+        Close(("a", "b"), 0.2),
+    ):
+        assert verdict(predicate, rows) == "undecided"
+
+
+def test_a_factor_and_a_bound() -> None:
+    rows = {"a": (6.0, 6.2, 5.9, 6.1, 6.0, 6.05), "b": (2.0, 2.1, 1.9, 2.0, 2.05, 2.0)}
+    assert verdict(Above("a", 2.0, "b"), rows) == "supported" and verdict(Above("a", 4.0, "b"), rows) == "refuted"
+    assert verdict(Above("a", 5.0), rows) == "supported" and verdict(Above("a", 5.0, below=True), rows) == "refuted"
+
+
+def test_rank_correlation_is_scipys_and_has_a_sign() -> None:
+    for seed in range(5):
+        x, y = np.random.default_rng(seed).integers(0, 5, (2, 9)).astype(float)
+        assert spearman(tuple(x), tuple(y)) == pytest.approx(float(spearmanr(x, y).statistic))
+    assert spearman((1.0, 1.0, 1.0), (1.0, 2.0, 3.0)) == 0.0
+    rows = {name: tuple(CHANCE.normal(n, 0.8, 6)) for n, name in enumerate("abcdef")}
+    rising = Correlated(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    falling = Correlated(tuple("abcdef"), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), negative=True)
+    assert verdict(rising, rows) == "supported" and verdict(falling, rows) == "refuted"
+    both = {**{f"{name} @ x": tuple(-v for v in row) for name, row in rows.items()}, **rows}
+    (rho,) = Correlated(tuple("abcdef"), "x").contrasts(both.get)
+    assert rho.values == pytest.approx((-1.0,) * 6)
+
+
+def test_a_cell_without_numbers_is_named() -> None:
+    with pytest.raises(UserError, match="b has no numbers"):
+        Beats("a", "b").contrasts({"a": (1.0,)}.get)

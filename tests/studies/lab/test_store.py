@@ -1,0 +1,53 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from vantage.errors import UserError
+from vantage.studies.lab.store import Lab, digest
+
+ABOUT = {"made": {"part": "Run"}, "seed": 3}
+
+
+def test_numbers_are_found_by_all_that_they_depend_on(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    assert lab.result(ABOUT) is None
+    lab.keep(ABOUT, {"knn": 12.5}, 3.0, {"torch": "2"})
+    kept = lab.result({"seed": 3, "made": {"part": "Run"}})  # whatever the order
+    assert kept is not None and kept["numbers"] == {"knn": 12.5} and kept["seconds"] == 3.0
+    assert lab.result({**ABOUT, "seed": 4}) is None
+    with pytest.raises(UserError, match="not finite"):
+        lab.keep(ABOUT, {"knn": float("nan")}, 1.0, {})
+
+
+def test_a_damaged_or_renamed_cell_counts_as_none(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    lab.keep(ABOUT, {"knn": 12.5}, 3.0, {})
+    (path,) = (tmp_path / "cells").iterdir()
+    path.rename(path.with_name(f"{digest({**ABOUT, 'seed': 4})}.json"))
+    assert lab.result({**ABOUT, "seed": 4}) is None
+    lab.keep(ABOUT, {"knn": 12.5}, 3.0, {})
+    path.write_text("{")
+    assert lab.result(ABOUT) is None
+
+
+def test_what_another_holds_is_passed_over(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    with lab.held("key") as first, lab.held("key") as second, lab.held("other") as third:
+        assert (first, second, third) == (True, False, True)
+    with lab.held("key") as again:
+        assert again
+
+
+def test_cells_from_elsewhere_are_checked(tmp_path: Path) -> None:
+    theirs = Lab(tmp_path / "theirs")
+    for seed in range(4):
+        theirs.keep({**ABOUT, "seed": seed}, {"knn": 10.0 + seed}, 1.0, {})
+    paths = sorted((theirs.folder / "cells").glob("*.json"))
+    forged, broken = json.loads(paths[0].read_text()), json.loads(paths[1].read_text())
+    forged["about"]["seed"] = 99  # no longer what its name says
+    broken["numbers"] = {"knn": "many"}
+    paths[0].write_text(json.dumps(forged))
+    paths[1].write_text(json.dumps(broken))
+    mine = Lab(tmp_path / "mine")
+    assert mine.take_in(theirs.folder) == (2, 2) and mine.take_in(theirs.folder) == (0, 2)
