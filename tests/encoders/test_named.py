@@ -6,13 +6,13 @@ import pytest
 import torch
 import torchvision
 
-from vantage.encoders import BACKBONES, Convolutions, Encoder, ResNet, Timm, backbone_named, with_backbone
+from vantage.encoders import BACKBONES, Convolutions, Encoder, ResNet, ResNet9, Timm, backbone_named, with_backbone
 from vantage.encoders.heads import MLP, JigsawHead, LinearHead, NormalizedMLP
 from vantage.errors import UserError
 from vantage.recipes import cmc, infomin, moco_v2, simclr
 
 
-@pytest.mark.parametrize("name", [name for name in BACKBONES if name != "convolutions"])
+@pytest.mark.parametrize("name", [name for name in BACKBONES if name not in ("resnet9", "convolutions")])
 def test_a_name_is_torchvision_s_network_of_that_name(name: str) -> None:
     with torch.device("meta"):
         own = backbone_named(name, 224).build().state_dict()
@@ -27,6 +27,8 @@ def test_a_name_is_torchvision_s_network_of_that_name(name: str) -> None:
         ("ResNet50", 64, ResNet(50, small=True, stem_stride=2)),
         ("resnet50", 97, ResNet(50)),
         ("convolutions", 32, Convolutions()),
+        ("resnet9", 32, ResNet9()),
+        ("resnet9", 64, ResNet9(stem_stride=2)),
         ("timm:convnext_tiny", 64, Timm("convnext_tiny")),
         ("timm:vit_small_patch16_224", 64, Timm("vit_small_patch16_224", image_size=64)),
         ("Convolutions((4, 6))", 32, Convolutions((4, 6))),
@@ -39,7 +41,7 @@ def test_a_name_gives_its_backbone(name: str, size: int, backbone: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("resnet19", "no backbone 'resnet19'; did you mean resnet1"),
+        ("resnet19", "no backbone 'resnet19'; did you mean resnet9"),
         ("vit", "backbones: resnet18, resnet34"),
         ("InfoNCE()", "backbone: expected Backbone"),
         ("nowhere:Net", "nowhere"),

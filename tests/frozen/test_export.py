@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from tiny import kept_run, tiny_run
 
+from vantage.encoders import Convolutions, ResNet9
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder
@@ -87,8 +88,9 @@ def test_timm_networks_load_elsewhere_with_equal_outputs(to: Format, tmp_path: P
     check(Timm("mobilenetv3_small_050"), to, tmp_path)
 
 
-def test_a_small_network_loads_elsewhere_with_equal_outputs(tmp_path: Path) -> None:
-    check(Convolutions((8, 16)), "safetensors", tmp_path)
+@pytest.mark.parametrize("backbone", [ResNet9(4), ResNet9(2, 2), Convolutions((8, 16))], ids=repr)
+def test_networks_for_little_compute_load_with_equal_outputs(backbone: Backbone, tmp_path: Path) -> None:
+    check(backbone, "safetensors", tmp_path)
 
 
 def test_a_run_is_exported(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ class Pretraining(Images):
     """Folder for the run; if omitted, runs/RECIPE."""
 
     backbone: str = ""
-    """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, convolutions, timm:NAME, or MODULE:NAME; the width of the
-    head follows it."""
+    """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, resnet9, convolutions, timm:NAME, or MODULE:NAME; the
+    width of the head follows it."""
 
     optimizer: Literal["", "sgd", "adamw", "lars"] = ""
     """Another optimizer, with a learning rate that suits it."""

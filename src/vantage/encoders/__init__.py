@@ -6,6 +6,7 @@ from vantage.encoders.encoder import Encoder, EncoderNetwork
 from vantage.encoders.heads import MLP, Head, JigsawHead, LinearHead, NormalizedMLP
 from vantage.encoders.named import BACKBONES, backbone_named, with_backbone
 from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
+from vantage.encoders.resnet9 import ResNet9
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "NormalizedMLP",
     "PerView",
     "ResNet",
+    "ResNet9",
     "Role",
     "RoleNetworks",
     "Shared",

@@ -12,6 +12,7 @@ from vantage.composition.suggest import did_you_mean
 from vantage.encoders.backbones import Backbone, ResNet, Timm, width_of
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder
+from vantage.encoders.resnet9 import ResNet9
 from vantage.errors import UserError
 
 __all__ = ["BACKBONES", "SMALL", "backbone_named", "with_backbone"]
@@ -28,7 +29,7 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
     "wide_resnet101_2": {"depth": 101, "width_per_group": 128},
 }
 
-BACKBONES = (*_RESIDUAL, "convolutions")
+BACKBONES = (*_RESIDUAL, "resnet9", "convolutions")
 """Names of backbones; torchvision's own where it has the network."""
 
 
@@ -44,6 +45,8 @@ def backbone_named(name: str, size: int) -> Backbone:
     if plain in _RESIDUAL:
         stem = {"small": True, "stem_stride": 1 if size <= 48 else 2} if size <= SMALL else {}
         return ResNet(**_RESIDUAL[plain], **stem)
+    if plain == "resnet9":
+        return ResNet9(stem_stride=1 if size <= 48 else 2)
     if plain == "convolutions":
         return Convolutions()
     if plain.startswith("timm:"):

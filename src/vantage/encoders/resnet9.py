@@ -1,0 +1,89 @@
+"""A residual network of nine layers, narrow enough to train on a CPU.
+
+b: images   c: channels   h: height   w: width of an image   d: width of the features
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vantage.errors import UserError
+
+
+@dataclass(frozen=True)
+class ResNet9:
+    """Convolutions of 3 × 3 with BatchNorm and ReLU, a pooling after each of three, and two residual blocks, after the
+    first and the third (Page's network of the DAWNBench contest, "How to train your ResNet", 2018); then the mean.
+
+    Channels are w, 2w, 4w and 8w, so the features are 8 · `width` wide. Page has 64 channels and ends in a max-pool and
+    a classifier; here the end is the mean, as in other residual networks. Sixteen channels suit minutes on two cores,
+    32 suit hours. For views of 32 px take the stem of stride 1, for 64 px and more of stride 2. Views need 8 px at
+    stride 1, 15 px at stride 2.
+    """
+
+    width: int = 64
+    """Channels of the first convolution; the features have eight times as many."""
+
+    stem_stride: Literal[1, 2] = 1
+    """Stride of the first convolution: 1 for 32 px, 2 for 64 px and more."""
+
+    in_channels: int = 3
+    """Channels of the images."""
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.in_channels) < 1:
+            raise UserError(
+                f"ResNet9: width is {self.width} and in_channels {self.in_channels}; both must be 1 or more"
+            )
+        if self.stem_stride not in (1, 2):
+            raise UserError(f"ResNet9: stem_stride is {self.stem_stride}; choose 1 or 2")
+
+    def build(self) -> "ResNet9Features":
+        """The freshly initialized network."""
+        return ResNet9Features(self.width, self.stem_stride, self.in_channels)
+
+
+class ResNet9Features(nn.Module):
+    """The network of `ResNet9`: `stem`, three stages and the mean of the last map."""
+
+    width: int
+
+    def __init__(self, width: int, stem_stride: int, in_channels: int) -> None:
+        super().__init__()
+        self.stem = _layer(in_channels, width, stem_stride)
+        self.layer1 = nn.Sequential(*_layer(width, 2 * width), nn.MaxPool2d(2), Residual(2 * width))
+        self.layer2 = nn.Sequential(*_layer(2 * width, 4 * width), nn.MaxPool2d(2))
+        self.layer3 = nn.Sequential(*_layer(4 * width, 8 * width), nn.MaxPool2d(2), Residual(8 * width))
+        self.pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.width = 8 * width
+
+    def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
+        """The mean of the last map over its positions."""
+        return self.pool(self.layer3(self.layer2(self.layer1(self.stem(images)))))
+
+    def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b _ _ _"]]:
+        """What comes out of the stem and of the three stages."""
+        maps = [self.stem(images)]
+        for stage in (self.layer1, self.layer2, self.layer3):
+            maps.append(stage(maps[-1]))
+        return maps
+
+
+class Residual(nn.Module):
+    """Two convolutions, added to what came in."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolutions = nn.Sequential(*_layer(channels, channels), *_layer(channels, channels))
+
+    def forward(self, maps: Float[Tensor, "b d h w"]) -> Float[Tensor, "b d h w"]:
+        """x + f(x)."""
+        return maps + self.convolutions(maps)
+
+
+def _layer(before: int, after: int, stride: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(before, after, 3, stride, 1, bias=False)
+    nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
+    return nn.Sequential(convolution, nn.BatchNorm2d(after), nn.ReLU())
