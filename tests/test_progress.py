@@ -27,15 +27,22 @@ def test_lines_report_the_time_left_from_time_to_time(
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     plain = PlainProgress()
     plain.start("epochs", 100, 20)
-    clock[0] += 10
-    plain.advance(30)
+    clock[0] += 2.5
+    plain.advance(21)
     assert capsys.readouterr().err == ""
-    clock[0] += 30
-    plain.advance(40, "loss 1.0")
-    assert capsys.readouterr().err == "epochs: 40 of 100, 2:00 left, loss 1.0\n"
+    clock[0] += 2.5
+    plain.advance(24)
+    assert capsys.readouterr().err == "epochs: 24 of 100, 1:35 left\n"
+    for seconds, line in ((5, False), (5, True), (15, False), (20, True), (29, False), (1, True)):
+        clock[0] += seconds
+        plain.advance(30)
+        assert (capsys.readouterr().err != "") is line
+    clock[0] += 40
+    plain.advance(60, "loss 1.0")
+    assert capsys.readouterr().err == "epochs: 60 of 100, 2:00 left, loss 1.0\n"
     clock[0] += 3600
     plain.advance(50)
-    assert "1:41:07 left" in capsys.readouterr().err
+    assert "1:43:20 left" in capsys.readouterr().err
 
 
 def test_work_that_may_be_none_is_reported_from_its_first_call(

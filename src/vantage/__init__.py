@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from vantage.memory import *  # noqa: F403
     from vantage.negatives import *  # noqa: F403
     from vantage.partition import *  # noqa: F403
+    from vantage.planning import *  # noqa: F403
     from vantage.positives import *  # noqa: F403
     from vantage.recipes import *  # noqa: F403
     from vantage.records import *  # noqa: F403
@@ -60,6 +61,7 @@ ROOMS = (
     "learner",
     "encoding",
     "training",
+    "planning",
     "frozen",
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""

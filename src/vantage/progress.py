@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 __all__ = ["BarProgress", "PlainProgress", "QuietProgress", "Progress", "counting", "progress_for"]
 
-_SECONDS_BETWEEN_LINES = 30.0
+_FIRST_LINE, _SECONDS_BETWEEN_LINES = 3.0, 30.0
+"""Seconds to the first line; each is three times as far from the next, up to the second number."""
 
 
 @runtime_checkable
@@ -93,18 +94,20 @@ class PlainProgress:
     def __init__(self) -> None:
         self.what, self.total, self.first = "", 0, 0
         self.begun = self.last_line = time.monotonic()
+        self.wait = _FIRST_LINE
 
     def start(self, what: str, total: int, done: int = 0) -> None:
         """Work begins."""
         self.what, self.total, self.first = what, total, done
         self.begun = self.last_line = time.monotonic()
+        self.wait = _FIRST_LINE
 
     def advance(self, done: int, note: str = "") -> None:
-        """At most a line every 30 seconds."""
+        """A line after 3 seconds, so that the time left is known soon; then fewer, to one every 30 seconds."""
         now = time.monotonic()
-        if now - self.last_line < _SECONDS_BETWEEN_LINES or done <= self.first:
+        if now - self.last_line < self.wait or done <= self.first:
             return
-        self.last_line = now
+        self.last_line, self.wait = now, min(3 * self.wait, _SECONDS_BETWEEN_LINES)
         left = (self.total - done) * (now - self.begun) / (done - self.first)
         self.line(f"{self.what}: {done:,} of {self.total:,}, {_duration(left)} left{', ' if note else ''}{note}")
 

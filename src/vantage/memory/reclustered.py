@@ -143,6 +143,11 @@ class ReclusteredStore(Store):
         past = rows // len(self.vector) - self.choice.first
         return 0 if past < 0 else 1 + past // self.choice.every
 
+    def rehearse(self) -> int:
+        """One clustering; an epoch repeats it for each of the clusterings, where it makes them anew."""
+        kmeans(self.vector, self.choice.clusters, 0, self.choice.iterations)
+        return -(-self.choice.clusterings // self.choice.every)
+
     def cluster(self, seed: int) -> None:
         """k-means over all rows, once for each clustering."""
         for number in range(self.choice.clusterings):

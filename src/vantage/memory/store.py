@@ -43,6 +43,11 @@ class Store(nn.Module, ABC):
         `waits`. Raises `UserError` where there is no room."""
         raise UserError(f"{type(self).__name__} has no room for keys of earlier steps: nothing can be begun")
 
+    def rehearse(self) -> int:
+        """Do once, so that its time can be measured, what comes up between steps (a clustering); returns how often an
+        epoch repeats it. By default nothing comes up."""
+        return 0
+
 
 @runtime_checkable
 class Memory(Protocol):

@@ -30,7 +30,7 @@ from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
 
-__all__ = ["Feed", "feed_of", "open_feed", "open_images", "training_part", "usual_size"]
+__all__ = ["Feed", "feed_of", "held_out_part", "open_feed", "open_images", "training_part", "usual_size"]
 
 _PART = 0x9A27  # the purpose of a seed
 _SAMPLED = 32  # images by which a set counts as of one size
@@ -79,6 +79,12 @@ def training_part(source: Source, data: Data) -> Source:
             rank[own] = torch.arange(int(own.sum()))
         numbers = mixed[rank.argsort(stable=True)[: data.max_images]].sort().values
     return SourceSubset(source, numbers)
+
+
+def held_out_part(source: Source, data: Data) -> Source:
+    """The images of a source that `data.hold_out` leaves out of training, in their order."""
+    out = _held_out(labels_of(source), data.hold_out)
+    return SourceSubset(source, out.nonzero()[:, 0])
 
 
 def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:

@@ -25,6 +25,7 @@ from vantage.training import checkpoint, settings
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 from vantage.training.monitor import warning
+from vantage.training.pace import Pace
 from vantage.training.probe import check_labels, knn_so_far
 from vantage.training.run import Run, refuse_conflicts
 from vantage.training.session import Session, launch
@@ -36,7 +37,7 @@ from vantage.training.watch import Watch
 __all__ = ["TrainingOutcome", "resume", "train"]
 
 
-_READ_SECONDS = 5.0
+_READ_SECONDS = 2.0
 """Where steps are slow, the loss and the signals are read this often, whatever `log_every` says."""
 
 
@@ -157,7 +158,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
     metrics = Metrics(folder, step) if processes.rank() == 0 else None
     progress.start(run.recipe, run.epochs * steps, step)
-    watch = Watch(session, folder)
+    watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, run.epochs * steps, step, clock)
     for epoch in range(step // steps, run.epochs):
         epoch_step, epoch_time = step, time.monotonic()
         for batch in session.feed.batches(epoch, step % steps):
@@ -170,6 +171,8 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             loss, read_time = watch.check(), time.monotonic()
             speed = run.batch_size * (step - epoch_step) / (time.monotonic() - epoch_time)
             progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_rounded(speed)} images/s")
+            if metrics is not None and (behind := pace.late(step)):
+                progress.warn(behind)
             stop = stopping.anywhere()
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - start_time)

@@ -84,9 +84,14 @@ class Monitoring:
     knn_every: int = 0
     """Epochs between kNN accuracies of a tenth of the labeled training images against the others; 0: never."""
 
+    minutes: float = 0.0
+    """Time that training was planned to take; where it becomes clear that it will take a tenth more, training says so.
+    0: no plan."""
+
     def __post_init__(self) -> None:
         _at_least(1, "monitoring", log_every=self.log_every)
         _at_least(0, "monitoring", checkpoint_minutes=self.checkpoint_minutes, knn_every=self.knn_every)
+        _at_least(0, "monitoring", minutes=self.minutes)
 
 
 @dataclass(frozen=True)

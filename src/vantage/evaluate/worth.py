@@ -1,0 +1,121 @@
+"""Whether a run was worth its time: a glance at its end, at images that it did not train on where there are such.
+
+q: images looked up   d: width of the features
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch.nn.functional import normalize
+
+from vantage.data.sources.source import Source, SourceSubset, labels_of
+from vantage.data.splits import with_labels
+from vantage.encoding import Work
+from vantage.evaluate.judge import judge, with_baselines
+from vantage.evaluate.protocols.features import finite_features
+from vantage.evaluate.protocols.neighbors.knn import KNN
+from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
+from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
+from vantage.evaluate.result import Result, keep, path_of
+from vantage.evaluate.task import Task
+from vantage.frozen.encoder import load, random_encoder
+from vantage.measures.sphere import effective_rank
+from vantage.storage.files import result_file
+from vantage.training.feed import held_out_part, training_part
+from vantage.training.run import Data
+
+__all__ = ["Worth", "worth"]
+
+_BANK, _LOOKED_UP, _NEIGHBORS = 5_000, 2_000, 20
+_LEAST_LABELED = 100
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a glance at a run found."""
+
+    helped: bool | None
+    """Whether training beat raw pixels and a random encoder; none where labels are too few to say."""
+
+    lines: tuple[str, ...]
+    """The same in words."""
+
+    picture: Path | None = None
+    """Images with their nearest neighbors, where labels are too few."""
+
+
+def worth(run_folder: Path, source: Source, work: Work | None = None) -> Worth:
+    """What a run has learned, seen on `source`: all images that were given to it, held out or not.
+
+    With labels: kNN accuracy (k 20, temperature .07) of at most 2,000 images that the run held out
+    (`Data.hold_out`), or of a tenth of all where it held out none, looked up among at most 5,000 of the others; beside
+    it raw pixels and a random encoder of the same architecture. Training helped where it is above both by more than two
+    standard errors. The result is kept in the run's folder. Without labels, or with fewer than 100: the effective rank
+    of the features beside that of a random encoder, and a picture of nearest neighbors. No test split is looked at.
+    """
+    work, encoder = work or Work(), load(run_folder)
+    data, label = encoder.run.data, labels_of(source)
+    if int((label >= 0).sum()) < _LEAST_LABELED or len(label[label >= 0].unique()) < 2:
+        return _without_labels(run_folder, source, work)
+    if data.hold_out:
+        bank, query, unseen = training_part(source, data), held_out_part(source, data), True
+    else:
+        (bank, query), unseen = queries(source, 0.1), False
+    (bank, _), (query, _) = with_labels(bank), with_labels(query)
+    bank, query = _some(bank, _BANK), _some(query, _LOOKED_UP)
+    split = f"{len(query):,} {'held-out training images' if unseen else 'of the images that were trained on'}"
+    task = Task(KNN(min(_NEIGHBORS, len(bank))), bank, query, split)
+    result = judge(task, with_baselines(encoder, None, task), work)
+    keep(result, path_of(result, run_folder))
+    return _compared(result, len(query), split)
+
+
+def _compared(result: Result, count: int, split: str) -> Worth:
+    trained, *others = (outcome.accuracy.top1 for outcome in result.outcomes.values())
+    gaps = [(trained - other, 2 * _error(trained, other, count)) for other in others]
+    helped = all(gap > noise for gap, noise in gaps)
+    accuracies = ", ".join(f"{name} {outcome.accuracy.top1:.1f} %" for name, outcome in result.outcomes.items())
+    if helped:
+        verdict = "training helped: it is above raw pixels and a random encoder of the same kind"
+    elif all(gap > -noise for gap, noise in gaps):
+        verdict = (
+            f"training is not clearly above both (differences below {max(n for _, n in gaps):.1f} points are chance)"
+        )
+    else:
+        verdict = "training did NOT help: raw pixels or a random encoder are better"
+    return Worth(helped, (f"kNN on {split}: {accuracies}", verdict))
+
+
+def _error(one: float, other: float, count: int) -> float:
+    """Standard error of the difference of two accuracies in percent."""
+    return float(sum(share * (100 - share) for share in (one, other)) / count) ** 0.5
+
+
+def _without_labels(run_folder: Path, source: Source, work: Work) -> Worth:
+    encoder = load(run_folder)
+    some = _some(source, _LOOKED_UP)
+    random = random_encoder(encoder.run, encoder.run.seed)
+    ranks = []
+    for one in (encoder, random):
+        vector = normalize(finite_features(one, some, work).float(), dim=1)
+        ranks.append(effective_rank(vector.T @ vector))
+    first = (
+        f"without labels: the features of {len(some):,} images fill {ranks[0]:.1f} of {encoder.width} dimensions"
+        f" (effective rank; random encoder {ranks[1]:.1f})"
+    )
+    if len(some) < 2:
+        return Worth(None, (first,))
+    bank, query = queries(some)
+    query = SourceSubset(query, rows_of(query, min(8, len(query))))
+    nearest = neighbors(encoder, bank, query, min(6, len(bank)), work)
+    picture = retrieval_picture(nearest, bank, query, range(len(query)), f"{encoder.name}: nearest neighbors")
+    out = run_folder / "evaluations" / "neighbors.png"
+    out.parent.mkdir(exist_ok=True)
+    with result_file(out, "the picture") as file:
+        picture.save(file, "PNG")
+    return Worth(None, (first, f"whether neighbors look alike to you is in {out}"), out)
+
+
+def _some(source: Source, most: int) -> Source:
+    """At most so many images of a source, of each class equally many where there are labels."""
+    return source if len(source) <= most else training_part(source, Data(max_images=most))

@@ -1,0 +1,144 @@
+"""From images and minutes to a run: networks are tried on this machine, and the run that fits the time is chosen."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vantage.data import Source
+from vantage.encoders import Backbone, backbone_named
+from vantage.errors import UserError
+from vantage.planning.sizing import Wishes, quick, sized, with_network
+from vantage.planning.speed import Speed, measured
+from vantage.planning.trying import Measure, Tried, climb, fewer_images, worth_it
+from vantage.planning.words import network_of
+from vantage.training.feed import open_images
+from vantage.training.run import Data, Run
+
+__all__ = ["Plan", "plan", "planned"]
+
+_LEAST_STEPS, _MOST_EPOCHS = 30, 1_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that fits a time, and what is known of it."""
+
+    run: Run
+    """The run, complete."""
+
+    images: int
+    """Images that it trains on."""
+
+    speed: Speed
+    """How fast it is on this machine."""
+
+    minutes: float
+    """The time that was given."""
+
+    longer: Run
+    """What would be trained in ten times that time."""
+
+    @property
+    def seconds(self) -> float:
+        """Time that training takes."""
+        return self.speed.seconds(self.run, self.images)
+
+    @property
+    def images_per_second(self) -> float:
+        """Images that go through a training step in a second, each counted once, whatever its views."""
+        return self.run.batch_size / self.speed.step
+
+
+def planned(
+    source: Source,
+    minutes: float,
+    wishes: Wishes | None = None,
+    *,
+    measure: Measure = measured,
+    began: float | None = None,
+) -> Plan:
+    """What `vantage.plan` returns, with what is known of it.
+
+    `measure` gives the speed of a run on some images. `began` is the `time.monotonic` at which the minutes began; if
+    omitted, now.
+    """
+    wishes, began = wishes or Wishes(), time.monotonic() if began is None else began
+    if not 0 < minutes < math.inf:
+        raise UserError(f"a plan for {minutes} minutes was asked for: give a number above 0")
+
+    def left() -> float:
+        return 60 * minutes - (time.monotonic() - began)
+
+    tried = climb(source, wishes, measure, left)
+    best = worth_it(tried, left())
+    given = wishes.changes(best.unfitted)
+    if not {"epochs", "data.max_images"} & set(given):
+        best = fewer_images(best, source, wishes, measure, left())
+    seconds = left()
+    epochs = given.get("epochs", min(best.epochs(seconds), _MOST_EPOCHS))
+    if "epochs" not in given and epochs * best.steps < _LEAST_STEPS and epochs < _MOST_EPOCHS:
+        raise _too_short(best, minutes, seconds)
+    run = sized(wishes, best.unfitted, best.images, epochs)
+    if "monitoring.minutes" not in given:
+        expected = math.ceil(best.speed.seconds(run, best.images)) / 60
+        run = replace(run, monitoring=replace(run.monitoring, minutes=expected))
+    after = worth_it(tried, 600 * minutes)
+    longer = sized(wishes, after.unfitted, after.images, max(1, min(after.epochs(600 * minutes), _MOST_EPOCHS)))
+    return Plan(run, best.images, best.speed, minutes, longer)
+
+
+def _too_short(tried: Tried, minutes: float, seconds: float) -> UserError:
+    """What to do about a time in which nothing can be learned."""
+    rate = tried.run.batch_size / tried.speed.step
+    used = 60 * minutes - seconds
+    need = used + tried.speed.start + (_LEAST_STEPS + min(256, tried.images)) * tried.speed.step
+    return UserError(
+        f"{minutes:g} minutes are too short to learn anything: {network_of(tried.run)} sees {rate:,.1f} images/s here."
+        f" Give --minutes {math.ceil(need / 60) + 1} or more, a smaller network, or fewer pixels"
+    )
+
+
+def plan(
+    source: Source | Path | str,
+    minutes: float = 30.0,
+    recipe: Callable[[int], Run] | None = None,
+    *,
+    size: int | None = None,
+    backbone: Backbone | str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    measure: Measure = measured,
+) -> Run:
+    """The run that makes the best of some minutes on these images and this machine: an ordinary `Run`.
+
+    `source` holds images, or is their path. Networks and sizes of views are tried for a few seconds each, by real
+    training steps, and the dearest one that still sees enough images in the time is taken (`vantage.planning.ladder`);
+    small ones on a CPU, ResNets on a GPU. The minutes are all of it: trying, decoding, training, and judging at the end
+    as `vantage pretrain` does. From the speed follow the epochs, at most 1,000, and for sets that the time does not
+    suffice for, the number of images; from these batch, learning rate, warm-up, momentum, queue and clusters
+    (`vantage.planning.sizing`). Without a `recipe`, the method is SimCLR up to 96 pixels and MoCo v2 above. A tenth of
+    the images, at most some 2,000, is held out where there are labels, so that the result can be judged.
+
+    `size`, `backbone` (also by name) and `changes`, values by path such as {"batch_size": 128, "data.hold_out": 0.0},
+    win over all that is planned. `measure` gives the speed of a run on some images in place of the clock.
+
+    A plan follows the speed of the moment, so two plans differ; train with the one that was returned, and it is saved
+    and resumed as any other. Torch's default generator is left as it was. Raises `UserError` where the minutes are too
+    short, the images too few, or something set does not fit.
+    """
+    settled = dict(changes or {})
+    if isinstance(source, Path | str):
+        settled["data.path"] = str(source)
+        source, _ = open_images(Data(str(source)))
+    method = recipe or quick
+    if backbone is not None:
+        method = partial(_on, method, backbone)
+    wishes = Wishes(method, size, own_network=backbone is not None, changes=lambda run: settled)
+    return planned(source, minutes, wishes, measure=measure).run
+
+
+def _on(recipe: Callable[[int], Run], backbone: Backbone | str, size: int) -> Run:
+    return with_network(recipe(size), backbone_named(backbone, size) if isinstance(backbone, str) else backbone)

@@ -1,0 +1,124 @@
+"""A recipe made to fit a network, a number of images and a number of epochs: written rules, and what the user set."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vantage.composition.fields import replaced
+from vantage.composition.fitting import everywhere, parts_of
+from vantage.data.order import steps_in
+from vantage.encoders import Backbone, Encoder, Momentum, with_backbone
+from vantage.encoders.named import SMALL
+from vantage.memory import Bank, ClusteredBank, ReclusteredBank
+from vantage.planning.ladder import Rung
+from vantage.recipes import moco_v2, simclr
+from vantage.schedules import Constant
+from vantage.training.optimizers import LARS, SGD
+from vantage.training.run import Run
+
+__all__ = ["EARLY", "Wishes", "composed", "least_epochs", "overridden", "quick", "sized", "with_network"]
+
+EARLY = ("data", "hardware", "monitoring", "accumulate")
+"""What is set before a run is fitted, since the choice of a batch needs it."""
+
+_FEW_STEPS = 10_000
+_SHORT_RATE = 0.12  # of SGD at a batch of 256
+_SHORT_LARS = 0.2  # of SGD in place of LARS
+
+
+def quick(size: int = 224) -> Run:
+    """What is planned where no recipe is named: SimCLR up to 96 pixels; above, MoCo v2, whose queue does not need the
+    large batches that such networks leave no memory for."""
+    return simclr(size) if size <= SMALL else moco_v2(size)
+
+
+def _nothing(run: Run) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is settled before a plan is made."""
+
+    recipe: Callable[[int], Run] = quick
+    """The method, by the size of its views."""
+
+    size: int | None = None
+    """Side of a view in pixels; if omitted, planned."""
+
+    own_network: bool = False
+    """Whether the recipe's network stays."""
+
+    own_optimizer: bool = False
+    """Whether the recipe's optimizer stays, however short the run."""
+
+    changes: Callable[[Run], Mapping[str, Any]] = _nothing
+    """Values by path that win over all that is planned, for a run of this composition."""
+
+
+def composed(wishes: Wishes, rung: Rung) -> Run:
+    """The recipe at a rung, not yet fitted, with the data and hardware that were set."""
+    run = wishes.recipe(rung.size)
+    if rung.backbone is not None:
+        run = with_network(run, rung.backbone)
+    changes = wishes.changes(run)
+    return replaced(run, {path: value for path, value in changes.items() if path.partition(".")[0] in EARLY})
+
+
+def with_network(run: Run, backbone: Backbone) -> Run:
+    """The run with every encoder on another backbone, which heads follow."""
+    encoders = everywhere(
+        run.encoders, lambda part: with_backbone(part, backbone) if isinstance(part, Encoder) else part
+    )
+    return replace(run, encoders=encoders)
+
+
+def overridden(fitted: Run, changes: Mapping[str, Any]) -> Run:
+    """A fitted run with the user's values, which always win; the learning rate follows another batch or epochs."""
+    resized = fitted.resized(changes.get("batch_size"), changes.get("epochs"))
+    return replaced(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
+
+
+def least_epochs(run: Run) -> int:
+    """Epochs below which a set is made smaller: 5, so that there is a warm-up; 10 where a bank remembers every image,
+    since its rows mean little until they were written several times."""
+    banks = any(isinstance(part, Bank | ClusteredBank | ReclusteredBank) for part in parts_of(run.branches))
+    return 10 if banks else 5
+
+
+def sized(wishes: Wishes, planned: Run, images: int, epochs: int) -> Run:
+    """A run fitted to `images` images and brought to `epochs` epochs.
+
+    `Run.fit` fits batch, queue, negatives and clusters to the images; whatever is counted in epochs is stretched. Short
+    runs, below 10,000 steps, change in three more ways: the slow network follows within a tenth of the run (its
+    momentum is at most 1 − 10 / steps); SGD has a learning rate of at least .12 for a batch of 256, after a warm-up;
+    and LARS, which needs many steps, gives way to SGD at .2.
+    """
+    fitted = overridden(planned.fit(images, wishes.changes(planned).get("batch_size")), wishes.changes(planned))
+    run = fitted.resized(None, epochs)
+    steps = epochs * steps_in(images, run.batch_size)
+    run = replace(run, encoders=everywhere(run.encoders, lambda part: _quicker(part, steps)))
+    if steps < _FEW_STEPS:
+        run = _short(run, wishes.own_optimizer)
+    return replaced(run, wishes.changes(run))
+
+
+def _quicker(part: Any, steps: int) -> Any:
+    """A slow network that follows within a tenth of the run, where its momentum is one number."""
+    if isinstance(part, Momentum) and isinstance(part.momentum, Constant):
+        return replace(part, momentum=Constant(min(part.momentum.value, max(0.5, 1 - 10 / steps))))
+    return part
+
+
+def _short(run: Run, own_optimizer: bool) -> Run:
+    rate: Any = run.learning_rate
+    optimizer, own = run.optimizer, getattr(rate, "base", 0.0) * 256 / run.batch_size
+    if isinstance(optimizer, LARS) and not own_optimizer:
+        optimizer = SGD(optimizer.momentum, optimizer.weight_decay)
+        rate = rate.scaled(_SHORT_LARS / own) if own else rate
+    elif isinstance(optimizer, SGD) and 0 < own < _SHORT_RATE:
+        rate = rate.scaled(_SHORT_RATE / own)
+    if isinstance(optimizer, SGD) and getattr(rate, "warmup_epochs", None) == 0 and run.epochs >= 4:
+        milestones = getattr(rate, "milestones", ()) or (run.epochs,)
+        rate = replace(rate, warmup_epochs=min(max(1, round(0.05 * run.epochs)), milestones[0]))
+    return replace(run, optimizer=optimizer, learning_rate=rate)

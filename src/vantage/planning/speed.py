@@ -1,0 +1,165 @@
+"""How long a run takes on this machine, measured by real training steps on its images."""
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch.nn.functional import normalize
+
+from vantage.composition.fitting import parts_of
+from vantage.data import Batch, Source
+from vantage.data.order import steps_in
+from vantage.encoders import SplitBatchNorm
+from vantage.memory import Store
+from vantage.progress import QuietProgress
+from vantage.training.run import Run
+from vantage.training.session import Session, launch
+
+__all__ = ["Speed", "measured"]
+
+_WARM = 2  # steps before the clock starts: the first ones find memory and choose their kernels
+_SMALL = 32  # images by which a network is tried that may be slow
+_SHARED = 1.1  # time of a step on several devices, relative to one: they exchange gradients
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How long the parts of a run take, in seconds."""
+
+    step: float
+    """An optimizer step: images, views, networks, loss."""
+
+    epoch: float = 0.0
+    """What comes up once an epoch: the checkpoint, clusters, the accuracy on the way."""
+
+    start: float = 0.0
+    """What comes before the first step: decoding into memory, building networks, first rows of a bank."""
+
+    def seconds(self, run: Run, images: int) -> float:
+        """Time of a whole run on `images` images."""
+        return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
+
+
+def measured(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+    """The speed of a run on the images of `source`, by training steps that take about `seconds`, and a few seconds for
+    what surrounds them.
+
+    The session is that of training, and images decoded into memory are kept in the cache, where training finds them. A
+    network whose step takes longer than `seconds` is measured on few images, in proportion. Runs on several devices are
+    measured on one of them with its share of the batch. Nothing is written to disk but a checkpoint in a temporary
+    folder; torch's default generator is left as it was. Raises `UserError` for what training would refuse.
+    """
+    hardware = run.hardware
+    shares = hardware.devices * hardware.nodes
+    alone = replace(run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1))
+    with torch.random.fork_rng(devices=[]), _silent():
+        few = replace(alone, batch_size=_few(alone))
+        speed = _measured(few, source, min(1.0, seconds / 2))
+        speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)
+        if few != alone and speed.step <= seconds:
+            speed = _measured(alone, source, seconds)
+    if shares > 1:
+        on_cpu = hardware.accelerator == "cpu" or not torch.cuda.is_available()
+        speed = replace(speed, step=speed.step * (hardware.devices if on_cpu else _SHARED))
+    return speed
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the lines in which Fabric introduces itself, once for each session."""
+    logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _few(run: Run) -> int:
+    """A small batch that has equal parts and equal groups of BatchNorm, or the whole one where there is none."""
+    groups = math.lcm(*(part.groups for part in parts_of(run.encoders) if isinstance(part, SplitBatchNorm)), 1)
+    least = run.accumulate * (2 * groups if groups > 1 else 1)
+    size = run.batch_size
+    while size % 2 == 0 and size > _SMALL and (size // 2) % least == 0:
+        size //= 2
+    return size
+
+
+def _measured(run: Run, source: Source, seconds: float) -> Speed:
+    began = time.monotonic()
+    fabric, run = launch(run, QuietProgress())
+    session = Session(run, fabric, source)
+    start = time.monotonic() - began
+    waiting = _begin(session)
+    batches = _endless(session)
+    step, first = _step(session, batches, seconds)
+    batches.close()
+    look = step * len(source) / run.batch_size / 3  # forward alone: a third of forward and backward
+    every = run.monitoring.knn_every
+    epoch = _epoch(session) + (look / every if every else 0.0)
+    return Speed(step, epoch, start + first + (waiting + look if waiting else 0.0))
+
+
+def _begin(session: Session) -> float:
+    """Seconds that stores take to begin, where they wait for rows: here any rows."""
+    seconds = 0.0
+    for number in range(len(session.run.branches)):
+        store = session.learner.store(number)
+        if store.waits:
+            rows = normalize(torch.randn(len(session.source), session.learner.networks.width), dim=1)
+            began = time.monotonic()
+            store.begin(rows.to(session.fabric.device))
+            seconds += time.monotonic() - began
+    return seconds
+
+
+def _endless(session: Session) -> Iterator[Batch]:
+    epoch = 0
+    while True:
+        yield from session.feed.batches(epoch, 0)
+        epoch += 1
+
+
+def _step(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[float, float]:
+    """Seconds of a step, and what the first one takes beyond that."""
+    device, step = session.fabric.device, 0
+
+    def take(steps: int) -> float:
+        nonlocal step
+        began, loss = time.monotonic(), torch.zeros(())
+        taken = 0
+        while taken < steps or (steps > 1 and time.monotonic() - began < seconds):
+            loss = session.step(next(batches).to(device), step)
+            step, taken = step + 1, taken + 1
+        float(loss)  # waits for the device
+        return (time.monotonic() - began) / taken
+
+    first = take(1)
+    if first > seconds:
+        return first, 0.0
+    for _ in range(_WARM - 1):
+        take(1)
+    usual = take(2)
+    return usual, max(0.0, first - usual)
+
+
+def _epoch(session: Session) -> float:
+    """Seconds of the end of an epoch."""
+    began = time.monotonic()
+    session.monitor.read()
+    with TemporaryDirectory() as folder:
+        session.save(Path(folder), 1, 0.0)
+    seconds = time.monotonic() - began
+    for store in session.learner.stores.values():
+        assert isinstance(store, Store)
+        began = time.monotonic()
+        times = store.rehearse()
+        seconds += times * (time.monotonic() - began)
+    return seconds

@@ -1,0 +1,50 @@
+"""A plan in words."""
+
+import time
+from typing import TYPE_CHECKING
+
+from vantage.composition.fitting import parts_of
+from vantage.composition.printing import in_a_line
+from vantage.encoders import Encoder
+from vantage.training.backbone import evaluation_view
+from vantage.training.run import Run
+
+if TYPE_CHECKING:
+    from vantage.planning.plan import Plan
+
+__all__ = ["duration", "network_of", "rows"]
+
+
+def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
+    """A plan in five lines, each with its heading."""
+    run, more = plan.run, plan.longer
+    rate = getattr(run.learning_rate, "base", None)
+    optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
+    apart = f", {held_out:,} held out to judge by" if held_out else ""
+    ends = time.strftime("%H:%M", time.localtime(time.time() + plan.seconds))
+    return [
+        ("network", f"{network_of(run)}, views of {_pixels(run)} px"),
+        ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
+        ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
+        ("speed", f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until about {ends}"),
+        ("in ten times the time", f"{network_of(more)}, views of {_pixels(more)} px, {more.epochs:,} epochs"),
+    ]
+
+
+def network_of(run: Run) -> str:
+    """The backbones of a run."""
+    each = [in_a_line(part.backbone) for part in parts_of(run.encoders) if isinstance(part, Encoder)]
+    return " and ".join(dict.fromkeys(each)) or in_a_line(run.encoders)
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:,.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
+
+
+def _pixels(run: Run) -> int:
+    return evaluation_view(run, 0).size
