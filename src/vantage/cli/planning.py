@@ -43,8 +43,12 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
 
 def settable(words: list[str]) -> Iterable[str]:
     """The paths that `--set` may change, if the first word is a recipe."""
+    from vantage.planning.sizing import quick
+
+    name = next(iter(words), "")
     try:
-        return [setting.path for setting in settings_in(find_recipe(next(iter(words), ""))(224))]
+        recipe = find_recipe(name) if name and not name.startswith("-") else quick
+        return [setting.path for setting in settings_in(recipe(224))]
     except UserError:
         return []
 

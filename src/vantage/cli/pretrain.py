@@ -1,6 +1,7 @@
 """The verb `pretrain`: a recipe fitted to images, changed as options say, and trained."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import INTERRUPTED, Console
+from vantage.cli.differences import show_differences
 from vantage.cli.files import check_folder, check_new_run
+from vantage.cli.minutes import expect, planned_run, show_worth, whole
 from vantage.cli.options import Devices, Images, Loading, absolute, assignments, look_at
 from vantage.cli.planning import (
     SIZES,
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ended", "pretrain"]
 
+_MINUTES = 30.0
+"""Time that is planned for where neither a recipe nor minutes are given."""
 _EARLY = ("data", "hardware", "monitoring", "accumulate")
 """What is set before a run is fitted, since the batch depends on it."""
 
@@ -38,11 +43,15 @@ _EARLY = ("data", "hardware", "monitoring", "accumulate")
 class Pretraining(Images):
     """The options of `pretrain`."""
 
-    recipe: Annotated[str, Word("RECIPE", positional=True)]
-    """Recipe to train: one that `vantage recipes` lists, or MODULE:NAME of your own."""
+    recipe: Annotated[str, Word("RECIPE", positional=True)] = ""
+    """Recipe to train: one that `vantage recipes` lists, or MODULE:NAME of your own; if omitted, chosen by the plan."""
 
     out: Annotated[str, Word("RUN")] = ""
     """Folder for the run; if omitted, runs/RECIPE."""
+
+    minutes: float | None = None
+    """Time for all of it: network, size of views and epochs are planned; if omitted, 30 without a recipe, and with one
+    no limit."""
 
     backbone: str = ""
     """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, resnet9, convolutions, timm:NAME, or MODULE:NAME; the
@@ -78,31 +87,79 @@ class Pretraining(Images):
 
 
 def pretrain(words: list[str], console: Console) -> int:
-    """Train an encoder on images without labels: vantage pretrain RECIPE --data PATH [--out RUN].
+    """Train an encoder on images without labels: vantage pretrain [RECIPE] --data PATH [--minutes 30] [--out RUN].
 
-    The recipe is fitted to the images (batch size, epochs, learning rate, memory), and a table shows what changed.
-    Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
+    With --minutes, this machine is measured on the images for some seconds, and the plan for that time is shown before
+    it is trained. A recipe alone is fitted to the images (batch size, epochs, learning rate, memory), and a table shows
+    what changed. Options given here take precedence. vantage recipes RECIPE lists every path that --set may change.
     """
+    began = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
     options, devices, loading = read(command, words, Pretraining, Devices, Loading)
-    recipe = in_learned_views(find_recipe(options.recipe), options.learned)
+    recipe = in_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
     plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
-    out = check_new_run(Path(options.out)) if options.out else _free_folder(recipe.__name__)
+    out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     early = _early(_first_changes(plan, options.size, settings))
     if options.init:
         from vantage.training.warm_start import read_start
 
         read_start(options.init)  # a mistake is reported before millions of images are read
+    if options.minutes is not None or not options.recipe:
+        return _train_planned(plan, options, settings, early, out, console, began)
     source, _ = look_at(replaced(plan(224), early).data, console)
     size = suited(options.size, source, console)
     planned, changes = replaced(plan(size), early), _changes(plan(size), settings)
     fitted = planned.fit(len(source), changes.get("batch_size"))
     run = overridden(fitted, changes)
-    _show_differences(
+    show_differences(
         replaced(recipe(size), early), planned, fitted, run, {*changes, *_named(planned, options)}, console
     )
-    return _train(run, out, options.init or None, len(source), console)
+    console.notes("run", _summary(run, len(source)))
+    expect(run, source, console)
+    return _train(run, out, options.init or None, console)
+
+
+def _summary(run: "Run", images: int) -> list[tuple[str, str]]:
+    from vantage.cli.summary import summary
+
+    return summary(run, images)
+
+
+def _quick() -> "Callable[[int], Run]":
+    from vantage.planning.sizing import quick
+
+    return quick
+
+
+def _train_planned(
+    plan: "Callable[[int], Run]",
+    options: Pretraining,
+    settings: Sequence[str],
+    early: Mapping[str, Any],
+    out: Path,
+    console: Console,
+    began: float,
+) -> int:
+    """Plan for the minutes, show it and what it changes in a recipe, and train."""
+    from vantage.planning.sizing import Wishes
+
+    wishes = Wishes(
+        plan,
+        options.size,
+        bool(options.backbone or options.init),
+        bool(options.optimizer),
+        lambda run: _changes(run, settings),
+    )
+    data = whole(replaced(plan(224), early).data)
+    minutes = _MINUTES if options.minutes is None else options.minutes
+    run = planned_run(minutes, wishes, lambda: look_at(data, console)[0], console, began)
+    if options.recipe:
+        size = run.views.evaluation(0).size
+        before = replaced(plan(size), early)
+        given = {*wishes.changes(run), *_named(run, options)}
+        show_differences(before, before, before, run, given, console, f"planned for {minutes:g} minutes")
+    return _train(run, out, options.init or None, console)
 
 
 def _settings(options: Pretraining, devices: Devices, loading: Loading) -> list[str]:
@@ -144,52 +201,25 @@ def _early(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_folder(recipe: str) -> Path:
-    """The first of `runs/RECIPE`, `runs/RECIPE-2`, … that does not exist."""
+    """The first of `runs/RECIPE`, `runs/RECIPE-2`, … that does not exist; without a recipe `runs/planned`, …"""
+    recipe = recipe or "planned"
     names = (Path("runs") / (recipe if number == 1 else f"{recipe}-{number}") for number in count(1))
     return check_folder(next(folder for folder in names if not folder.exists()))
 
 
-def _show_differences(
-    recipe: "Run", planned: "Run", fitted: "Run", run: "Run", given: Collection[str], console: Console
-) -> None:
-    """What differs from the recipe, and why; `given` are the paths that options set."""
-    from vantage.cli.summary import short
-    from vantage.training.run import differences
-
-    chosen, fits = ({path for path, *_ in differences(*pair)} for pair in ((recipe, planned), (planned, fitted)))
-    rows = []
-    for path, before, after in differences(recipe, run):
-        if any(f"{each}.".startswith(f"{path}.") or path.startswith(f"{each}.") for each in given):
-            reason = "given"
-        elif path in fits and path not in chosen and _at(fitted, path) == after:
-            reason = "fitted to the images"
-        else:
-            reason = "follows what was given"
-        rows.append((path, short(before), short(after), reason))
-    if rows:
-        console.notes("changed from the recipe", rows, ("field", "recipe", "this run", "why"))
-
-
-def _at(value: Any, path: str) -> Any:
-    for name in path.split("."):
-        value = value[int(name)] if isinstance(value, tuple) else getattr(value, name)
-    return value
-
-
-def _train(run: "Run", out: Path, init: str | None, images: int, console: Console) -> int:
-    from vantage.cli.summary import summary
+def _train(run: "Run", out: Path, init: str | None, console: Console) -> int:
     from vantage.training.loop import train
 
-    console.notes("run", summary(run, images))
-    return ended(train(run, out, console.progress(), init=init), console)
+    return ended(train(run, out, console.progress(), init=init), run, console)
 
 
-def ended(outcome: "TrainingOutcome", console: Console) -> int:
-    """Print how a training ended; returns the exit status."""
+def ended(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
+    """Print how a training ended, and of a planned run whether it helped; returns the exit status."""
     if not outcome.finished:
         console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
         return INTERRUPTED
-    console.note(
-        f"finished after {outcome.step:,} steps; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
-    )
+    judge = f"; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
+    console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else judge}")
+    if run.monitoring.minutes:
+        show_worth(run, outcome.folder, console)
     return 0

@@ -46,7 +46,7 @@ def resume(words: list[str], console: Console) -> int:
     moved = ":" not in path and not any(Path(each).exists() for each in (path, path.partition("#")[0]))
     if moved and path == stored.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
-    return ended(loop.resume(options.folder, run, console.progress()), console)
+    return ended(loop.resume(options.folder, run, console.progress()), run, console)
 
 
 def _settable(words: list[str]) -> list[str]:

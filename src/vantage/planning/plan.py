@@ -94,11 +94,10 @@ def planned(
 def _too_short(tried: Tried, minutes: float, seconds: float) -> UserError:
     """What to do about a time in which nothing can be learned."""
     rate = tried.run.batch_size / tried.speed.step
-    used = 60 * minutes - seconds
-    need = used + tried.speed.start + (_LEAST_STEPS + min(256, tried.images)) * tried.speed.step
+    need = 60 * minutes - seconds + tried.needed(_LEAST_STEPS)
     return UserError(
         f"{minutes:g} minutes are too short to learn anything: {network_of(tried.run)} sees {rate:,.1f} images/s here."
-        f" Give --minutes {math.ceil(need / 60) + 1} or more, a smaller network, or fewer pixels"
+        f" Give {math.ceil(need / 60) + 1} minutes or more, a smaller network, or fewer pixels"
     )
 
 

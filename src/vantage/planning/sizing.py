@@ -87,15 +87,16 @@ def least_epochs(run: Run) -> int:
 
 
 def sized(wishes: Wishes, planned: Run, images: int, epochs: int) -> Run:
-    """A run fitted to `images` images and brought to `epochs` epochs.
+    """A run fitted to `images` images and brought to `epochs` epochs, unless the user set another number.
 
     `Run.fit` fits batch, queue, negatives and clusters to the images; whatever is counted in epochs is stretched. Short
     runs, below 10,000 steps, change in three more ways: the slow network follows within a tenth of the run (its
     momentum is at most 1 − 10 / steps); SGD has a learning rate of at least .12 for a batch of 256, after a warm-up;
     and LARS, which needs many steps, gives way to SGD at .2.
     """
-    fitted = overridden(planned.fit(images, wishes.changes(planned).get("batch_size")), wishes.changes(planned))
-    run = fitted.resized(None, epochs)
+    given = wishes.changes(planned)
+    epochs = given.get("epochs", epochs)
+    run = overridden(planned.fit(images, given.get("batch_size")), given).resized(None, epochs)
     steps = epochs * steps_in(images, run.batch_size)
     run = replace(run, encoders=everywhere(run.encoders, lambda part: _quicker(part, steps)))
     if steps < _FEW_STEPS:

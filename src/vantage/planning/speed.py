@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,15 +52,18 @@ def measured(run: Run, source: Source, seconds: float = 2.0) -> Speed:
 
     The session is that of training, and images decoded into memory are kept in the cache, where training finds them. A
     network whose step takes longer than `seconds` is measured on few images, in proportion. Runs on several devices are
-    measured on one of them with its share of the batch. Nothing is written to disk but a checkpoint in a temporary
-    folder; torch's default generator is left as it was. Raises `UserError` for what training would refuse.
+    measured on one of them with its share of the batch; networks are not compiled for it. Nothing is written to disk
+    but a checkpoint in a temporary folder, and torch's default generator is left as it was. Raises `UserError` for what
+    training would refuse.
     """
     hardware = run.hardware
     shares = hardware.devices * hardware.nodes
-    alone = replace(run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1))
+    alone = replace(
+        run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1, compile=False)
+    )
     with torch.random.fork_rng(devices=[]), _silent():
         few = replace(alone, batch_size=_few(alone))
-        speed = _measured(few, source, min(1.0, seconds / 2))
+        speed = _measured(few, source, seconds / 4)
         speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)
         if few != alone and speed.step <= seconds:
             speed = _measured(alone, source, seconds)
@@ -120,7 +123,7 @@ def _begin(session: Session) -> float:
     return seconds
 
 
-def _endless(session: Session) -> Iterator[Batch]:
+def _endless(session: Session) -> Generator[Batch, None, None]:
     epoch = 0
     while True:
         yield from session.feed.batches(epoch, 0)

@@ -21,7 +21,6 @@ __all__ = ["Measure", "Tried", "climb", "fewer_images", "worth_it"]
 Measure = Callable[[Run, Source], Speed]
 
 _MARGIN = 0.04  # of the time for training, against a machine that becomes slower
-_SKIP = 10  # a rung that needs this many times fewer images than are reached need not be measured
 _JUDGED, _JUDGE_SECONDS = 7_000, 4.0  # images that are encoded when the run ends, and seconds beside that
 _HELD_OUT, _MOST_HELD_OUT, _LEAST_HELD_OUT = 0.1, 2_000, 20
 
@@ -52,8 +51,15 @@ class Tried:
 
     def training(self, seconds: float) -> float:
         """What is left of a time for training, so that the result can be judged at its end."""
-        judging = _JUDGE_SECONDS + min(_JUDGED, self.images) * self.speed.step / self.run.batch_size
-        return (seconds - judging) * (1 - _MARGIN)
+        return (seconds - self._judging()) * (1 - _MARGIN)
+
+    def needed(self, steps: int) -> float:
+        """The time that some steps need, judging included."""
+        training = (self.speed.start + steps * self.speed.step) / (1 - _MARGIN)
+        return training + self._judging()
+
+    def _judging(self) -> float:
+        return _JUDGE_SECONDS + min(_JUDGED, self.images) * self.speed.step / self.run.batch_size
 
     def epochs(self, seconds: float) -> int:
         """Epochs that a time allows, judging included."""
@@ -72,22 +78,18 @@ def climb(source: Source, wishes: Wishes, measure: Measure, left: Callable[[], f
     """
     side, _ = usual_size(source)
     ladder = rungs(side, _on_gpu(wishes, wishes.size or suited_size(side)), wishes.size, wishes.own_network)
-    share, tried, refusal, number = _held_share(source), list[Tried](), UserError("there is no rung"), 0
-    while number < len(ladder):
+    share, tried, refusal = _held_share(source), list[Tried](), UserError("there is no rung")
+    for rung in ladder:
         try:
-            tried.append(_try(ladder[number], _unfitted(wishes, ladder[number], share), source, wishes, measure))
+            tried.append(_try(rung, _unfitted(wishes, rung, share), source, wishes, measure))
         except UserError as problem:  # a path that was set may be there on another rung
             refusal = problem
-            number += 1
             continue
         except torch.OutOfMemoryError as problem:
             refusal = UserError(f"a step does not fit into the device's memory ({problem}): give a smaller batch")
             break
-        seen = tried[-1].seen(left())
-        if seen < ladder[number].images:
+        if tried[-1].seen(left()) < rung.images:
             break
-        cheap = [later for later in range(number + 1, len(ladder)) if _SKIP * ladder[later].images <= seen]
-        number = max([number + 1, *cheap])
     if not tried:
         raise refusal
     return tried

@@ -12,7 +12,7 @@ from vantage.training.run import Run
 if TYPE_CHECKING:
     from vantage.planning.plan import Plan
 
-__all__ = ["duration", "network_of", "rows"]
+__all__ = ["clock", "duration", "network_of", "rows"]
 
 
 def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
@@ -21,12 +21,14 @@ def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
     rate = getattr(run.learning_rate, "base", None)
     optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
     apart = f", {held_out:,} held out to judge by" if held_out else ""
-    ends = time.strftime("%H:%M", time.localtime(time.time() + plan.seconds))
     return [
         ("network", f"{network_of(run)}, views of {_pixels(run)} px"),
         ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
         ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
-        ("speed", f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until about {ends}"),
+        (
+            "speed",
+            f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",
+        ),
         ("in ten times the time", f"{network_of(more)}, views of {_pixels(more)} px, {more.epochs:,} epochs"),
     ]
 
@@ -44,6 +46,12 @@ def duration(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} minutes"
     return f"{seconds / 3600:,.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"
+
+
+def clock(seconds: float) -> str:
+    """The time of day in so many seconds; beyond a day with the date."""
+    form = "%H:%M" if seconds < 86400 else "%d %B %Y"
+    return time.strftime(form, time.localtime(time.time() + seconds))
 
 
 def _pixels(run: Run) -> int:

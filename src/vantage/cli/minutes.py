@@ -1,0 +1,106 @@
+"""Time on the command line: a plan for some minutes, how long a run will take, and whether it was worth it."""
+
+import json
+import os
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vantage.cli.console import Console
+from vantage.cli.options import look_at
+from vantage.errors import UserError
+
+if TYPE_CHECKING:
+    from vantage.data import Source
+    from vantage.planning.sizing import Wishes
+    from vantage.training.run import Data, Run
+
+__all__ = ["expect", "planned_run", "show_worth", "whole"]
+
+_PLAN = "VANTAGE_PLANNED_RUN"
+"""Environment variable by which the first process hands its plan to those that it starts."""
+_LONG = 3 * 3600
+
+
+def whole(data: "Data") -> "Data":
+    """The same images, none held out."""
+    return replace(data, hold_out=0.0, max_images=0)
+
+
+def planned_run(
+    minutes: float, wishes: "Wishes", open_source: "Callable[[], Source]", console: Console, began: float
+) -> "Run":
+    """The run for some minutes, after a table that shows it.
+
+    The speed is measured once: processes that the first one starts take its plan. Raises `UserError` where another
+    program has started several, which would each measure another speed.
+    """
+    from vantage.composition.codec import decode, encode
+    from vantage.planning import speed
+    from vantage.planning.plan import planned
+    from vantage.planning.words import rows
+    from vantage.training.feed import held_out_part
+    from vantage.training.run import Run
+
+    if _is_one_of_several():
+        if _PLAN not in os.environ:
+            raise UserError(
+                "a plan is made by one process, but several were started: use --devices in place of torchrun, or name a"
+                " recipe and --epochs"
+            )
+        return decode(json.loads(os.environ[_PLAN]), Run)
+    source = open_source()
+    console.note("measuring the speed of this machine on these images")
+    plan = planned(source, minutes, wishes, measure=speed.measured, began=began)
+    apart = len(held_out_part(source, plan.run.data)) if plan.run.data.hold_out else 0
+    console.notes(f"plan for {minutes:g} minutes", rows(plan, apart))
+    if plan.run.hardware.devices > 1:
+        os.environ[_PLAN] = json.dumps(encode(plan.run))
+    return plan.run
+
+
+def _is_one_of_several() -> bool:
+    """Whether another process started this one for the same run: the first of several, or torchrun."""
+    return any(name in os.environ for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "TORCHELASTIC_RUN_ID"))
+
+
+def expect(run: "Run", source: "Source", console: Console) -> None:
+    """Note how long a run will take, by a short trial, and how to plan for less where it is long."""
+    if console.silent:
+        return
+    from vantage.planning import speed
+    from vantage.planning.words import clock, duration
+
+    measured = speed.measured(run, source, 1.0)
+    seconds = measured.seconds(run, len(source))
+    console.note(
+        f"training will take about {duration(seconds)} ({run.batch_size / measured.step:,.1f} images/s here), until"
+        f" {clock(seconds)}"
+    )
+    if seconds > _LONG:
+        console.note("for less, --minutes 30 plans network, size of views and epochs for that time")
+
+
+def show_worth(run: "Run", folder: Path, console: Console) -> None:
+    """Note whether a planned run helped, and what to do next."""
+    if console.silent:
+        return
+    from vantage.encoding import Work
+    from vantage.evaluate.worth import worth
+
+    data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
+    try:
+        source, _ = look_at(whole(run.data), console)
+        found = worth(folder, source, Work(num_workers=max(1, run.data.num_workers)))
+    except UserError as problem:
+        console.note(f"whether training helped was not judged: {problem}")
+        return
+    for line in found.lines:
+        console.note(line)
+    more = f"vantage pretrain --data {data} --minutes {10 * max(1, round(run.monitoring.minutes)):g}"
+    use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
+    look = f"vantage evaluate retrieval {here} --data {data}"
+    for line in (*use, more) if found.helped else (look, more):
+        console.note(f"next: {line}")

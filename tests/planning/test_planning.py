@@ -1,0 +1,296 @@
+"""Plans: every recipe can be sized, more time is never worse, what the user sets wins, and mistakes are told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import vantage
+from vantage.composition.fitting import parts_of
+from vantage.data import Arrays, Source
+from vantage.data.order import steps_in
+from vantage.encoders import Convolutions, Encoder, Momentum, ResNet, ResNet9, SplitBatchNorm
+from vantage.errors import UserError
+from vantage.memory import Queue
+from vantage.planning import plan
+from vantage.planning.ladder import rungs
+from vantage.planning.plan import planned
+from vantage.planning.sizing import Wishes, quick, sized
+from vantage.planning.speed import Speed
+from vantage.planning.words import clock, duration, network_of, rows
+from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
+from vantage.schedules import CosineByStep
+from vantage.training.loop import resume, train
+from vantage.training.optimizers import LARS, SGD, AdamW
+from vantage.training.run import Data, Hardware, Run
+from vantage.training.trial import trial
+
+COST = {Convolutions: 1.0, ResNet9: 1.5, ResNet: 40.0}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A machine of a known speed."""
+
+    images: float = 1_000.0
+    """Images a second of the cheapest network at 32 px."""
+
+    start: float = 1.0
+    epoch: float = 0.1
+
+    def __call__(self, run: Run, source: Source) -> Speed:
+        cost = 0.0
+        for encoder in parts_of(run.encoders):
+            if isinstance(encoder, Encoder):
+                backbone: Any = encoder.backbone
+                wide = (getattr(backbone, "width", 16) / 16) ** 1.5
+                cost += COST[type(backbone)] * wide * getattr(backbone, "depth", 18) / 18
+        pixels = (run.views.evaluation(0).size / 32) ** 2
+        return Speed(run.batch_size * cost * pixels * run.views.count / 2 / self.images, self.epoch, self.start)
+
+
+def noise(count: int, side: int = 32, labels: bool = False) -> Arrays:
+    pixels = np.random.default_rng(0).integers(0, 255, (count, side, side, 3), dtype=np.uint8)
+    return Arrays(pixels, np.arange(count) % 5 if labels else None, "noise")
+
+
+class Mixed:
+    """Photographs of many sizes, without labels."""
+
+    classes: tuple[str, ...] = ()
+
+    def __init__(self, count: int = 40, least: int = 50, most: int = 300) -> None:
+        self.sides = np.linspace(least, most, count).astype(int).tolist()
+
+    def __len__(self) -> int:
+        return len(self.sides)
+
+    def image(self, number: int) -> torch.Tensor:
+        side = self.sides[number]
+        generator = torch.Generator().manual_seed(number)
+        return torch.randint(0, 256, (3, side, side + number), dtype=torch.uint8, generator=generator)
+
+    def label(self, number: int) -> None:
+        return None
+
+    def name(self, number: int) -> str:
+        return str(number)
+
+    def fingerprint(self) -> str:
+        return f"mixed-{self.sides}"
+
+
+SMALL, LARGE = noise(2_000), noise(20_000, 8)
+
+
+def seen(run: Run, images: int) -> int:
+    count = min(images, run.data.max_images or images)
+    return run.epochs * steps_in(count, run.batch_size) * run.batch_size
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, quick], ids=lambda recipe: recipe.__name__)
+@pytest.mark.parametrize("images", [40, 2_000])
+def test_every_recipe_is_sized_to_the_time(recipe: Callable[[int], Run], images: int) -> None:
+    source = SMALL if images == 2_000 else noise(images)
+    made = planned(source, 5.0, Wishes(recipe), measure=Pace())
+    run = made.run
+    assert run.recipe == recipe(32).recipe and run.data.max_images == 0
+    assert made.seconds <= 300 and (made.seconds >= 270 or run.epochs == 1_000)
+    small = (Convolutions, ResNet9)
+    assert all(isinstance(part.backbone, small) for part in parts_of(run.encoders) if isinstance(part, Encoder))
+    before = [part.backbone.in_channels for part in parts_of(recipe(32).encoders) if isinstance(part, Encoder)]
+    assert before == [part.backbone.in_channels for part in parts_of(run.encoders) if isinstance(part, Encoder)]
+    for part in parts_of(run.branches):
+        assert not isinstance(part, Queue) or part.length <= images // 2 or images < 100
+    steps = steps_in(images, run.batch_size)
+    rates = [run.learning_rate(step, steps, run.epochs) for step in range(0, run.epochs * steps, 37)]
+    assert all(np.isfinite(rates)) and max(rates) > 0
+    trial(run, steps=run.epochs * steps)
+
+
+@pytest.mark.parametrize("recipe", [None, moco_v2, interclr], ids=["quick", "moco_v2", "interclr"])
+@pytest.mark.parametrize("source", [SMALL, LARGE], ids=len)
+def test_more_minutes_never_mean_fewer_views_or_a_smaller_network(recipe: Any, source: Arrays) -> None:
+    runs = [
+        plan(source, minutes, recipe, measure=Pace(300.0)) for minutes in (0.5, 1.0, 3.0, 5.0, 15.0, 240.0, 2_000.0)
+    ]
+    heights = [_height(run) for run in runs]
+    assert heights == sorted(heights) and heights[0] < heights[-1]
+    for before, after in zip(runs, runs[1:], strict=False):
+        assert _height(before) < _height(after) or seen(before, len(source)) <= seen(after, len(source))
+
+
+def _height(run: Run) -> int:
+    ladder = [(rung.backbone, rung.size) for rung in rungs(32, on_gpu=False)]
+    backbones = [part.backbone for part in parts_of(run.encoders) if isinstance(part, Encoder)]
+    return ladder.index((backbones[0], run.views.evaluation(0).size))
+
+
+@pytest.mark.parametrize("minutes", [1.0, 5.0, 30.0])
+@pytest.mark.parametrize("speed", [30.0, 3_000.0])
+def test_the_time_is_kept_with_room_to_judge(minutes: float, speed: float) -> None:
+    made = planned(LARGE, minutes, measure=Pace(speed))
+    judging = 4 + min(7_000, made.images) / made.images_per_second
+    assert made.seconds + judging <= 60 * minutes
+    assert made.seconds + judging >= 0.8 * 60 * minutes or made.run.epochs == 1_000
+    assert made.seconds <= 60 * made.run.monitoring.minutes <= made.seconds + 1
+
+
+def test_time_that_is_gone_is_not_planned_again() -> None:
+    import time
+
+    fresh = planned(LARGE, 5.0, measure=Pace())
+    late = planned(LARGE, 5.0, measure=Pace(), began=time.monotonic() - 150)
+    assert 120 < late.seconds < 0.6 * fresh.seconds
+
+
+def test_a_set_that_is_too_large_for_the_time_is_made_smaller() -> None:
+    run = plan(LARGE, 1.0, measure=Pace(200.0))
+    assert 256 < run.data.max_images < 5_000 and run.epochs >= 5
+    bank = plan(LARGE, 1.0, interclr, measure=Pace(200.0))
+    assert bank.epochs >= 10 and 0 < bank.data.max_images < 5_000
+    assert plan(LARGE, 60.0, measure=Pace(200.0)).data.max_images == 0
+
+
+@pytest.mark.parametrize("count", [8, 10, 33])
+def test_a_handful_of_images_is_planned_for(count: int) -> None:
+    made = planned(noise(count), 30.0, measure=Pace())
+    assert made.run.epochs == 1_000 and made.run.batch_size <= count and made.run.data.hold_out == 0
+
+
+def test_too_few_images_or_minutes_are_refused_in_words() -> None:
+    with pytest.raises(UserError, match="found 3 images"):
+        plan(noise(3), 5.0, measure=Pace())
+    with pytest.raises(UserError, match=r"0.1 minutes are too short.*Convolutions.*Give [1-9] minutes or more"):
+        plan(SMALL, 0.1, measure=Pace())
+    with pytest.raises(UserError, match=r"ResNet\(depth=50.*sees 0\.\d images/s.*smaller network"):
+        plan(SMALL, 5.0, backbone="resnet50", size=224, measure=Pace(50.0))
+    for minutes in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(UserError, match="give a number above 0"):
+            plan(SMALL, minutes, measure=Pace())
+
+
+@pytest.mark.parametrize(
+    ("side", "minutes", "size"), [(32, 60.0, 32), (48, 60.0, 32), (64, 1.0, 32), (64, 60.0, 64), (300, 10_000.0, 96)]
+)
+def test_views_are_as_large_as_images_and_time_allow(side: int, minutes: float, size: int) -> None:
+    run = plan(noise(600, side), minutes, measure=Pace())
+    assert run.views.evaluation(0).size == size
+
+
+def test_photographs_of_mixed_size_are_planned_for() -> None:
+    made = planned(Mixed(), 30.0, measure=Pace())
+    assert made.run.views.evaluation(0).size == 64 and made.run.epochs == 1_000
+    assert planned(Mixed(), 30.0, Wishes(size=128), measure=Pace()).run.recipe == "moco_v2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"batch_size": 64}, lambda run: run.batch_size == 64 and run.learning_rate.base == pytest.approx(0.05)),
+        ({"learning_rate.base": 0.7}, lambda run: run.learning_rate.base == 0.7),
+        ({"epochs": 3}, lambda run: run.epochs == 3),
+        ({"optimizer": AdamW()}, lambda run: run.optimizer == AdamW()),
+        (
+            {"seed": 9, "hardware.precision": "32-true"},
+            lambda run: (run.seed, run.hardware.precision) == (9, "32-true"),
+        ),
+        ({"data.hold_out": 0.0}, lambda run: run.data.hold_out == 0.0),
+        ({"data.hold_out": 0.3}, lambda run: run.data.hold_out == 0.3),
+        ({"data.max_images": 512}, lambda run: run.data.max_images == 512),
+        ({"branches.0.estimator.temperature": 0.3}, lambda run: run.branches[0].estimator.temperature == 0.3),
+        ({"views.views.0.crop.size": 24}, lambda run: run.views.views[0].crop.size == 24),
+        ({"monitoring.minutes": 77.0}, lambda run: run.monitoring.minutes == 77.0),
+    ],
+)
+def test_what_the_user_sets_wins(changes: dict[str, Any], found: Callable[[Run], bool]) -> None:
+    run = plan(noise(2_000, labels=True), 5.0, measure=Pace(), changes=changes)
+    assert found(run)
+    assert run.epochs == changes.get("epochs", run.epochs)
+
+
+def test_epochs_follow_the_speed_of_what_was_set() -> None:
+    wide = plan(SMALL, 5.0, backbone=ResNet9(64), measure=Pace())
+    narrow = plan(SMALL, 5.0, backbone="ResNet9(width=8)", measure=Pace())
+    assert network_of(wide) == "ResNet9()" and wide.epochs < narrow.epochs / 8
+    assert plan(SMALL, 5.0, size=16, measure=Pace()).epochs > 3 * plan(SMALL, 5.0, size=32, measure=Pace()).epochs
+    with pytest.raises(UserError, match="no backbone 'resnet19'"):
+        plan(SMALL, 5.0, backbone="resnet19", measure=Pace())
+
+
+def test_labeled_images_are_held_out_to_judge_by() -> None:
+    assert plan(noise(2_000, labels=True), 5.0, measure=Pace()).data.hold_out == pytest.approx(0.1)
+    assert plan(noise(40_000, 2, labels=True), 60.0, measure=Pace()).data.hold_out == pytest.approx(0.05)
+    assert plan(noise(100, labels=True), 5.0, measure=Pace()).data.hold_out == 0.0  # ten tell nothing apart
+    one_class = Arrays(np.zeros((300, 8, 8, 3), np.uint8), np.zeros(300, np.int64), "one")
+    assert plan(one_class, 5.0, measure=Pace()).data.hold_out == 0.0
+    alone = Arrays(np.zeros((300, 8, 8, 3), np.uint8), np.arange(300), "alone")
+    assert plan(alone, 5.0, measure=Pace()).data.hold_out == 0.0
+
+
+def test_short_runs_change_momentum_rate_and_lars() -> None:
+    def at(recipe: Callable[[int], Run], epochs: int, **wishes: Any) -> Run:
+        rung = replace(rungs(32, on_gpu=False)[0], backbone=None)
+        return sized(Wishes(recipe, **wishes), recipe(rung.size), 2_560, epochs)
+
+    short, long = at(moco_v2, 10), at(moco_v2, 2_000)
+    assert isinstance(short.encoders, Momentum) and short.encoders.momentum(0) == pytest.approx(0.9)
+    assert short.learning_rate.base == pytest.approx(0.12) and short.learning_rate.warmup_epochs == 1
+    assert isinstance(long.encoders, Momentum) and long.encoders.momentum(0) == 0.99
+    assert long.learning_rate.base == pytest.approx(0.03) and long.learning_rate.warmup_epochs == 0
+    assert isinstance(at(simclr, 10).optimizer, SGD) and at(simclr, 10).learning_rate.base == pytest.approx(0.2)
+    assert isinstance(at(simclr, 2_000).optimizer, LARS)
+    assert isinstance(at(simclr, 10, own_optimizer=True).optimizer, LARS)
+    drops: Any = at(moco_v1, 10).learning_rate
+    assert drops.milestones == (6, 8) and drops.warmup_epochs == 1
+    rate = CosineByStep(0.01)
+    assert sized(Wishes(changes=lambda run: {"learning_rate": rate}), quick(32), 2_560, 10).learning_rate == rate
+
+
+def test_a_jigsaw_and_groups_of_batchnorm_follow() -> None:
+    run = plan(noise(64), 5.0, infomin, measure=Pace())
+    groups = [part.groups for part in parts_of(run.encoders) if isinstance(part, SplitBatchNorm)]
+    assert groups == [1] and run.batch_size == 8
+    heads = [part.jigsaw.patch.hidden for part in parts_of(run.encoders) if isinstance(part, Encoder)]
+    assert heads == [part.backbone.build().width for part in parts_of(run.encoders) if isinstance(part, Encoder)]
+
+
+def test_on_a_gpu_there_are_resnets() -> None:
+    for side, best in ((32, 32), (64, 64), (500, 224)):
+        ladder = rungs(side, on_gpu=True)
+        assert all(isinstance(rung.backbone, ResNet) and rung.size <= best for rung in ladder)
+        assert ladder[0].backbone.depth == 18 and ladder[-1].backbone.depth == 50  # pyright: ignore
+        assert [rung.size for rung in ladder] == sorted(rung.size for rung in ladder)
+        assert ladder[-1].size == best and ladder[0].images == 0
+
+
+def test_the_words_of_a_plan() -> None:
+    made = planned(noise(2_000, labels=True), 5.0, measure=Pace())
+    said = dict(rows(made, 200))
+    assert len(said) == 5 and said["network"] == "ResNet9(width=16), views of 32 px"
+    assert said["method"] == "simclr, batch 128, SGD at 0.1"
+    assert said["epochs"] == f"{made.run.epochs} of 1,800 images, 200 held out to judge by"
+    assert said["speed"].startswith("667 images/s here: 5 minutes, until ")
+    assert said["in ten times the time"].startswith("ResNet9(width=")
+    assert duration(0.2) == "1 seconds" and duration(89.0) == "89 seconds" and duration(3_600.0) == "60 minutes"
+    assert duration(6_000.0) == "1.7 hours" and duration(1290 * 3_600.0) == "54 days"
+    assert len(clock(60.0)) == 5 and len(clock(90_000.0)) > 8
+
+
+def test_the_default_is_measured_and_trains_and_resumes_to_the_same_bits(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    source, before = noise(48, 16), torch.get_rng_state()
+    changes = {"hardware": Hardware("cpu", precision="32-true"), "epochs": 2, "batch_size": 8}
+    run = plan(source, 1.0, backbone=Convolutions((4, 6)), size=16, changes=changes)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert (run.epochs, run.batch_size, run.data) == (2, 8, Data())
+    train(run, tmp_path / "whole", source=source)
+    train(replace(run, epochs=2), tmp_path / "again", source=source)
+    assert resume(tmp_path / "again", source=source).finished
+    ends = [vantage.load(tmp_path / name).digest() for name in ("whole", "again")]
+    assert ends[0] == ends[1]
