@@ -29,6 +29,7 @@ from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
 from vantage.negatives import OtherImages, Ring
+from vantage.planning.speed import Speed
 from vantage.recipes import RECIPES, VARIANTS, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch
 from vantage.training import settings
@@ -90,6 +91,7 @@ class Trained:
     folder: Path | None = None
     finished: bool = True
     init: str | None = None
+    speed: Speed = Speed(0.01)
 
     def train(self, run: Run, folder: Path, progress: Any = None, init: str | None = None) -> TrainingOutcome:
         self.run, self.folder, self.init = run, folder, init
@@ -104,6 +106,7 @@ class Trained:
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     stand_in = Trained()
+    monkeypatch.setattr("vantage.planning.speed.measured", lambda run, source, seconds=2.0: stand_in.speed)
     monkeypatch.setattr("vantage.training.loop.train", stand_in.train)
     monkeypatch.setattr("vantage.training.loop.resume", stand_in.resume)
     return stand_in
@@ -295,8 +298,10 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("recipes --import no_such_module_here", "no module of this name is in this folder or installed"),
         ("recipes moco_v3", "no recipe 'moco_v3'; did you mean moco_v"),
         ("recipes --sise 3", "no option --sise; did you mean --size?"),
-        ("pretrain", "pretrain needs RECIPE: Recipe to train: one that `vantage recipes` lists"),
-        ("pretrain --data x", "pretrain needs RECIPE"),
+        ("pretrain", "pretrain needs --data: Images: a folder"),
+        ("pretrain --data OUT/nowhere --out OUT", "nowhere does not exist"),
+        ("pretrain --data IMAGES --out OUT --minutes 0", "0.0 minutes was asked for: give a number above 0"),
+        ("pretrain moco_v2 --data IMAGES --out OUT --minutes soon", "--minutes: expected a number, found soon"),
         ("pretrain moco --data x --out y", "no recipe 'moco'; did you mean moco_v"),
         ("pretrain moco_v2 --out OUT", "needs --data: Images: a folder"),
         ("pretrain moco_v2 --out OUT --data OUT/nowhere", "nowhere does not exist"),
