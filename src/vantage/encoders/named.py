@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -83,9 +84,21 @@ def with_backbone(encoder: Encoder, backbone: Backbone) -> Encoder:
 
 
 def _width(backbone: Backbone) -> int:
+    """Width of the features; remembered, where the backbone can be a key."""
+    try:
+        hash(backbone)
+    except TypeError:  # a user's own part that holds a list
+        return _built_width(backbone)
+    return _known_width(backbone)
+
+
+def _built_width(backbone: Backbone) -> int:
     """Width of the features, without memory for the parameters."""
     with torch.device("meta"):
         return width_of(backbone.build())
+
+
+_known_width = cache(_built_width)
 
 
 def _has_fixed_size(model: str) -> bool:

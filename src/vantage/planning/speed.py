@@ -18,6 +18,7 @@ from vantage.data.order import steps_in
 from vantage.encoders import SplitBatchNorm
 from vantage.memory import Store
 from vantage.progress import QuietProgress
+from vantage.records import Keys
 from vantage.training.run import Run
 from vantage.training.session import Session, launch
 
@@ -116,9 +117,10 @@ def _begin(session: Session) -> float:
     for number in range(len(session.run.branches)):
         store = session.learner.store(number)
         if store.waits:
-            rows = normalize(torch.randn(len(session.source), session.learner.networks.width), dim=1)
+            count, device = min(store.room, len(session.source)), session.fabric.device
+            rows = normalize(torch.randn(count, session.learner.networks.width), dim=1).to(device)
             began = time.monotonic()
-            store.begin(rows.to(session.fabric.device))
+            store.begin(Keys(rows, torch.arange(count, device=device)))
             seconds += time.monotonic() - began
     return seconds
 
