@@ -19,6 +19,7 @@ from vantage.training.run import Run
 __all__ = ["Measure", "Tried", "climb", "fewer_images", "worth_it"]
 
 Measure = Callable[[Run, Source], Speed]
+"""Gives the speed of a run on some images: `measured`, or a known one."""
 
 _MARGIN = 0.04  # of the time for training, against a machine that becomes slower
 _JUDGED, _JUDGE_SECONDS = 7_000, 4.0  # images that are encoded when the run ends, and seconds beside that
