@@ -11,7 +11,6 @@ from tiny import kept_run, tiny_run
 
 from vantage.encoders import Convolutions, ResNet9
 from vantage.encoders.backbones import Backbone, ResNet, Timm
-from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm

@@ -60,7 +60,7 @@ def rungs(side: int, on_gpu: bool, size: int | None = None, own_network: bool = 
     Views are never larger than suits the images, and never become smaller on the way up. With `size` all rungs have
     this one. With `own_network`, the network is chosen already and rungs differ in their size alone.
     """
-    most = size or suited_size(side)
+    most = suited_size(side) if size is None else size
     ladder: list[Rung] = []
     for rung in _GPU if on_gpu else _CPU:
         rung = rung if size is None else _at(rung, size)

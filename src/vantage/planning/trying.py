@@ -78,7 +78,12 @@ def climb(source: Source, wishes: Wishes, measure: Measure, left: Callable[[], f
     `left` gives the seconds that are left. Raises `UserError` where no rung takes what the user set.
     """
     side, _ = usual_size(source)
-    ladder = rungs(side, _on_gpu(wishes, wishes.size or suited_size(side)), wishes.size, wishes.own_network)
+    ladder = rungs(
+        side,
+        _on_gpu(wishes, suited_size(side) if wishes.size is None else wishes.size),
+        wishes.size,
+        wishes.own_network,
+    )
     share, tried, refusal = _held_share(source), list[Tried](), UserError("there is no rung")
     for rung in ladder:
         try:
