@@ -82,7 +82,7 @@ def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, ima
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = _file("map.js") if maps else ""
+    script = _file("map.js") + _file("controls.js") if maps else ""
     values: dict[str, Any] = {
         "map": maps,
         "script": Markup(script),

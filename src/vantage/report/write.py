@@ -44,9 +44,10 @@ def write_report(
     """Write one page about runs and what they make of the images of `source`: an HTML file below 8 MB that needs no
     network, no server and no script to be read. Returns the facts of the runs, with their verdicts.
 
-    The places of images on the map are kept in the folder `report` of each run. A set of more than `images` images is represented by that many, drawn with seed 0; the page says so. `network` is
+    A set of more than `images` images is represented by that many, drawn with seed 0; the page says so. `network` is
     the number of the network where runs trained several; if omitted, their features are joined. A run without a
-    checkpoint or a finished epoch has a page too, which says what is missing.
+    checkpoint or a finished epoch has a page too, which says what is missing. The places of images on the map are kept
+    in the folder `report` of each run.
 
     Raises `UserError` for a folder without a run, a damaged checkpoint, fewer than two images, more than 6 runs, more
     than 50,000 images for all runs together, and where the file cannot be written. Nothing is written then.

@@ -1,0 +1,72 @@
+// Around the maps: selection, the list of images, the legend and the controls. Follows map.js in the same script.
+const select = (i) => maps.forEach((map) => map.show(i));
+
+const entry = (list, i, note) => {
+  const button = element("button", "", element("li", "", list));
+  button.type = "button";
+  button.dataset.image = i;
+  if (thumbnailOf(i) >= 0) {
+    const small = element("canvas", "", button);
+    Object.assign(small, { width: 48, height: 48 });
+    small.setAttribute("aria-hidden", "true");
+    paint(small.getContext("2d"), i, 0, 0, 48);
+  }
+  element("span", nameOf(i), button);
+  if (note) element("span", note, button);
+  button.addEventListener("click", () => select(i));
+};
+
+const legend = () => {
+  const place = read("map-legend");
+  place.replaceChildren();
+  const add = (color, text) => {
+    const item = element("span", "", place);
+    element("i", "", item).style.background = color;
+    item.append(text);
+  };
+  const groups = { label: images.classes, folder: images.folders.map((name) => name || "(top)") }[choice.color];
+  if (choice.color === "score") [[0, "among others"], [128, "halfway"], [255, "outlier"]].forEach(([n, t]) => add(heat(n), t));
+  else if (groups) {
+    groups.slice(0, 24).forEach((name, n) => add(hue(n), name));
+    if (groups.length > 24) element("span", `and ${groups.length - 24} more`, place);
+  }
+};
+
+const pages = { at: 0, size: 24, found: Array.from({ length: count }, (_, i) => i) };
+const turn = (to) => {
+  const last = Math.max(0, Math.ceil(pages.found.length / pages.size) - 1);
+  pages.at = Math.max(0, Math.min(last, to));
+  const list = read("map-list");
+  list.replaceChildren();
+  const start = pages.at * pages.size;
+  pages.found.slice(start, start + pages.size).forEach((i) => entry(list, i, ""));
+  read("map-page").textContent = `${pages.found.length ? start + 1 : 0} to ${Math.min(start + pages.size, pages.found.length)} of ${pages.found.length}`;
+};
+
+const begin = () => {
+  data.runs.forEach((run) => {
+    const figure = read(`map-${run.number}`);
+    figure.querySelector("img").hidden = true;
+    figure.querySelector(".stage").hidden = false;
+    maps.push(new ImageMap(figure, run));
+  });
+  read("map-controls").hidden = false;
+  const color = read("map-color");
+  color.value = choice.color;
+  color.addEventListener("change", () => ((choice.color = color.value), legend(), maps.forEach((map) => map.redraw())));
+  const dots = read("map-dots");
+  dots.checked = choice.dots;
+  dots.addEventListener("change", () => ((choice.dots = dots.checked), maps.forEach((map) => map.redraw())));
+  read("map-search").addEventListener("input", (event) => {
+    const words = event.target.value.toLowerCase();
+    pages.found = Array.from({ length: count }, (_, i) => i).filter((i) => nameOf(i).toLowerCase().includes(words));
+    turn(0);
+  });
+  read("map-before").addEventListener("click", () => turn(pages.at - 1));
+  read("map-after").addEventListener("click", () => turn(pages.at + 1));
+  legend();
+  turn(0);
+  document.body.dataset.map = "ready";
+};
+if (picture) picture.decode().then(begin);
+else begin();
