@@ -31,7 +31,8 @@ def report(words: list[str], console: Console) -> int:
 
     It says in a sentence whether a run is healthy, collapsed or under-trained, and shows its curves, the views, nearest
     neighbors (the worst too), a map of the images, the spectrum of the features, near-duplicates, outliers, recorded
-    results beside the baselines, and settings. One file below 8 MB, which needs no network and no server. Several runs stand side by side.
+    results beside the baselines, and settings. One file below 8 MB, which needs no network and no server. Several runs
+    stand side by side.
     """
     groups = (Reporting, Images, Network, Computing)
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
