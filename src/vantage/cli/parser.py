@@ -34,13 +34,23 @@ class Option:
     """One field of a group of options."""
 
     name: str
+    """The field's name."""
+
     annotation: Any
+    """What its value must be."""
+
     default: Any
+    """Its value if the option is omitted; `dataclasses.MISSING` where it must be given."""
+
     help: str
+    """What it means."""
+
     word: Word
+    """How it is written."""
 
     @property
     def flag(self) -> str:
+        """The word for it, such as `--batch-size`."""
         return f"--{self.name.replace('_', '-')}"
 
 
