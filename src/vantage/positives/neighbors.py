@@ -40,4 +40,5 @@ class Neighbors:
         row = nearest_rows(query, pool, int(inner))
         near = paired(query, pool.vector[row], row, torch.ones_like(row, dtype=torch.bool))
         pairs = ((own.cosine, near.cosine), (own.key, near.key), (own.keep, near.keep))
-        return Scores(*(torch.cat(pair, dim=1) for pair in pairs))
+        cosine, key, keep = (torch.cat(pair, dim=1) for pair in pairs)
+        return Scores(cosine, key, keep)
