@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from vantage.demo import Demonstration, demo, demo_run
+from vantage.demo import Demonstration, demo, demo_recipe, demo_run
 from vantage.errors import UserError
+from vantage.planning.speed import Speed
 
 OTHERS = {"raw pixels": (40.0, 45.0), "random encoder": (50.0, 65.0)}
 
@@ -25,9 +26,11 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path):
         demo(tmp_path)
 
 
-def test_the_run_is_a_value_that_fits_its_images():
-    run = demo_run()
-    assert run == demo_run() and run.data.path == "photographs:train"
+def test_the_run_is_planned_for_its_images_and_the_machine():
+    fast, slow = (demo_run(lambda run, source, step=step: Speed(step)) for step in (0.01, 0.2))
+    assert fast.data.path == slow.data.path == "photographs:train" and fast.data.hold_out == 0.0
+    assert fast.views == slow.views == demo_recipe().views
+    assert 50 < slow.epochs * (2_592 // slow.batch_size) * 0.2 < 90
 
 
 @pytest.mark.slow

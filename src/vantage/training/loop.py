@@ -36,7 +36,6 @@ from vantage.training.watch import Watch
 
 __all__ = ["TrainingOutcome", "resume", "train"]
 
-
 _READ_SECONDS = 2.0
 """Where steps are slow, the loss and the signals are read this often, whatever `log_every` says."""
 
