@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from vantage.composition.fitting import everywhere
+from vantage.memory import Bank
 from vantage.negatives import Ring, Sample
 from vantage.recipes import instance_discrimination, moco_v1, ring_ir, ring_moco
 from vantage.schedules import Constant
@@ -24,7 +25,8 @@ _SEEN = (Accuracy(), FalseByBand())
 
 
 def _same_draws(run: Run) -> Run:
-    """As many negatives for every arm, and Ring's band at its last width from the first step: the base is warm."""
+    """As many negatives and the same bank for every arm, and Ring's band at its last width from the first step, since
+    the base is warm: arms differ in where negatives lie alone."""
 
     def changed(part: Any) -> Any:
         match part:
@@ -32,6 +34,8 @@ def _same_draws(run: Run) -> Run:
                 return Sample(QUEUE)
             case Ring():
                 return Ring(Constant(0.1), part.drop)
+            case Bank():
+                return Bank(0.5)
         return part
 
     return replace(run, branches=everywhere(run.branches, changed))
