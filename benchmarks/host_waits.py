@@ -26,7 +26,7 @@ from stepping import SIZE, Stepping, Views, small
 from timing import write_results
 
 from vantage import allowing
-from vantage.recipes import RECIPES
+from vantage.recipes import RECIPES, VARIANTS
 from vantage.training.run import Run
 
 IMAGES = 48
@@ -63,7 +63,7 @@ def _range(counts: Any) -> str:
 def main() -> None:
     """Count, print, and write where that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recipes", nargs="+", choices=[recipe.__name__ for recipe in RECIPES])
+    parser.add_argument("--recipes", nargs="+", choices=[recipe.__name__ for recipe in (*RECIPES, *VARIANTS)])
     parser.add_argument("--places", action="store_true", help="print where a step waits")
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--before", type=Path, help="a file of rows written by --json with the code before a change")
@@ -71,7 +71,7 @@ def main() -> None:
     earlier = json.loads(chosen.before.read_text())["rows"] if chosen.before else []
     before = {entry["recipe"]: entry for entry in earlier}
     rows = []
-    for recipe in RECIPES:
+    for recipe in (*RECIPES, *VARIANTS):
         name = recipe.__name__
         if chosen.recipes and name not in chosen.recipes:
             continue
