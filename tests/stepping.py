@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.composition.fitting import everywhere
-from vantage.data import Batch, ResidentImages
+from vantage.data import Batch, ResidentImages, StreamedImages
 from vantage.data.sources.arrays import Arrays
 from vantage.learner import Learner
 from vantage.memory import ClusteredBank, ReclusteredBank
@@ -87,8 +87,8 @@ class Stepping:
                 self.images.pixels = Pretended(self.images.pixels)
         session.model = session.learner  # pyright: ignore
         session.optimizer = run.optimizer.build(session.learner)  # pyright: ignore
-        streamed = SimpleNamespace(steps=self.images.steps)
-        session.feed = Feed(streamed if views is Views.STREAMED else self.images, run.views)  # pyright: ignore
+        streamed = StreamedImages(self.source, run.views, BATCH, run.seed, num_workers=0)
+        session.feed = Feed(streamed if views is Views.STREAMED else self.images, run.views)
         if views is Views.SENT:
             session.feed = _Sends(session.feed, device)  # pyright: ignore
         session.generator = torch.Generator()
