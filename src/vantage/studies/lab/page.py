@@ -143,5 +143,6 @@ def _words(one: Judged) -> str:
 
 
 def _signed(value: float) -> str:
-    """Four digits, fewer for large numbers."""
+    """Three digits; a difference that is nothing but rounding is 0."""
+    value = 0.0 if abs(value) < 1e-12 else value
     return f"{value:+.3g}" if abs(value) < 1_000 else f"{value:+,.0f}"

@@ -1,7 +1,6 @@
 """JCL (Cai et al., arXiv 2009.14776; S: its supplement). Single runs, top-1 in percent unless said."""
 
 # fmt: off
-
 from dataclasses import replace
 
 from vantage.encoders import Momentum
@@ -161,8 +160,8 @@ FIGURE_2A = Entry(
         Claim("a", "the sampling error of the mean key falls with M′", "ours", (Order(_ERRORS),), (), ERROR),
         Claim("b", "it falls as M′ to the power −½: nine keys have between .25 and .40 of the error of one", "ours",
             (Above(_ERRORS[0], 0.25, _ERRORS[-1]), Above(_ERRORS[0], 0.40, _ERRORS[-1], below=True)), (), ERROR),
-        Claim("c", "more keys see more of the variance, (M′ − 1)/M′ of it: .80 ± .02 at five", "ours",
-            (Order(_VARIANCES), Above(_VARIANCES[1], 0.78), Above(_VARIANCES[1], 0.82, below=True)), (), ERROR),
+        Claim("c", "M′ keys, drawn from 32, see (M′ − 1)/M′ · 32/31 of the variance: .826 ± .02 at five", "ours",
+            (Order(_VARIANCES), Above(_VARIANCES[1], 0.806), Above(_VARIANCES[1], 0.846, below=True)), (), ERROR),
     ),
     scale="claims a to c are exact questions about one checkpoint, without training",
 )
@@ -212,7 +211,8 @@ FIGURE_3 = Entry(
     "how alike 32 augmentations of an image are",
     cells=(_FLOORS[1], *_ARMS),
     claims=(
-        Claim("3a.1", "JCL's similarity is above MoCo v2's", "§4.5", _each("JCL", "MoCo v2"), (), ALIKE),
+        Claim("3a.1", "JCL's similarity is above MoCo v2's", "§4.5", _each("JCL", "MoCo v2"), (), ALIKE,
+            why="similarity is highest before training (claim c), and a branch is one epoch long"),
         Claim("3a.2", "so are its 10, 50 and 90 % quantiles", "figure",
             tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE),
         Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
@@ -234,9 +234,8 @@ SECTION_3 = Entry(
     "the bound: InfoNCE's mean over infinitely many Gaussian keys is at most L(λ = 1)",
     cells=(_FLOORS[1], *_ARMS[:2]),
     claims=(
-        Claim("1", "the bound holds for every image, and is not tight", "Eq. 7",
-            (Above("JCL @ least gap of the bound", 0.0), Above("MoCo v2 @ least gap of the bound", 0.0)), (),
-            "gap of the bound"),
+        Claim("1", "the bound holds and is not tight, on average over images", "Eq. 7",
+            (Above("JCL @ gap of the bound", 0.0), Above("MoCo v2 @ gap of the bound", 0.0)), (), "gap of the bound"),
         Claim("2", "training with JCL makes the gap smaller than it was before", "§3.3",
             (Beats("random encoder", "JCL"),), (), "gap of the bound",
             why="before any training all keys are nearly equal"),
