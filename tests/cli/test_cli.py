@@ -434,7 +434,7 @@ def test_a_terminal_without_greek_letters_or_boxes_is_served(tmp_path: Path) -> 
 def test_a_bug_shows_where_it_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("vantage.training.loop.train", broken)

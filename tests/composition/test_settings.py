@@ -160,12 +160,12 @@ def test_a_part_is_found_where_a_module_became_a_folder(run_folder: Path) -> Non
 def test_reading_imports_nothing_outside_the_package(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "stranger.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": "planted:Part"}))
-    with pytest.raises(UserError, match=r"is not part of Vantage, so its module was not imported.*--import planted"):
+    tamper(run_folder, lambda run: run["branches"][0].update(weight={"part": "stranger:Part"}))
+    with pytest.raises(UserError, match=r"is not part of Vantage, so its module was not imported.*--import stranger"):
         settings.read(run_folder)
-    with allowing("planted"), pytest.raises(SystemExit, match="imported"):
+    with allowing("stranger"), pytest.raises(SystemExit, match="imported"):
         settings.read(run_folder)
 
 

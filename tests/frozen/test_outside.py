@@ -193,7 +193,7 @@ def test_timms_own_statistics_and_size_are_the_view(tmp_path: Path):
         ("torchvision:resnet18", "names no weights: write torchvision:resnet18=FILE"),
         ("timm:=x", "names no weights"),
         ("torchvision:resnet18=nowhere.safetensors", "there is no file nowhere.safetensors"),
-        ("torchvision:resnet19=x", "there is no backbone 'resnet19'; did you mean resnet1"),
+        ("torchvision:resnet19=x", "there is no backbone 'resnet19'; did you mean resnet"),
         ("torchvision:convolutions=x", "none of its residual networks"),
         ("timm:resnet10000=x", "timm has no model called 'resnet10000'"),
     ],

@@ -50,8 +50,7 @@ class Pretraining(Images):
     """Folder for the run; if omitted, runs/RECIPE."""
 
     minutes: float | None = None
-    """Time for all of it: network, size of views and epochs are planned; if omitted, 30 without a recipe, and with one
-    no limit."""
+    """Plan a run that takes this long; if omitted, 30 without a recipe, no limit with one."""
 
     backbone: str = ""
     """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, resnet9, convolutions, timm:NAME, or MODULE:NAME; the

@@ -31,8 +31,8 @@ class FineTuneChosen:
 
     A fifth of each class of every sample is held out, at least one image but never the last. Copies are trained on the
     rest at every rate; the rate with the best top-1 on the held-out images (the lowest of equals) trains on the whole
-    sample. A training that diverges counts as 0 %. Every rate costs one more training for each sample. Raises
-    `UserError` where no class has two images in a sample.
+    sample. A training that diverges counts as 0 %. Every rate costs one more training for each sample. It
+    is an error if no class has two images in a sample.
     """
 
     name: ClassVar[str] = "finetune-chosen"
