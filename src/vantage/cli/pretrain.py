@@ -50,11 +50,11 @@ class Pretraining(Images):
     """Folder for the run; if omitted, runs/RECIPE."""
 
     minutes: float | None = None
-    """Plan a run that takes this long; if omitted, 30 without a recipe, no limit with one."""
+    """Plan a run of this length; 30 if no recipe is given either."""
 
     backbone: str = ""
     """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, resnet9, convolutions, timm:NAME, or MODULE:NAME; the
-    width of the head follows it."""
+    head follows it."""
 
     optimizer: Literal["", "sgd", "adamw", "lars"] = ""
     """Another optimizer, with a learning rate that suits it."""
