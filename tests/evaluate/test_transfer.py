@@ -243,7 +243,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     mistakes = {
         ("--by", "knnn", "--sets", f"one={train}"): "there is no protocol 'knnn'; did you mean knn?",
         ("--sets", train): "write NAME=PATH",
-        (): "no set is here",
+        (): "there is no set: name some",
         ("--suite", "meta-dataset"): "Aircraft: no folder Aircraft",
         ("--sets", f"one={train}", "--mean", "0.5", "0.5"): "give both, three numbers each",
         ("--sets", f"one={train}", "--out", str(tmp_path / "x.txt")): "end the name with .md or .csv",
