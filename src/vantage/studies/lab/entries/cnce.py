@@ -215,3 +215,4 @@ TABLE_4 = Entry(
 )
 
 ENTRIES = (TABLE_1, TABLE_2, TABLE_3, TABLE_4)
+"""The tables of CNCE on photographs, in the paper's order."""

@@ -153,3 +153,4 @@ FIGURE_2B = Entry(
 )
 
 ENTRIES = (TABLE_5, TABLE_6, FIGURE_2A, FIGURE_2B, APPENDIX_C)
+"""CNCE's toys, combinations and figures, in the paper's order."""

@@ -174,3 +174,4 @@ TABLE_5 = Entry(
 )
 
 ENTRIES = (TABLE_1, TEXT_C3, TABLE_6, TABLE_4, TABLE_5)
+"""InfoMin's tables, in the paper's order."""

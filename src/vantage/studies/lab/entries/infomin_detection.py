@@ -166,3 +166,4 @@ ENTRIES = (
     _larger(13, "COCO, X152-FPN, against weights of ImageNet-5K", ("1x", "45.6/65.7/50.1/40.6/63.0/43.5",
         "46.4/66.5/50.8/41.3/63.6/44.4")),
 )
+"""InfoMin's tables of detection, in the paper's order."""

@@ -124,3 +124,4 @@ FIGURE_14 = Entry(
 )
 
 ENTRIES = (FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_7, FIGURE_8, FIGURE_9, FIGURE_12, FIGURE_13, FIGURE_14)
+"""InfoMin's figures of views, in the paper's order."""

@@ -212,3 +212,4 @@ FIGURE_9 = Entry(
 ENTRIES = (
     TABLE_1, FIGURE_5, TABLE_2, TABLE_3, FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, FIGURE_8, TABLE_4, FIGURE_9
 )  # fmt: skip
+"""InterCLR's tables and figures, in the paper's order."""

@@ -248,3 +248,4 @@ SECTION_3 = Entry(
 )
 
 ENTRIES = (TABLE_1, TABLE_2, FIGURE_2A, FIGURE_2B, FIGURE_2C, FIGURE_3, SECTION_3)
+"""JCL's tables and figures, in the paper's order."""
