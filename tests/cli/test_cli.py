@@ -20,7 +20,6 @@ import vantage
 from vantage import Run
 from vantage.cli import main
 from vantage.cli.options import absolute
-from vantage.cli.planning import overridden
 from vantage.cli.summary import short, summary
 from vantage.composition.expression import read_value
 from vantage.composition.fields import field_help, leaves, replaced, settings_in
@@ -29,6 +28,7 @@ from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 from vantage.estimators import JCL, InfoNCE
 from vantage.negatives import OtherImages, Ring
+from vantage.planning.sizing import overridden
 from vantage.planning.speed import Speed
 from vantage.recipes import RECIPES, VARIANTS, moco_v1, moco_v2, simclr
 from vantage.schedules import CosineByEpoch

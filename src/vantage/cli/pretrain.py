@@ -14,14 +14,7 @@ from vantage.cli.differences import show_differences
 from vantage.cli.files import check_folder, check_new_run
 from vantage.cli.minutes import expect, planned_run, show_worth, whole
 from vantage.cli.options import Devices, Images, Loading, absolute, assignments, look_at
-from vantage.cli.planning import (
-    SIZES,
-    in_learned_views,
-    overridden,
-    settable,
-    suited,
-    with_named_parts,
-)
+from vantage.cli.planning import in_learned_views, settable, suited, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replaced, settings_in
@@ -35,8 +28,6 @@ __all__ = ["ended", "pretrain"]
 
 _MINUTES = 30.0
 """Time that is planned for where neither a recipe nor minutes are given."""
-_EARLY = ("data", "hardware", "monitoring", "accumulate")
-"""What is set before a run is fitted, since the batch depends on it."""
 
 
 @dataclass(frozen=True)
@@ -95,24 +86,26 @@ def pretrain(words: list[str], console: Console) -> int:
     began = time.monotonic()
     command = Command("pretrain", pretrain.__doc__ or "", partial(settable, words))
     options, devices, loading = read(command, words, Pretraining, Devices, Loading)
+    from vantage.planning.sizing import early, overridden
+
     recipe = in_learned_views(find_recipe(options.recipe) if options.recipe else _quick(), options.learned)
     plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
-    early = _early(_first_changes(plan, options.size, settings))
+    first = early(_first_changes(plan, options.size, settings))
     if options.init:
         from vantage.training.warm_start import read_start
 
         read_start(options.init)  # a mistake is reported before millions of images are read
     if options.minutes is not None or not options.recipe:
-        return _train_planned(plan, options, settings, early, out, console, began)
-    source, _ = look_at(replaced(plan(224), early).data, console)
+        return _train_planned(plan, options, settings, first, out, console, began)
+    source, _ = look_at(replaced(plan(224), first).data, console)
     size = suited(options.size, source, console)
-    planned, changes = replaced(plan(size), early), _changes(plan(size), settings)
+    planned, changes = replaced(plan(size), first), _changes(plan(size), settings)
     fitted = planned.fit(len(source), changes.get("batch_size"))
     run = overridden(fitted, changes)
     show_differences(
-        replaced(recipe(size), early), planned, fitted, run, {*changes, *_named(planned, options)}, console
+        replaced(recipe(size), first), planned, fitted, run, {*changes, *_named(planned, options)}, console
     )
     console.notes("run", _summary(run, len(source)))
     expect(run, source, console)
@@ -185,6 +178,8 @@ def _changes(run: "Run", settings: Sequence[str]) -> dict[str, Any]:
 
 def _first_changes(plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str]) -> dict[str, Any]:
     """The changes before the size is known, so that a mistake is reported before millions of images are read."""
+    from vantage.planning.ladder import SIZES
+
     first: UserError | None = None
     for each in [size] if size is not None else [224, *(small for _, small in SIZES)]:
         try:
@@ -193,10 +188,6 @@ def _first_changes(plan: "Callable[[int], Run]", size: int | None, settings: Seq
             first = first or problem
     assert first is not None
     raise first
-
-
-def _early(changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {path: value for path, value in changes.items() if path.partition(".")[0] in _EARLY}
 
 
 def _free_folder(recipe: str) -> Path:

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from vantage import draws
-from vantage.errors import UserError
 from vantage.memory.bank import Bank
 from vantage.memory.clustering import Clustering
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
 from vantage.memory.known import Known
-from vantage.memory.labeled_rows import Written, at_least, label_rows, read_rows, write_rows
+from vantage.memory.labeled_rows import Written, at_least, check_begun, label_rows, read_rows, write_rows
 from vantage.memory.store import Store
 from vantage.records import Keys
 from vantage.records.members import Members
@@ -137,11 +136,7 @@ class OnlineStore(Store):
         it waits for its first rows."""
         if len(fresh) == 0:
             return
-        if self.waits:
-            raise UserError(
-                "the bank's first clusters are of the untrained network's features, which are not there yet: call"
-                " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
-            )
+        check_begun(self)
         filled = self.choice.first * len(self.vector)
         clustered = self.rows_written.reached(self.written, filled)
         moves = write_rows(self, fresh, self.choice.momentum)

@@ -16,7 +16,7 @@ from vantage.memory.store import Store
 from vantage.records import Keys
 from vantage.records.members import Members
 
-__all__ = ["LabeledRows", "Written", "at_least", "label_rows", "read_rows", "write_rows"]
+__all__ = ["LabeledRows", "Written", "at_least", "check_begun", "label_rows", "read_rows", "write_rows"]
 
 
 @runtime_checkable
@@ -50,6 +50,15 @@ def at_least(part: object, least: int, *names: str) -> None:
     for name in names:
         if getattr(part, name) < least:
             raise UserError(f"{type(part).__name__}.{name} is {getattr(part, name)}: give at least {least}")
+
+
+def check_begun(store: Store) -> None:
+    """Raises `UserError` for a store that waits for its first rows."""
+    if store.waits:
+        raise UserError(
+            "the bank's first clusters are of the untrained network's features, which are not there yet: call"
+            " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
+        )
 
 
 def label_rows(store: Store, images: int, width: int, clusters: int, clusterings: int) -> None:

@@ -9,12 +9,11 @@ import torch
 from torch import Tensor
 
 from vantage import draws
-from vantage.errors import UserError
 from vantage.memory.bank import Bank
 from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.kmeans import kmeans
 from vantage.memory.known import Known
-from vantage.memory.labeled_rows import at_least, label_rows, read_rows, write_rows
+from vantage.memory.labeled_rows import at_least, check_begun, label_rows, read_rows, write_rows
 from vantage.memory.store import Store
 from vantage.records import Keys
 from vantage.records.members import Members
@@ -126,11 +125,7 @@ class ReclusteredStore(Store):
         it waits for its first rows."""
         if len(fresh) == 0:
             return
-        if self.waits:
-            raise UserError(
-                "the bank's first clusters are of the untrained network's features, which are not here yet: call"
-                " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
-            )
+        check_begun(self)
         before = self.clusterings_by(self.rows_written.surely(self.written))
         write_rows(self, fresh, self.choice.momentum)
         passes = self.choice.first + before * self.choice.every

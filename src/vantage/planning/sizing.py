@@ -16,9 +16,9 @@ from vantage.schedules import Constant
 from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
 
-__all__ = ["EARLY", "Wishes", "composed", "least_epochs", "overridden", "quick", "sized", "with_network"]
+__all__ = ["Wishes", "composed", "early", "least_epochs", "overridden", "quick", "sized", "with_network"]
 
-EARLY = ("data", "hardware", "monitoring", "accumulate")
+_EARLY = ("data", "hardware", "monitoring", "accumulate")
 """What is set before a run is fitted, since the choice of a batch needs it."""
 
 _FEW_STEPS = 10_000
@@ -61,8 +61,12 @@ def composed(wishes: Wishes, rung: Rung) -> Run:
     run = wishes.recipe(rung.size)
     if rung.backbone is not None:
         run = with_network(run, rung.backbone)
-    changes = wishes.changes(run)
-    return replaced(run, {path: value for path, value in changes.items() if path.partition(".")[0] in EARLY})
+    return replaced(run, early(wishes.changes(run)))
+
+
+def early(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the changes that are made before a run is fitted."""
+    return {path: value for path, value in changes.items() if path.partition(".")[0] in _EARLY}
 
 
 def with_network(run: Run, backbone: Backbone) -> Run:
@@ -74,7 +78,7 @@ def with_network(run: Run, backbone: Backbone) -> Run:
 
 
 def overridden(fitted: Run, changes: Mapping[str, Any]) -> Run:
-    """A fitted run with the user's values, which always win; the learning rate follows another batch or epochs."""
+    """A fitted run with the user's values, which take precedence; the learning rate follows batch size and epochs."""
     resized = fitted.resized(changes.get("batch_size"), changes.get("epochs"))
     return replaced(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
 

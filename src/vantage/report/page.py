@@ -2,11 +2,9 @@
 
 import base64
 import hashlib
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,7 +16,7 @@ from vantage.report.drawing import Line, chart
 from vantage.report.gallery import Gallery, ImageFacts
 from vantage.report.run_facts import RunFacts
 from vantage.report.sprite import Sprite
-from vantage.storage.provenance import versions
+from vantage.storage.provenance import command, versions
 
 __all__ = ["MapSection", "RunSections", "render"]
 
@@ -94,7 +92,7 @@ def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, ima
         "images": images,
         "fingerprint": fingerprint,
         "style": Markup(_file("style.css")),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": command(),
         "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
     }
     return environment.get_template("page.html").render(values)

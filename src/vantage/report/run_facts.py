@@ -97,7 +97,7 @@ def facts_of(folders: Sequence[Path]) -> list[RunFacts]:
 def _facts(folder: Path, name: str) -> RunFacts:
     run = settings.read(folder)
     newest = checkpoint.latest(folder)
-    with torch.random.fork_rng(devices=[]):  # the caller's generator stays where it is
+    with torch.device("meta"):  # neither memory nor random numbers are used
         width = run.encoders.build().width
     rows, records = read_metrics(folder), read_provenance(folder)
     return RunFacts(name, folder, run, rows, records, width, newest.name if newest else "", recorded_results(folder))

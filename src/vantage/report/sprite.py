@@ -16,7 +16,7 @@ from torch.nn.functional import interpolate
 from vantage.data.sources.source import Source
 from vantage.data.threads import prefetch
 from vantage.encoding import Work
-from vantage.report.pictures import address_of, data_uri
+from vantage.report.pictures import address_of, data_uri, pixels_of
 
 __all__ = ["Cells", "Sprite", "cells_of", "mosaic", "sprite_of"]
 
@@ -104,7 +104,7 @@ def mosaic(cells: Cells, place: Float[Tensor, "n 2"], side: int = 720) -> str:
         shown.setdefault((int(column[number]), int(row[number])), number)
     whole = Image.new("RGBA", (side, side))
     for (x, y), number in shown.items():
-        cell = Image.fromarray(cells.pixels[number].permute(1, 2, 0).contiguous().numpy())
+        cell = pixels_of(cells.pixels[number])
         whole.paste(cell.resize((24, 24)), (24 * x, 24 * y))
     return data_uri(whole, 70)
 

@@ -1,6 +1,7 @@
 """Files that appear whole or not at all; what prevents one from being written is reported as a mistake to mend."""
 
 import errno
+import hashlib
 import json
 import os
 import secrets
@@ -11,7 +12,7 @@ from typing import IO, Any
 
 from vantage.errors import UserError
 
-__all__ = ["result_file", "write_json", "write_result", "write_text", "written_whole"]
+__all__ = ["digest_of_file", "result_file", "write_json", "write_result", "write_text", "written_whole"]
 
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
@@ -71,6 +72,12 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people; see `result_file`."""
     write_text(path, json.dumps(value, indent=1) + "\n")
+
+
+def digest_of_file(path: Path) -> str:
+    """SHA-256 of a file, read piece by piece. Raises `OSError`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _remedy(problem: OSError) -> str:

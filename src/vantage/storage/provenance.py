@@ -14,7 +14,7 @@ import torch
 
 from vantage.errors import UserError
 
-__all__ = ["hardware", "provenance", "read_provenance", "versions"]
+__all__ = ["command", "hardware", "provenance", "read_provenance", "versions"]
 
 _PACKAGES = ("vantage-ssl", "torch", "torchvision", "lightning-fabric", "numpy", "pillow", "scikit-learn", "timm")
 
@@ -26,8 +26,13 @@ def provenance(fingerprint: str, images: int) -> dict[str, Any]:
         "commit": _commit(),
         "versions": versions(),
         "hardware": hardware(),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": command(),
     }
+
+
+def command() -> str:
+    """The words that started this process, the program without its folder."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def read_provenance(folder: Path) -> list[dict[str, Any]]:

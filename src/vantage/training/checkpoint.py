@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from vantage.composition.names import RENAMED_TENSORS
 from vantage.encoders.weights import differing
 from vantage.errors import UserError
+from vantage.storage.files import digest_of_file
 
 __all__ = [
     "complete",
@@ -50,7 +51,7 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
             shutil.rmtree(draft_folder, ignore_errors=True)
         draft.mkdir(parents=True)
         save_file(_apart(tensors), draft / _TENSORS)
-        sealed = {**facts, "step": step, _TENSORS: _digest(draft / _TENSORS)}
+        sealed = {**facts, "step": step, _TENSORS: digest_of_file(draft / _TENSORS)}
         (draft / _FACTS).write_text(json.dumps({**sealed, _SEAL: _seal(sealed)}, indent=1, allow_nan=False))
         for name in (_TENSORS, _FACTS):
             _flush(draft / name)
@@ -126,7 +127,7 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
 
 def digest_of(checkpoint: Path) -> str:
     """SHA-256 of a checkpoint's tensors."""
-    return _digest(checkpoint / _TENSORS)
+    return digest_of_file(checkpoint / _TENSORS)
 
 
 def _current(name: str) -> str:
@@ -160,7 +161,7 @@ def _facts(checkpoint: Path) -> dict[str, Any]:
     try:
         facts = json.loads((checkpoint / _FACTS).read_text())
         sealed = facts.pop(_SEAL) == _seal(facts)
-        intact = facts.pop(_TENSORS) == _digest(checkpoint / _TENSORS)
+        intact = facts.pop(_TENSORS) == digest_of_file(checkpoint / _TENSORS)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
     if not (sealed and intact):
@@ -188,11 +189,6 @@ def _damaged(checkpoint: Path, problem: str) -> UserError:
     return UserError(
         f"the checkpoint {checkpoint} is damaged ({problem}): delete this folder to fall back to the one before"
     )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _flush(path: Path) -> None:

@@ -15,7 +15,6 @@ of (seed, step, image): runs of one seed from one checkpoint see the same images
 0 is written at once, so that resuming never needs the other run again.
 """
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from torch import Tensor
 from vantage.composition.codec import decode
 from vantage.encoders.weights import read_weights
 from vantage.errors import UserError
+from vantage.storage.files import digest_of_file
 from vantage.storage.provenance import read_provenance
 from vantage.training import checkpoint, settings
 from vantage.training.run import Run
@@ -67,7 +67,7 @@ def read_start(path: Path | str) -> WarmStart:
     """
     path = Path(path)
     if path.is_file():
-        return WarmStart(path, None, None, read_weights(path), {}, hashlib.sha256(path.read_bytes()).hexdigest())
+        return WarmStart(path, None, None, read_weights(path), {}, digest_of_file(path))
     at_checkpoint = path.parent.name == "checkpoint" and not (path / settings.FILE).exists()
     folder = path.parent.parent if at_checkpoint else path
     stored = settings.read(folder)

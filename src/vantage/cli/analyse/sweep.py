@@ -10,7 +10,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import INTERRUPTED, Console, paragraphs
 from vantage.cli.files import check_folder
 from vantage.cli.options import Computing, Images, absolute, assignments, look_at
-from vantage.cli.planning import overridden, suited, with_named_parts
+from vantage.cli.planning import suited, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import assigned, read_assignments
 from vantage.composition.fields import settings_in
@@ -96,6 +96,8 @@ def sweep(words: list[str], console: Console) -> int:
     command = Command(name, about if field else type(chosen).__doc__ or "", partial(_settable, chosen))
     groups = (Images, Sweeping, Computing, *(() if field else (chosen,)))
     images, options, computing, *own = read(command, rest, *groups)
+    from vantage.planning.sizing import overridden
+
     chosen = own[0] if own else chosen
     check_folder(Path(options.out))
     plan = partial(with_named_parts, find_recipe(options.recipe or chosen.recipe), backbone=options.backbone)

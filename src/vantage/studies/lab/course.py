@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from vantage.encoders import Convolutions, PerView
+from vantage.encoders import Convolutions, Momentum, PerView
 from vantage.encoding import Work
 from vantage.progress import Progress, QuietProgress
 from vantage.studies.lab.entry import Arm, Entry
@@ -94,7 +94,7 @@ def passes(run: Run) -> float:
     """Forward passes that a training image costs, a backward pass counted as two: IR 3, MoCo 4, JCL 3 + M′."""
     asked = {branch.query for branch in run.branches}
     used = asked | {view for branch in run.branches for view in (*branch.keys, *branch.pooled)}
-    slow = 0 if type(run.encoders).__name__ != "Momentum" else len(used - asked)
+    slow = len(used - asked) if isinstance(run.encoders, Momentum) else 0
     return 3.0 * (len(used) - slow) * (len(used) if isinstance(run.encoders, PerView) else 1) + slow
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from vantage.composition.codec import decode, encode
 from vantage.errors import UserError
-from vantage.storage.files import write_result
+from vantage.storage.files import digest_of_file, write_result
 from vantage.views.colors.flows import Flow, FlowNetwork
 from vantage.views.colors.spaces import ColorSpace
 from vantage.views.colors.statistics import Statistics
@@ -175,7 +175,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_of_file(path)
     except OSError as problem:
         raise UserError(f"{path} cannot be read: {problem}") from problem
