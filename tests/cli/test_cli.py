@@ -355,7 +355,11 @@ def test_a_recipe_of_ones_own_needs_its_module_named(
         ("evaluate knn RUN --data IMAGES --k 0", "k is 0"),
         ("evaluate knn RUN --data IMAGES --set k=0", "k is 0"),
         ("evaluate nowhere:KNN RUN --data IMAGES", "allow it by name .--import nowhere"),
-        ("export RUN --to onnx --out OUT", "--to: expected torchvision, timm, safetensors or detectron2, found onnx"),
+        (
+            "export RUN --to onxn",
+            "--to: expected torchvision, timm, safetensors, detectron2, onnx or torch, found onxn",
+        ),
+        ("export RUN --to onnx --data OUT/nowhere", "nowhere does not exist"),
         ("export RUN --out OUT", "needs --to"),
         ("demo --out IMAGES/a/0.png", "is a file: name a folder"),
         ("demo --oot x", "no option --oot; did you mean --out?"),

@@ -15,24 +15,33 @@ __all__ = ["export"]
 class Exporting:
     """The options of `export`."""
 
-    to: Literal["torchvision", "timm", "safetensors", "detectron2"]
-    """Library whose own model loads the file (torchvision, timm or detectron2), or safetensors for the parameters under
-    their own names."""
+    to: Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
+    """Library whose own model loads the file (torchvision, timm or detectron2); safetensors for the parameters under
+    their own names; onnx or torch (torch.export) for the network itself, from pixels to features."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """File to write, ending with .safetensors; if omitted, RUN/backbone-FORMAT.safetensors. For detectron2, a folder
-    for the weights and settings of detectors; if omitted, RUN/detectron2."""
+    """File to write, ending with .safetensors, .onnx or .pt2; if omitted, RUN/backbone-FORMAT with that ending. For
+    detectron2, a folder for the weights and settings of detectors; if omitted, RUN/detectron2."""
+
+    data: Annotated[str, Word("PATH")] = ""
+    """Images on which an export to onnx or torch is checked; if omitted, those of the run, or random ones where they
+    are gone."""
 
 
 def export(words: list[str], console: Console) -> int:
     """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
     command = Command("export", export.__doc__ or "")
     run, options, network = read(command, words, RunOrWeights, Exporting, Network)
+    from vantage.data import open_source
+    from vantage.frozen.export.backbone import ENDINGS
     from vantage.frozen.export.backbone import export as write
 
     which = "" if network.network is None else f"-{network.network}"
-    name = f"detectron2{which}" if options.to == "detectron2" else f"backbone-{options.to}{which}.safetensors"
-    exported = write(run.folder, options.to, Path(options.out or run.home / name), network.network)
+    name = f"{'detectron2' if options.to == 'detectron2' else f'backbone-{options.to}'}{which}{ENDINGS[options.to]}"
+    source = open_source(options.data) if options.data else None
+    exported = write(run.folder, options.to, Path(options.out or run.home / name), network.network, source)
+    if exported.check:
+        console.note(exported.check.sentence())
     console.note(f"wrote {exported.file}; to use it:\n")
     console.result(exported.how)
     return 0

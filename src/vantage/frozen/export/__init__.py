@@ -1,1 +1,1 @@
-"""Take a backbone elsewhere: torchvision, timm, safetensors, Detectron2."""
+"""Take a backbone elsewhere: torchvision, timm, safetensors, Detectron2, ONNX, `torch.export`."""

@@ -4,9 +4,11 @@ For Python's libraries the file is safetensors, which executes nothing when it i
 the view's size, the statistics of the pixels, and the file's origin. Classifiers are left out, since none was trained:
 the lines put an identity in their place, so that the parameters load with `strict=True` and the outputs are the
 features. For Detectron2, which does not read safetensors, a folder is written (`detectron2/`).
+
+ONNX and `torch.export` hold the network itself, with what the view does to colors. Such a file is run before it is
+written, and refused where its features differ from the encoder's.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,20 +16,35 @@ from typing import Literal
 
 from safetensors.torch import save
 
+from vantage.data import Source
 from vantage.encoders.backbones import Backbone
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.export.detectron2.folder import write_folder
+from vantage.frozen.export.graph import Check, check_crops
+from vantage.frozen.export.metadata import metadata_of
+from vantage.frozen.export.to_onnx import onnx_file, onnx_script
 from vantage.frozen.export.to_timm import timm_script
+from vantage.frozen.export.to_torch import torch_file, torch_script
 from vantage.frozen.export.to_torchvision import torchvision_script
 from vantage.frozen.export.to_vantage import vantage_script
 from vantage.storage.files import write_result
 
-__all__ = ["Exported", "Format", "export", "export_backbone"]
+__all__ = ["ENDINGS", "Exported", "Format", "export", "export_backbone"]
 
-Format = Literal["torchvision", "timm", "safetensors", "detectron2"]
-"""Where a backbone goes; safetensors: to Vantage's own loading."""
+Format = Literal["torchvision", "timm", "safetensors", "detectron2", "onnx", "torch"]
+"""Where a backbone goes; safetensors: to Vantage's own loading; torch: a program of `torch.export`."""
+
+ENDINGS: dict[Format, str] = {
+    "torchvision": ".safetensors",
+    "timm": ".safetensors",
+    "safetensors": ".safetensors",
+    "detectron2": "",
+    "onnx": ".onnx",
+    "torch": ".pt2",
+}
+"""How the name of a file of each format ends."""
 
 _SCRIPTS: dict[str, Callable[[Backbone | None, str], str]] = {
     "torchvision": torchvision_script,
@@ -36,65 +53,65 @@ _SCRIPTS: dict[str, Callable[[Backbone | None, str], str]] = {
 }
 """For each format the lines of Python that build a network and load a file into it."""
 
+_GRAPHS = {"onnx": (onnx_file, onnx_script), "torch": (torch_file, torch_script)}
+"""For each format that holds the network: what makes the file and checks it, and the lines of Python that load it."""
+
 
 @dataclass(frozen=True)
 class Exported:
     """An exported file, and how to use it."""
 
     file: Path
-    """The parameters and buffers of the backbone."""
+    """The parameters and buffers of the backbone, or the whole network."""
 
     how: str
     """Python that builds the model as `model` and loads the file from where it was written. The file's metadata hold
     the same lines, under "how", for a file in the current folder. For Detectron2: the command that trains a
     detector."""
 
+    check: Check | None = None
+    """How well its features agree with the encoder's, where the file holds the network."""
 
-def export(run_folder: Path, to: Format, file: Path, network: int | None = None) -> Exported:
-    """Write the backbone of a run's newest checkpoint for torchvision, timm or Vantage; for Detectron2 a new folder
-    `file` with settings of detectors.
 
-    For a run with a network per view, `network` is the number of one. Raises `UserError` where the library has no such
-    network, the file does not end with .safetensors, the file or folder exists already, the disk is full, or the
-    checkpoint is damaged.
+def export(
+    run_folder: Path, to: Format, file: Path, network: int | None = None, source: Source | None = None
+) -> Exported:
+    """Write the backbone of a run's newest checkpoint for torchvision, timm, Vantage, ONNX or PyTorch alone; for
+    Detectron2 a new folder `file` with settings of detectors.
+
+    For a run with a network per view, `network` is the number of one; ONNX and PyTorch take all of them together too,
+    their features joined. What is written for these two is checked on eight images of `source`; if omitted, of those
+    that the run was trained on, or on random ones where they are gone.
+
+    Raises `UserError` where the library has no such network, a network cannot be written as a graph or gives other
+    features there, the file does not have its ending (`ENDINGS`), the file or folder exists already, the disk is full,
+    or the checkpoint is damaged.
     """
     encoder = load(run_folder, network)
-    if network is None and isinstance(encoder.run.encoders, PerView) and len(encoder.run.encoders.encoders) > 1:
+    several = isinstance(encoder.run.encoders, PerView) and len(encoder.run.encoders.encoders) > 1
+    if network is None and several and to not in _GRAPHS:
         raise UserError("this run trained a network for each view: choose the one to export (--network 0)")
-    return export_backbone(encoder, to, file)
+    return export_backbone(encoder, to, file, source)
 
 
-def export_backbone(encoder: FrozenEncoder, to: Format, file: Path) -> Exported:
+def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Exported:
     """Write an encoder that is already loaded; see `export`."""
     if to == "detectron2":
         weights = write_folder(encoder, file)
         how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
         return Exported(weights, how)
-    if file.suffix != ".safetensors":
-        raise UserError(f"exports are safetensors files: end the name {file.name} with .safetensors")
+    if file.suffix != ENDINGS[to]:
+        raise UserError(f"exports to {to} are {ENDINGS[to][1:]} files: end the name {file.name} with {ENDINGS[to]}")
     if file.exists():
         raise UserError(f"{file} exists already: remove it, or choose another name with --out")
+    if to in _GRAPHS:
+        make, lines = _GRAPHS[to]
+        content, check = make(encoder, check_crops(encoder, source), file.name)
+        write_result(file, content, "the network")
+        return Exported(file, lines(encoder, file.as_posix()), check)
     script = _SCRIPTS[to]
     how = script(encoder.choice, file.as_posix())
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.backbone.state_dict().items()}
     movable = script(encoder.choice, file.name)  # the file may be moved
-    write_result(file, save(tensors, _metadata(encoder, movable)), "the backbone")
+    write_result(file, save(tensors, metadata_of(encoder, movable)), "the backbone")
     return Exported(file, how)
-
-
-def _metadata(encoder: FrozenEncoder, how: str) -> dict[str, str]:
-    """What the file says about itself."""
-    statistics = encoder.view.statistics
-    return {
-        "format": "pt",
-        "how": how,
-        "size": str(encoder.view.size),
-        "mean": json.dumps(statistics.mean),
-        "std": json.dumps(statistics.std),
-        "space": repr(encoder.view.space),
-        "channels": json.dumps(encoder.view.channels),
-        "backbone": repr(encoder.choice),
-        "recipe": encoder.name,
-        "checkpoint": encoder.checkpoint.name if encoder.checkpoint else "",
-        "encoder": encoder.digest(),
-    }

@@ -1,0 +1,132 @@
+"""A frozen encoder as one graph from pixels to features, and the check that a written graph gives the same features.
+
+Color space, normalization and choice of channels are in the graph, so all that is left to its user is to resize and
+crop.
+
+n: images   b: images of a batch   d: width of the features   s: side of the view in pixels
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from vantage.data import Source, open_source
+from vantage.encoding import encode
+from vantage.errors import UnreadableImage, UserError
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.views.operations.operation import Operation
+
+__all__ = ["TOLERANCE", "Check", "Crops", "check", "check_crops", "program_of"]
+
+TOLERANCE = 1e-4
+"""Largest difference between two features that counts as rounding, as a share of the largest feature."""
+
+_IMAGES = 8
+
+
+@dataclass(frozen=True)
+class Crops:
+    """Images that a graph is checked on."""
+
+    pixels: UInt8[Tensor, "n 3 s s"]
+    """The images, resized and cropped."""
+
+    origin: str
+    """Where they come from."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How well a written graph agrees with the encoder."""
+
+    crops: Crops
+    """The images on which both were run."""
+
+    difference: float
+    """Largest difference between their features, as a share of the largest feature."""
+
+    def sentence(self) -> str:
+        """The agreement in words."""
+        share = f"{self.difference:.1g} of the largest one (at most {TOLERANCE:g} is accepted)"
+        return f"checked on {len(self.crops.pixels)} {self.crops.origin}: features differ by {share}"
+
+
+class PixelsToFeatures(nn.Module):
+    """The backbone, and before it what the view does to the colors of its pixels."""
+
+    def __init__(self, operations: tuple[Operation, ...], backbone: nn.Module) -> None:
+        super().__init__()
+        self.operations, self.backbone = operations, backbone
+
+    def forward(self, images: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b d"]:
+        """Features of images that are resized and cropped."""
+        values = images.float() * (1 / 255)
+        for operation in self.operations:  # those of an evaluation view draw nothing
+            values = operation.apply(values, values.new_empty(values.shape[0], 0))
+        return self.backbone(values)
+
+
+def program_of(encoder: FrozenEncoder, crops: Crops) -> ExportedProgram:
+    """The encoder as a program of torch's core operations, for any number of images at once, traced on two of `crops`.
+
+    Raises `UserError` for a network that `torch.export` cannot follow.
+    """
+    network = PixelsToFeatures(encoder.view.operations, encoder.backbone).eval()
+    with torch.no_grad():
+        network(crops.pixels[:2])  # what is made once and remembered must not be made while tracing
+        try:
+            return torch.export.export(network, (crops.pixels[:2],), dynamic_shapes={"images": {0: Dim("batch")}})
+        except Exception as problem:  # torch.export names what it cannot follow by errors of many kinds
+            reason = (str(problem).strip() or type(problem).__name__).splitlines()[0][:160]
+            raise UserError(
+                f"{encoder.choice or encoder.name!r} cannot be written as one graph ({reason}): export to safetensors"
+            ) from problem
+
+
+def check(encoder: FrozenEncoder, crops: Crops, written: Callable[[UInt8[Tensor, "n 3 s s"]], Tensor]) -> Check:
+    """How well `written`, which gives the features of pixels, agrees with the encoder: on all images at once, and on
+    one alone. Raises `UserError` where it differs by more than `TOLERANCE`, or gives anything but numbers."""
+    expected = encode(encoder.backbone, encoder.view.finish(crops.pixels))
+    largest = expected.abs().amax().clamp(min=torch.finfo(expected.dtype).tiny)
+    differences = [
+        ((written(crops.pixels[:count]) - expected[:count]).abs().amax() / largest).item()
+        for count in (len(crops.pixels), 1)
+    ]
+    if not all(difference <= TOLERANCE for difference in differences):  # also where one is not a number
+        raise UserError(
+            f"the written graph gives other features than the run: they differ by {max(differences):.2g} of the largest"
+            f" one on {crops.origin}, where {TOLERANCE:g} is accepted. Nothing was written: export to safetensors"
+        )
+    return Check(crops, max(differences))
+
+
+def check_crops(encoder: FrozenEncoder, source: Source | None = None) -> Crops:
+    """Eight images for `check`: of `source`, or of those that the run was trained on, where they are still there; else
+    random color gradients."""
+    source = _trained_on(encoder) if source is None else source
+    crops = [] if source is None else list(_cropped(encoder, source))
+    if len(crops) > 2:  # a graph is traced on two, so it needs more to show that it takes any number
+        return Crops(torch.stack(crops), "real images")
+    coarse = torch.rand(_IMAGES, 3, 4, 4, generator=torch.Generator().manual_seed(0))
+    size = (encoder.view.size, encoder.view.size)
+    smooth = nn.functional.interpolate(coarse, size, mode="bilinear", align_corners=True)
+    return Crops((255 * smooth).to(torch.uint8), "random color gradients")
+
+
+def _cropped(encoder: FrozenEncoder, source: Source) -> Iterator[UInt8[Tensor, "3 s s"]]:
+    for number in torch.linspace(0, len(source) - 1, min(_IMAGES, len(source))).long().tolist():
+        try:
+            yield encoder.view.crop(source.image(number))
+        except UnreadableImage:
+            continue
+
+
+def _trained_on(encoder: FrozenEncoder) -> Source | None:
+    try:
+        return open_source(encoder.run.data.path) if encoder.run.data.path else None
+    except UserError:  # they were moved, or are a source of the user's own
+        return None

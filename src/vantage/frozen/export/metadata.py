@@ -1,0 +1,36 @@
+"""What an exported file says about itself."""
+
+import json
+
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.views.evaluation import EvaluationView, Straight
+
+__all__ = ["metadata_of", "preparation"]
+
+
+def preparation(view: EvaluationView | Straight) -> str:
+    """How an image becomes the pixels of a view, in words, before anything is done to their colors."""
+    if isinstance(view, Straight):
+        size = f"{view.size} x {view.size} pixels"
+        return f"shorter side resized to {view.base.resize} pixels, then both sides to {size} (bilinear, antialiased)"
+    resized = f"shorter side resized to {view.resize} pixels (bilinear, antialiased)"
+    return f"{resized}, the middle {view.size} x {view.size} cropped"
+
+
+def metadata_of(encoder: FrozenEncoder, how: str) -> dict[str, str]:
+    """What a file holds besides the network: `how` to load it, how images are prepared, and where it comes from."""
+    statistics = encoder.view.statistics
+    return {
+        "format": "pt",
+        "how": how,
+        "size": str(encoder.view.size),
+        "preparation": preparation(encoder.view),
+        "mean": json.dumps(statistics.mean),
+        "std": json.dumps(statistics.std),
+        "space": repr(encoder.view.space),
+        "channels": json.dumps(encoder.view.channels),
+        "backbone": repr(encoder.choice),
+        "recipe": encoder.name,
+        "checkpoint": encoder.checkpoint.name if encoder.checkpoint else "",
+        "encoder": encoder.digest(),
+    }

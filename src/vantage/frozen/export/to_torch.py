@@ -1,0 +1,34 @@
+"""The encoder for PyTorch alone: a program of `torch.export`, which needs neither Vantage nor the network's code."""
+
+import io
+import json
+
+import torch
+
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.export.graph import Check, Crops, check, program_of
+from vantage.frozen.export.metadata import metadata_of, preparation
+
+__all__ = ["torch_file", "torch_script"]
+
+
+def torch_script(encoder: FrozenEncoder, file: str) -> str:
+    """The lines that load a file."""
+    size = encoder.view.size
+    return (
+        f"import torch\n\nmodel = torch.export.load({file!r}).module()\n"
+        f"# images: uint8 (n, 3, {size}, {size}), RGB; {preparation(encoder.view)}\n"
+        "# features = model(images)\n"
+    )
+
+
+def torch_file(encoder: FrozenEncoder, crops: Crops, name: str) -> tuple[bytes, Check]:
+    """A file for `torch.export.load`, checked after loading it again. It also holds `vantage.json`, with what the
+    metadata of other exports say; `name` is the file's own. Raises `UserError` as `program_of` and `check` do."""
+    program, buffer = program_of(encoder, crops), io.BytesIO()
+    about = json.dumps(metadata_of(encoder, torch_script(encoder, name)), indent=1)
+    torch.export.save(program, buffer, extra_files={"vantage.json": about})
+    content = buffer.getvalue()
+    model = torch.export.load(io.BytesIO(content)).module()
+    with torch.no_grad():
+        return content, check(encoder, crops, model)
