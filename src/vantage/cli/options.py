@@ -1,5 +1,6 @@
 """Options that several verbs share, each written once, and what they mean."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +70,8 @@ class Images:
     """The images that a verb works on."""
 
     data: Annotated[str, Word("PATH")]
-    """Images: a folder, list (.txt), table (.csv), .npz, .parquet, .tar, torchvision:NAME, or MODULE:NAME of your own;
-    `#train` at the end selects a part."""
+    """Images: a folder, list (.txt), table (.csv), .npz, .parquet, .tar, shards 'train-{00..99}.tar', torchvision:NAME,
+    or MODULE:NAME of your own; `#train` at the end selects a part."""
 
 
 @dataclass(frozen=True)
@@ -158,4 +159,8 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
 def absolute(path: str) -> str:
     """A path on this disk made absolute, so that a run finds its images from any folder; other names as they are."""
     file, mark, part = (path, "", "") if Path(path).exists() else path.partition("#")
+    if "{" in file and not Path(file).exists():
+        from vantage.data.sources.shards import expanded
+
+        return os.path.abspath(file) if Path(expanded(file)[0]).exists() else path
     return f"{Path(file).absolute()}{mark}{part}" if file and Path(file).exists() else path

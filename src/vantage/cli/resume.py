@@ -32,6 +32,7 @@ def resume(words: list[str], console: Console) -> int:
 
     Hardware, monitoring and data may be changed; all other settings stay as they are.
     """
+    from vantage.data.sources.shards import expanded
     from vantage.training import loop, settings
     from vantage.training.run import refuse_conflicts
 
@@ -43,7 +44,9 @@ def resume(words: list[str], console: Console) -> int:
     run = replaced(stored, read_assignments(stored, written, name="the run"))
     refuse_conflicts(stored, run)
     path = run.data.path
-    moved = ":" not in path and not any(Path(each).exists() for each in (path, path.partition("#")[0]))
+    moved = ":" not in path and not any(
+        Path(each).exists() for each in (path, path.partition("#")[0], expanded(path)[0])
+    )
     if moved and path == stored.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
     return ended(loop.resume(options.folder, run, console.progress()), run, console)

@@ -14,9 +14,9 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
 
-from vantage.data.order import epoch_order, image_seed, shares, steps_in
+from vantage.data.order import WINDOW, EpochOrder, image_seed, shares, steps_in
 from vantage.data.scan import OnBadImage
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, blocks_of
 from vantage.errors import DataError, UnreadableImage
 
 _TRIES = 100
@@ -72,11 +72,12 @@ class StreamedImages:
         num_workers: int = 2,
         on_bad_image: OnBadImage = "stop",
         prefetch: int = 2,
+        shuffle_window: int = WINDOW,
     ) -> None:
         self.steps = steps_in(len(source), batch_size)
         if num_workers > 0:
             _check_sendable(source)
-        self._plan = _Plan(len(source), batch_size, seed, rank, world_size)
+        self._plan = _Plan(blocks_of(source), batch_size, seed, (rank, world_size), shuffle_window)
         self._loader = DataLoader(
             _Cropped(source, crops, seed, on_bad_image),
             batch_sampler=self._plan,
@@ -118,19 +119,21 @@ def _check_sendable(source: Source) -> None:
 class _Plan(Sampler[list[tuple[int, int]]]):
     """For each step the (epoch, image number) pairs of this process."""
 
-    def __init__(self, count: int, batch_size: int, seed: int, rank: int, world_size: int) -> None:
-        self.count, self.batch_size, self.seed, self.rank, self.world_size = count, batch_size, seed, rank, world_size
-        self.epoch, self.start_step = 0, 0
-        shares(torch.arange(count), batch_size, rank, world_size)  # raises now what would fail later
+    def __init__(
+        self, starts: Int[Tensor, "s"], batch_size: int, seed: int, share: tuple[int, int], window: int
+    ) -> None:
+        self.starts, self.batch_size, self.seed, self.share, self.window = starts, batch_size, seed, share, window
+        self.steps, self.epoch, self.start_step = steps_in(int(starts[-1]), batch_size), 0, 0
+        shares(torch.arange(batch_size), batch_size, *share)  # raises now what would fail later
 
     def __len__(self) -> int:
-        return max(0, self.count // self.batch_size - self.start_step)
+        return max(0, self.steps - self.start_step)
 
     def __iter__(self) -> Iterator[list[tuple[int, int]]]:
-        epoch = self.epoch
-        order = epoch_order(self.count, self.seed, epoch)
-        for row in shares(order, self.batch_size, self.rank, self.world_size)[self.start_step :].tolist():
-            yield [(epoch, number) for number in row]
+        epoch, order = self.epoch, EpochOrder(self.starts, self.seed, self.epoch, self.window)
+        for step in range(self.start_step, self.steps):
+            joint = order.part(step * self.batch_size, (step + 1) * self.batch_size)
+            yield [(epoch, number) for number in shares(joint, self.batch_size, *self.share)[0].tolist()]
 
 
 _Sample = tuple[int, tuple[UInt8[Tensor, "3 _ _"], ...]] | UnreadableImage

@@ -1,6 +1,6 @@
 """Which process sees which image at which step: a function of seed and epoch, the same on every process.
 
-n: images   t: steps of an epoch   r: images of a step on one process
+n: images   t: steps of an epoch   r: images of a step on one process   s: blocks, and one more   k: images asked for
 """
 
 import torch
@@ -10,12 +10,59 @@ from torch import Tensor
 from vantage.draws import mix
 from vantage.errors import DataError
 
-_ORDER, _IMAGE = 1, 2  # the purpose of a seed, so that an epoch's order and an image's crops are independent
+# The purpose of a seed, so that an epoch's order and an image's crops are independent.
+_ORDER, _IMAGE, _BLOCKS = 1, 2, 3
+
+WINDOW = 1 << 20
+"""Images of a blocked source that are shuffled together, unless the caller sets another number."""
 
 
-def epoch_order(count: int, seed: int, epoch: int) -> Int[Tensor, "n"]:
-    """A random order of `count` images for an epoch."""
-    return torch.randperm(count, generator=torch.Generator().manual_seed(mix(_ORDER, seed, epoch)))
+def epoch_order(count: int, seed: int, epoch: int, *window: int) -> Int[Tensor, "n"]:
+    """A random order of `count` images for an epoch, or of those in one of its windows."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(mix(_ORDER, seed, epoch, *window)))
+
+
+class EpochOrder:
+    """An epoch's order, made window by window, so that a billion images need no more memory than a million.
+
+    A source of one block, or of no more than `window` images, comes in `epoch_order`. Otherwise its blocks (shards)
+    come in random order, neighbors that hold about `window` images form a window, and its images are shuffled.
+    Everything is a function of (blocks, seed, epoch, window): neither processes nor workers nor a resume change it.
+    """
+
+    def __init__(self, starts: Int[Tensor, "s"], seed: int, epoch: int, window: int = WINDOW) -> None:
+        """`starts` are the first numbers of the blocks, and the number of images (`blocks_of`)."""
+        self._seed, self._epoch, count = seed, epoch, int(starts[-1])
+        self._first, self._size = starts[:-1], starts.diff()
+        if len(starts) > 2 and count > window:
+            mixed = torch.randperm(len(starts) - 1, generator=torch.Generator().manual_seed(mix(_BLOCKS, seed, epoch)))
+            self._first, self._size = self._first[mixed], self._size[mixed]
+            begin = self._size.cumsum(0) - self._size
+            _, blocks = (begin // window).unique_consecutive(return_counts=True)
+        else:
+            blocks = torch.tensor([len(starts) - 1])
+        self._blocks = [0, *blocks.cumsum(0).tolist()]  # the first block of each window
+        self._ends = self._size.cumsum(0)[torch.tensor(self._blocks[1:]) - 1]
+        self._last: tuple[int, Int[Tensor, "n"]] | None = None
+
+    def part(self, first: int, last: int) -> Int[Tensor, "k"]:
+        """The images at the places from `first` to before `last`."""
+        parts, window = [], int(torch.searchsorted(self._ends, first, right=True))
+        while first < last:
+            begin, end = int(self._ends[window - 1]) if window else 0, int(self._ends[window])
+            parts.append(self._window(window)[first - begin : last - begin])
+            first, window = end, window + 1
+        return torch.cat(parts)
+
+    def _window(self, window: int) -> Int[Tensor, "n"]:
+        if self._last is None or self._last[0] != window:
+            blocks = slice(self._blocks[window], self._blocks[window + 1])
+            first, size = self._first[blocks], self._size[blocks]
+            before = size.cumsum(0) - size
+            images = (first - before).repeat_interleave(size) + torch.arange(int(size.sum()))
+            mixed = epoch_order(len(images), self._seed, self._epoch, *([window] if window else []))
+            self._last = (window, images[mixed])
+        return self._last[1]
 
 
 def image_seed(seed: int, epoch: int, image: int) -> int:

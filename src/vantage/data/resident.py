@@ -14,8 +14,8 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional as F
 
 from vantage.data.loading import Batch
-from vantage.data.order import epoch_order, shares, steps_in
-from vantage.data.sources.source import Source, cache_key
+from vantage.data.order import WINDOW, EpochOrder, shares, steps_in
+from vantage.data.sources.source import Source, blocks_of, cache_key
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 from vantage.storage.files import written_whole
@@ -123,6 +123,7 @@ class ResidentImages:
         num_workers: int = 2,
         cache: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
+        shuffle_window: int = WINDOW,
     ) -> None:
         self.steps = steps_in(len(source), batch_size)
         height, width = resident_size(source, size)
@@ -133,12 +134,13 @@ class ResidentImages:
                 f"{budget / 2**20:,.0f} MiB are allowed. Stream them, give a smaller size, or allow more"
             )
         self._batch, self._seed, self._rank, self._world = batch_size, seed, rank, world_size
-        shares(torch.arange(len(source)), batch_size, rank, world_size)  # raises now what would fail later
+        shares(torch.arange(batch_size), batch_size, rank, world_size)  # raises now what would fail later
+        self._starts, self._window = blocks_of(source), shuffle_window
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: `pixels` is one tensor of whole images."""
-        order = epoch_order(len(self.pixels), self._seed, epoch)
+        order = EpochOrder(self._starts, self._seed, epoch, self._window).part(0, len(self.pixels))
         rows = shares(order, self._batch, self._rank, self._world).to(self.pixels.device)
         for row in rows[start_step:]:
             yield Batch(row, (self.pixels.index_select(0, row),))

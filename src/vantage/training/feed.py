@@ -34,6 +34,7 @@ __all__ = ["Feed", "feed_of", "held_out_part", "open_feed", "open_images", "trai
 
 _PART = 0x9A27  # the purpose of a seed
 _SAMPLED = 32  # images by which a set counts as of one size
+_SCANNED = 10_000_000  # sets of more images are not decoded to see which can be read: it would take as long as an epoch
 
 
 def open_images(
@@ -49,7 +50,10 @@ def open_images(
             "no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME), or `source` "
             "from Python"
         )
-    whole = open_source(data.path) if source is None else checked(source)
+    whole = open_source(data.path, progress=progress) if source is None else checked(source)
+    if len(whole) > _SCANNED:
+        line = f"{len(whole):,} images, too many to try each of them first (data.on_bad_image: {data.on_bad_image})"
+        return training_part(whole, data), line
     result = scan(whole, num_workers=max(1, data.num_workers), progress=progress)
     usable = readable(whole, result, data.on_bad_image)
     part = training_part(usable, data)
@@ -176,7 +180,15 @@ def feed_of(
     side, one_size = usual_size(source)
     if one_size and len(source) * 3 * side * side <= data.resident_bytes:
         resident = partial(
-            ResidentImages, source, batch_size, seed, rank=rank, world_size=world_size, device=device, progress=progress
+            ResidentImages,
+            source,
+            batch_size,
+            seed,
+            rank=rank,
+            world_size=world_size,
+            device=device,
+            progress=progress,
+            shuffle_window=data.shuffle_window,
         )
         try:
             images = resident(budget=data.resident_bytes, num_workers=max(1, data.num_workers), cache=cache_folder())
@@ -192,5 +204,6 @@ def feed_of(
         world_size=world_size,
         num_workers=data.num_workers,
         on_bad_image=data.on_bad_image,
+        shuffle_window=data.shuffle_window,
     )
     return Feed(streamed, views)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from vantage.branch import Branch
 from vantage.composition.fitting import Fits, fitted, parts_of, stretched
+from vantage.data.order import WINDOW
 from vantage.encoders import Role
 from vantage.errors import UserError
 from vantage.schedules import Adaptive, LearningRate
@@ -22,7 +23,8 @@ class Data:
     """Where the images come from and how they are loaded."""
 
     path: str = ""
-    """Folder, list file, .npz/.npy, .parquet, .tar, or torchvision:NAME; `#train` picks a part of it."""
+    """Folder, list file, .npz/.npy, .parquet, .tar, shards such as train-{000..099}.tar, or torchvision:NAME; `#train`
+    picks a part of it."""
 
     on_bad_image: Literal["skip", "stop"] = "skip"
     """What to do about unreadable images: train without them (stops above 1 %), or stop at once."""
@@ -40,9 +42,14 @@ class Data:
     max_images: int = 0
     """Train on at most this many of the others, equally many of each class where images have labels; 0: all."""
 
+    shuffle_window: int = WINDOW
+    """Images of tar shards that are shuffled together: an epoch takes shards in random order, and mixes neighbors that
+    hold this many. Less keeps reads nearer to each other, for disks that are far away."""
+
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in ("num_workers", "resident_bytes", "max_images")}
         _at_least(0, "data", hold_out=self.hold_out, **counts)
+        _at_least(1, "data", shuffle_window=self.shuffle_window)
         if self.hold_out >= 1:
             raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
 
@@ -227,10 +234,14 @@ def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any,
 
 
 def refuse_conflicts(stored: Run, run: Run) -> None:
-    """Raises `UserError` naming settings that differ, though a resumed run may change only hardware, monitoring and
-    data."""
+    """Raises `UserError` naming settings that differ, though a resumed run may change only hardware, monitoring, and
+    where the data come from."""
     free = ("hardware.", "monitoring.", "data.")
-    conflicts = [change for change in differences(stored, run) if not change[0].startswith(free)]
+    conflicts = [
+        change
+        for change in differences(stored, run)
+        if not change[0].startswith(free) or change[0] == "data.shuffle_window"  # it decides the order of images
+    ]
     if conflicts:
         listing = "; ".join(
             f"{path} is {before!r} in the run, {after!r} was asked for" for path, before, after in conflicts[:4]

@@ -8,12 +8,24 @@ from vantage.data.sources.masked import MaskedImages, open_masked, split_masked
 from vantage.data.sources.opening import open_source
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
-from vantage.data.sources.source import MultiLabeled, Source, SourceSubset, Stamped, checked, labels_of, marks_of
+from vantage.data.sources.shards import Shards
+from vantage.data.sources.source import (
+    Blocked,
+    MultiLabeled,
+    Source,
+    SourceSubset,
+    Stamped,
+    blocks_of,
+    checked,
+    labels_of,
+    marks_of,
+)
 from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import TorchvisionSet
 
 __all__ = [
     "Arrays",
+    "Blocked",
     "BoxCrops",
     "Folder",
     "Marked",
@@ -21,11 +33,13 @@ __all__ = [
     "MultiLabeled",
     "Parquet",
     "Photographs",
+    "Shards",
     "Source",
     "SourceSubset",
     "Stamped",
     "Tar",
     "TorchvisionSet",
+    "blocks_of",
     "checked",
     "labels_of",
     "marks_of",

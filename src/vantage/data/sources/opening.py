@@ -1,6 +1,7 @@
 """From the path that a person writes to the source it means."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from vantage.composition.codec import allowed_object
@@ -12,12 +13,14 @@ from vantage.data.sources.folder import Folder
 from vantage.data.sources.marked import Marked, voc_splits
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
+from vantage.data.sources.shards import Shards, expanded
 from vantage.data.sources.source import Source
 from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import open_torchvision
 from vantage.errors import DataError
 from vantage.storage.cache import cache_folder
 
+_Progress = Callable[[int, int], None]
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 _ARRAYS = (".npz", ".npy")
 _LISTS = (".txt", ".lst", ".tsv")
@@ -30,6 +33,7 @@ def open_source(
     data_root: Path | None = None,
     max_pixels: int = MAX_PIXELS,
     at_least: int = 2,
+    progress: _Progress | None = None,
 ) -> Source:
     """The images at a path, in whichever format.
 
@@ -40,6 +44,8 @@ def open_source(
     * a folder of PASCAL VOC such as `VOCdevkit/VOC2007#trainval`, with its split: an image may show several classes
     * `.npz` or `.npy`: uint8 arrays
     * `.tar`, `.tar.gz`, `.tar.bz2`, `.tar.xz`: read in place; a compressed one is decompressed once, into the cache
+    * a folder of `.tar` shards in webdataset's layout, or a pattern such as `shards/train-{000000..000099}.tar`: read
+      in place, in bounded memory
     * `torchvision:CIFAR10`: a set that torchvision can download
     * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, cropped; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
@@ -47,15 +53,15 @@ def open_source(
       what the class or function NAME returns when it is called, with PATH where `MODULE:NAME:PATH` is written
 
     A part is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, the one nearest to
-    the top), the shards `train-*.parquet` in a folder of shards, the arrays `x_train` and `y_train` in an `.npz`, the
-    split `train` of a torchvision set. A file whose name contains # is found too.
+    the top), the shards `train-*.parquet` or `train-*.tar` in a folder of shards, the arrays `x_train` and `y_train` in
+    an `.npz`, the split `train` of a torchvision set. A file whose name contains # is found too.
 
     `cache` is the folder of listings and indexes (`vantage.storage.cache`), `data_root` that of downloads (if omitted,
     `sets` in the cache), `max_pixels` the bound on a picture's size, `at_least` the fewest images that the caller
-    needs. Raises `DataError` saying what is missing and what to do.
+    needs; `progress` gets (shards indexed, shards in all). Raises `DataError` saying what is missing and what to do.
     """
     cache = cache or cache_folder()
-    source = _open_name(os.fspath(path), cache, data_root or cache / "sets", max_pixels)
+    source = _open_name(os.fspath(path), cache, data_root or cache / "sets", max_pixels, progress)
     if len(source) < at_least:
         raise DataError(
             f"{path} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
@@ -64,7 +70,7 @@ def open_source(
     return source
 
 
-def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int) -> Source:
+def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progress: _Progress | None) -> Source:
     if name.startswith("torchvision:"):
         set_name, _, part = name.removeprefix("torchvision:").partition("#")
         return open_torchvision(set_name, part, data_root)
@@ -76,7 +82,11 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int) -> Sour
     module, _, rest = name.partition(":")
     if own_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(name).exists():
         return _open_own(module, *rest.split(":", 1))
+    if "{" in name and not any(Path(each).expanduser().exists() for each in (name, name.rpartition("#")[0] or name)):
+        return _open_shards(name, cache, max_pixels, progress)
     path, part = _split(name)
+    if path.is_dir():
+        return _open_folder(path, part, cache, max_pixels, progress)
     return _open_path(path, part, cache, max_pixels)
 
 
@@ -105,8 +115,6 @@ def _split(name: str) -> tuple[Path, str]:
 
 def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
     name = path.name.lower()
-    if path.is_dir():
-        return _open_folder(path, part, cache, max_pixels)
     if not path.is_file():
         raise DataError(f"{path} is neither a file nor a folder. Name a folder of images")
     if name.endswith(_TARS):
@@ -129,19 +137,49 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
     )
 
 
-def _open_folder(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
+def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
+    """The shards that a pattern with braces names. Raises `DataError` that counts those that are missing."""
+    paths = [os.path.expanduser(name) for name in expanded(pattern)]
+    missing = [path for path in paths if not os.path.isfile(path)]
+    if missing:
+        raise DataError(
+            f"{len(missing):,} of the {len(paths):,} files that {pattern} names do not exist, the first is"
+            f" {missing[0]}. Check the pattern"
+        )
+    other = next((path for path in paths if not path.lower().endswith(".tar")), None)
+    if other is not None:
+        raise DataError(f"{other} is not a .tar: shards are read in place, so decompress them, or name other files")
+    return Shards(paths, cache, max_pixels, progress)
+
+
+def _tar_shards(path: Path, inside: list[str]) -> list[str]:
+    """The tars of a folder that holds shards: nothing else in it could be meant. Tables beside each shard may be."""
+    tars = [name for name in inside if name.endswith(".tar")]
+    tables = {name.removesuffix(".parquet") for name in inside if name.endswith(".parquet")}
+    if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, inside)):
+        return []
+    return [] if any((path / name).is_dir() for name in inside if not name.startswith(".")) else tars
+
+
+def _begun_with(part: str, shards: list[str], path: Path) -> list[str]:
+    """The shards whose names begin with a part; all of them without one."""
+    matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
+    if not matching:
+        raise DataError(
+            f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how their names begin"
+        )
+    return matching
+
+
+def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
     try:
         inside = sorted(entry.name for entry in os.scandir(path))
     except OSError as error:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
-    shards = [name for name in inside if name.endswith(".parquet")]
-    if shards:
-        matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
-        if not matching:
-            raise DataError(
-                f"{path}#{part} names no shard: the folder holds {', '.join(shards[:5])}. Write how their names begin"
-            )
-        return Parquet(tuple(path / name for name in matching), max_pixels)
+    if tars := _tar_shards(path, inside):
+        return Shards([str(path / name) for name in _begun_with(part, tars, path)], cache, max_pixels, progress)
+    if shards := [name for name in inside if name.endswith(".parquet")]:
+        return Parquet(tuple(path / name for name in _begun_with(part, shards, path)), max_pixels)
     splits = voc_splits(path)
     if part in splits:
         return Marked.voc(path, part, max_pixels)

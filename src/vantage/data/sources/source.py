@@ -1,6 +1,7 @@
 """The interface of every source of images, and a source made of some images of another.
 
 h, w: height and width in pixels   n: images chosen   c: classes
+s: blocks, and one more
 """
 
 import os
@@ -49,6 +50,15 @@ class Stamped(Protocol):
 
     def stamp(self) -> str:
         """A hash of the sizes and modification times of all files."""
+        ...
+
+
+@runtime_checkable
+class Blocked(Protocol):
+    """A source that is best read block by block: its blocks are shuffled, and images among neighboring blocks."""
+
+    def blocks(self) -> Int[Tensor, "s"]:
+        """The number of the first image of each block, and at the end the number of images."""
         ...
 
 
@@ -128,6 +138,17 @@ class SourceSubset:
         """The rows of these images, if the whole source marks several classes per image."""
         whole = marks_in(self.source)
         return None if whole is None else whole[self.numbers]
+
+    def blocks(self) -> Int[Tensor, "s"]:
+        """The blocks of the whole source, where the images are in its order; otherwise one block."""
+        if (self.numbers[1:] < self.numbers[:-1]).any():
+            return torch.tensor([0, len(self)])
+        return torch.searchsorted(self.numbers, blocks_of(self.source))
+
+
+def blocks_of(source: Source) -> Int[Tensor, "s"]:
+    """The number of the first image of each block of a source, and the number of images; one block if it has none."""
+    return source.blocks() if isinstance(source, Blocked) else torch.tensor([0, len(source)])
 
 
 def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:

@@ -1,0 +1,163 @@
+"""Tar files in webdataset's layout, read in place: any number of images with little memory.
+
+h, w: height and width in pixels   s: shards, and one more
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int, UInt8
+from torch import Tensor
+
+from vantage import processes
+from vantage.data.decode import MAX_PIXELS, decode
+from vantage.data.sources.shards.index import Descriptor, Facts, Index, kept_index, state_of
+from vantage.data.sources.source import some_of, stamp_of_files
+from vantage.errors import DataError, UnreadableImage
+from vantage.storage.cache import hash_of
+
+__all__ = ["Shards"]
+
+_OPEN, _INDEXES = 64, 1024  # shards kept open, and indexes kept mapped
+
+
+class Shards:
+    """The images of tar shards (`index.py` describes their layout), shard by shard in the order of their names.
+
+    Headers are read once: a row of about 30 bytes for each image lies in the cache and is memory-mapped, so that any
+    image is one read at a known place, and worker processes share the pages. Of several processes, each indexes a part.
+    An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
+
+    Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that come twice.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        cache: Path,
+        max_pixels: int = MAX_PIXELS,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.max_pixels = max_pixels
+        self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
+        self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
+        self._states = [state_of(path) for path in self._paths]
+        self._unkept: dict[int, Index] = {}  # where the cache cannot be written
+        facts = self._indexed(progress)
+        self._starts = np.cumsum([0, *(each.count for each in facts)], dtype=np.int64)
+        if not len(self):
+            raise DataError(
+                f"no images in {len(paths):,} shards, the first of which is {paths[0]}. A sample is an image such as"
+                " KEY.jpg, with KEY.cls or KEY.json if it has a label"
+            )
+        self._digest = hash_of(f"{self._name(n)} {each.digest}".encode() for n, each in enumerate(facts))
+        self.classes, self._label_of_word = _classes(facts, self._paths)
+        self._start_reading()
+
+    def _start_reading(self) -> None:
+        self._open = lru_cache(_OPEN)(self._opened)
+        self._index = lru_cache(_INDEXES)(self._mapped)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens shards and indexes for itself."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_open", "_index")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start_reading()
+
+    def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
+        """One image as RGB; raises `UnreadableImage`."""
+        return decode(self.encoded(number), self.name(number), self.max_pixels)
+
+    def encoded(self, number: int) -> bytes:
+        """The bytes of one image; raises `UnreadableImage` if the shard cannot be read there, `DataError` if it is not
+        the file that was indexed."""
+        shard, row = self._find(number)
+        start, size = int(row["block"]) << 9, int(row["size"])
+        try:
+            # Read at an offset, without moving the position: threads and forked workers may share the descriptor.
+            content = os.pread(self._open(shard).number, size, start)
+        except OSError as error:
+            raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
+        if len(content) < size:
+            raise UnreadableImage(self.name(number), "the shard has been cut short")
+        return content
+
+    def label(self, number: int) -> int | None:
+        """The index of the image's class, or None."""
+        shard, row = self._find(number)
+        label = int(row["label"])
+        if label < 0:
+            return None
+        words = self._index(shard).facts.words
+        return self._label_of_word[words[label]] if words else label
+
+    def name(self, number: int) -> str:
+        """The shard's path below the folder that all share, and the image's path in it."""
+        shard, row = self._find(number)
+        return f"{self._name(shard)}/{os.fsdecode(bytes(row['name']))}"
+
+    def blocks(self) -> Int[Tensor, "s"]:
+        """The number of the first image of each shard, and the number of images: how the set is best read."""
+        return torch.from_numpy(self._starts)
+
+    def fingerprint(self) -> str:
+        """A hash of all names, sizes and labels, and of the bytes of at most 32 images evenly spaced."""
+        return hash_of([self._digest.encode(), *some_of(len(self), self.encoded)])
+
+    def stamp(self) -> str:
+        """A hash of the size and modification time of every shard."""
+        return stamp_of_files(self._paths)
+
+    def _find(self, number: int) -> tuple[int, Any]:
+        """The shard that an image lies in, and its row there."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"image {number} of {len(self)}")
+        shard = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return shard, self._index(shard).rows[number - int(self._starts[shard])]
+
+    def _name(self, shard: int) -> str:
+        return os.path.relpath(self._paths[shard], self._root)
+
+    def _indexed(self, progress: Callable[[int, int], None] | None) -> list[Facts]:
+        """The facts of every shard. Each process begins at another shard, and meets what the others have made."""
+        count = len(self._paths)
+        first, facts = count * processes.rank() // processes.count(), {}
+        for done, shard in enumerate([*range(first, count), *range(first)], 1):
+            index = kept_index(self._paths[shard], self._states[shard], self._cache)
+            facts[shard] = index.facts
+            if not isinstance(index.rows, np.memmap):
+                self._unkept[shard] = index
+            if progress is not None:
+                progress(done, count)
+        return [facts[shard] for shard in range(count)]
+
+    def _mapped(self, shard: int) -> Index:
+        return self._unkept.get(shard) or kept_index(self._paths[shard], self._states[shard], self._cache)
+
+    def _opened(self, shard: int) -> Descriptor:
+        return Descriptor(self._paths[shard], self._states[shard])
+
+
+def _classes(facts: Sequence[Facts], paths: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The names of the classes, and the number of each word; labels that are numbers are their own."""
+    worded = [number for number, each in enumerate(facts) if each.words]
+    numbered = [number for number, each in enumerate(facts) if each.largest >= 0 and not each.words]
+    if worded and numbered:
+        raise DataError(
+            f"the labels are words in {paths[worded[0]]} and numbers in {paths[numbered[0]]}: write all of them alike"
+        )
+    words = sorted({word for each in facts for word in each.words})
+    if worded:
+        return tuple(words), {word: number for number, word in enumerate(words)}
+    largest = max(each.largest for each in facts)
+    return tuple(str(number) for number in range(largest + 1)), {}
