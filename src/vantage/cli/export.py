@@ -29,7 +29,10 @@ class Exporting:
 
 
 def export(words: list[str], console: Console) -> int:
-    """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE]."""
+    """Write the backbone for another library: vantage export RUN --to torchvision [--out FILE].
+
+    A model card in Markdown lies beside it: images, method, settings, results and origin.
+    """
     command = Command("export", export.__doc__ or "")
     run, options, network = read(command, words, RunOrWeights, Exporting, Network)
     from vantage.data import open_source
@@ -42,6 +45,6 @@ def export(words: list[str], console: Console) -> int:
     exported = write(run.folder, options.to, Path(options.out or run.home / name), network.network, source)
     if exported.check:
         console.note(exported.check.sentence())
-    console.note(f"wrote {exported.file}; to use it:\n")
+    console.note(f"wrote {exported.file}, described in {exported.card.name}; to use it:\n")
     console.result(exported.how)
     return 0

@@ -36,8 +36,8 @@ def report(words: list[str], console: Console) -> int:
     """
     groups = (Reporting, Images, Network, Computing)
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
+    from vantage.facts.run_facts import facts_of
     from vantage.report import write_report
-    from vantage.report.run_facts import facts_of
 
     out = check_file(Path(options.out), (".html", ".htm"), "a web page")
     folders = [Path(run) for run in options.runs]

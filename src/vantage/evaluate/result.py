@@ -8,23 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from vantage.errors import UserError
+from vantage.facts.results import current_settings
 from vantage.frozen.outside import home_of
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 
-__all__ = ["Outcome", "Result", "current_settings", "keep", "path_of", "recorded"]
-
-_RENAMED = {
-    "batch": "batch_size",
-    "rate": "learning_rate",
-    "rates": "learning_rates",
-    "falls": "milestones",
-    "backbone_rate": "backbone_learning_rate",
-    "head_rate": "head_learning_rate",
-    "head_rates": "head_learning_rates",
-}
-"""Names of protocols' settings in the records of earlier versions, with their present names."""
+__all__ = ["Outcome", "Result", "keep", "path_of", "recorded"]
 
 
 @dataclass(frozen=True)
@@ -132,12 +122,6 @@ def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | Non
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             continue  # not a record of an evaluation
     return None
-
-
-def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a recorded result, under their present names."""
-    settings: dict[str, Any] = dict(record["settings"])
-    return {_RENAMED.get(name, name): value for name, value in settings.items()}
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, Any]:

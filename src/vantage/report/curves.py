@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from vantage.facts.run_facts import RunFacts
 from vantage.report.drawing import Line, Zone, chart
-from vantage.report.run_facts import RunFacts
 from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
 
 __all__ = ["Chart", "curves"]

@@ -10,11 +10,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from vantage.facts.run_facts import RunFacts
 from vantage.report.clusters import Clusters
 from vantage.report.curves import Chart, curves
 from vantage.report.drawing import Line, chart
 from vantage.report.gallery import Gallery, ImageFacts
-from vantage.report.run_facts import RunFacts
 from vantage.report.sprite import Sprite
 from vantage.storage.provenance import command, versions
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.facts.run_facts import RunFacts, facts_of
 from vantage.frozen.encoder import load
 from vantage.frozen.feature_cache import features_of
 from vantage.report.clusters import Clusters, clusters_of
@@ -19,7 +20,6 @@ from vantage.report.layout import FEWEST, kept_places
 from vantage.report.map_data import images_data, run_data
 from vantage.report.page import MapSection, RunSections, render
 from vantage.report.pictures import Thumbnails, views_picture
-from vantage.report.run_facts import RunFacts, facts_of
 from vantage.report.sprite import Cells, cells_of, mosaic, sprite_of
 from vantage.storage.files import write_result
 

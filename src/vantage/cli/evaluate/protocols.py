@@ -81,7 +81,7 @@ def _own(word: str) -> Any:
 def _of_result(file: Path, known: Mapping[str, type]) -> Any:
     """Raises `UserError` for a file that is not a result, for one of another version, and for settings that do not
     fit."""
-    from vantage.evaluate.result import current_settings
+    from vantage.facts.results import current_settings
 
     try:
         record = json.loads(file.read_bytes())

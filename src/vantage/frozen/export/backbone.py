@@ -7,6 +7,8 @@ features. For Detectron2, which does not read safetensors, a folder is written (
 
 ONNX and `torch.export` hold the network itself, with what the view does to colors. Such a file is run before it is
 written, and refused where its features differ from the encoder's.
+
+Beside every export lies a model card in Markdown (`card`).
 """
 
 from collections.abc import Callable
@@ -21,6 +23,7 @@ from vantage.encoders.backbones import Backbone
 from vantage.encoders.roles import PerView
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load
+from vantage.frozen.export.card import card_of
 from vantage.frozen.export.detectron2.folder import write_folder
 from vantage.frozen.export.graph import Check, check_crops
 from vantage.frozen.export.metadata import metadata_of
@@ -69,6 +72,9 @@ class Exported:
     the same lines, under "how", for a file in the current folder. For Detectron2: the command that trains a
     detector."""
 
+    card: Path
+    """The model card: the file's name with .md after it; for Detectron2 README.md in the folder."""
+
     check: Check | None = None
     """How well its features agree with the encoder's, where the file holds the network."""
 
@@ -99,19 +105,29 @@ def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Sour
     if to == "detectron2":
         weights = write_folder(encoder, file)
         how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"
-        return Exported(weights, how)
+        return _with_card(encoder, to, weights, how, file / "README.md")
     if file.suffix != ENDINGS[to]:
         raise UserError(f"exports to {to} are {ENDINGS[to][1:]} files: end the name {file.name} with {ENDINGS[to]}")
     if file.exists():
         raise UserError(f"{file} exists already: remove it, or choose another name with --out")
+    card = file.with_name(file.name + ".md")
     if to in _GRAPHS:
         make, lines = _GRAPHS[to]
         content, check = make(encoder, check_crops(encoder, source), file.name)
         write_result(file, content, "the network")
-        return Exported(file, lines(encoder, file.as_posix()), check)
+        return _with_card(encoder, to, file, lines(encoder, file.as_posix()), card, check)
     script = _SCRIPTS[to]
     how = script(encoder.choice, file.as_posix())
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.backbone.state_dict().items()}
     movable = script(encoder.choice, file.name)  # the file may be moved
     write_result(file, save(tensors, metadata_of(encoder, movable)), "the backbone")
-    return Exported(file, how)
+    return _with_card(encoder, to, file, how, card)
+
+
+def _with_card(
+    encoder: FrozenEncoder, to: Format, file: Path, how: str, card: Path, check: Check | None = None
+) -> Exported:
+    """What was exported, once its card is written; an older card of this name described an export that is gone."""
+    movable = how.replace(file.as_posix(), file.name)
+    write_result(card, card_of(encoder, to, movable, check), "the model card")
+    return Exported(file, how, card, check)

@@ -19,14 +19,15 @@ def preparation(view: EvaluationView | Straight) -> str:
 
 def metadata_of(encoder: FrozenEncoder, how: str) -> dict[str, str]:
     """What a file holds besides the network: `how` to load it, how images are prepared, and where it comes from."""
-    statistics = encoder.view.statistics
+    view = encoder.view.base if isinstance(encoder.view, Straight) else encoder.view
     return {
         "format": "pt",
         "how": how,
-        "size": str(encoder.view.size),
+        "size": str(view.size),
+        "resize": str(view.resize),
         "preparation": preparation(encoder.view),
-        "mean": json.dumps(statistics.mean),
-        "std": json.dumps(statistics.std),
+        "mean": json.dumps(view.statistics.mean),
+        "std": json.dumps(view.statistics.std),
         "space": repr(encoder.view.space),
         "channels": json.dumps(encoder.view.channels),
         "backbone": repr(encoder.choice),

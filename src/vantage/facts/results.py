@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vantage.evaluate.result import current_settings
-
-__all__ = ["BASELINES", "LabeledResult", "as_good", "recorded_results"]
+__all__ = ["BASELINES", "LabeledResult", "as_good", "current_settings", "recorded_results"]
 
 BASELINES = ("raw pixels", "random encoder")
 """Names of the baselines in records."""
+
+_RENAMED = {
+    "batch": "batch_size",
+    "rate": "learning_rate",
+    "rates": "learning_rates",
+    "falls": "milestones",
+    "backbone_rate": "backbone_learning_rate",
+    "head_rate": "head_learning_rate",
+    "head_rates": "head_learning_rates",
+}
+"""Names of protocols' settings in the records of earlier versions, with their present names."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,10 @@ class LabeledResult:
     """The checkpoint that was judged."""
     test_images: int
     """Labeled test images."""
+    version: int
+    """Version of the protocol's meaning."""
+    encoder: str
+    """Digest of the backbone that was judged (`FrozenEncoder.digest`)."""
 
     @property
     def title(self) -> str:
@@ -61,13 +74,20 @@ def as_good(results: list[LabeledResult], checkpoint: str) -> list[str]:
     ]
 
 
+def current_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recorded result, under their present names."""
+    settings: dict[str, Any] = dict(record["settings"])
+    return {_RENAMED.get(name, name): value for name, value in settings.items()}
+
+
 def _results(record: dict[str, Any], baselines: Mapping[str, float]) -> Iterator[LabeledResult]:
     words = ", ".join(f"{name} {value}" for name, value in current_settings(record).items())
     for name, outcome in record["outcomes"].items():
         if name not in BASELINES:
             measure, value = next(iter(outcome["measures"].items()))
             own = (record["protocol"], words, measure, value, baselines)
-            yield LabeledResult(*own, record["checkpoint"], outcome["test_images"])
+            facts = (record["checkpoint"], outcome["test_images"], record["version"], record["encoder"])
+            yield LabeledResult(*own, *facts)
 
 
 def _key(record: dict[str, Any]) -> str:
@@ -80,7 +100,8 @@ def _read(path: Path) -> dict[str, Any] | None:
     """A record of an evaluation, or None for any other file."""
     try:
         record = json.loads(path.read_text())
-        assert isinstance(record["settings"], dict) and isinstance(record["checkpoint"], str)
+        assert isinstance(record["settings"], dict) and isinstance(record["version"], int)
+        assert isinstance(record["checkpoint"], str) and isinstance(record["encoder"], str)
         for outcome in record["outcomes"].values():
             measures = outcome["measures"]
             assert measures and all(isinstance(value, int | float) for value in measures.values())

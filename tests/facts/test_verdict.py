@@ -5,7 +5,7 @@ import math
 import pytest
 from planted import BATCH, WIDTH, curve
 
-from vantage.report.verdict import still_improving, verdict
+from vantage.facts.verdict import still_improving, verdict
 from vantage.training.monitor import SMALLEST_DEVIATION, smallest_rank
 
 

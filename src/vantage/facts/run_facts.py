@@ -10,8 +10,8 @@ from rich.pretty import pretty_repr
 
 from vantage.composition.printing import in_a_line
 from vantage.errors import UserError
-from vantage.report.results import LabeledResult, as_good, recorded_results
-from vantage.report.verdict import Verdict, verdict
+from vantage.facts.results import LabeledResult, as_good, recorded_results
+from vantage.facts.verdict import Verdict, verdict
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
 from vantage.training import checkpoint, settings

@@ -1,0 +1,129 @@
+"""The model card beside an export: what the network is, what it learned from, how it was judged, in Markdown."""
+
+import re
+from collections.abc import Iterable
+
+from vantage import __version__
+from vantage.composition.printing import as_python
+from vantage.facts.results import BASELINES, LabeledResult
+from vantage.facts.run_facts import RunFacts, facts_of
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.frozen.export.graph import Check
+from vantage.frozen.export.metadata import preparation
+from vantage.storage.tables import Table
+
+__all__ = ["card_of"]
+
+LICENSE = "Apache-2.0"
+"""The license of Vantage's code."""
+
+
+def card_of(encoder: FrozenEncoder, to: str, how: str, check: Check | None = None) -> str:
+    """The card of an encoder that is exported to the format `to`; `how` says how to use the file.
+
+    Facts are those of the run's folder: the data's fingerprint, the composition with every setting, the verdict on its
+    curves, and the recorded results of this very backbone. Weights from elsewhere have no such folder.
+
+    Raises `UserError` where the folder's provenance is damaged.
+    """
+    facts = _facts(encoder)
+    parts = [
+        f"# {_text(encoder.name)}, exported to {to}",
+        f"A vision backbone that gives {encoder.width:,} features of an image, written by Vantage {__version__}.",
+        *_use(encoder, to, how, check),
+        *(_elsewhere(encoder) if facts is None else _learned(facts)),
+        *_results([] if facts is None else facts.results, encoder.digest()),
+        *([] if facts is None else _origins(facts)),
+        "## License",
+        f"The code of Vantage is under {LICENSE}. That says nothing about these parameters: whether they may be passed"
+        " on depends on the images they were learned from.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(encoder: FrozenEncoder) -> RunFacts | None:
+    """What the run's folder says; none for weights from elsewhere and for baselines."""
+    folder = encoder.checkpoint.parent.parent if encoder.checkpoint else None
+    return facts_of([folder])[0] if folder and (folder / "settings.json").exists() else None
+
+
+def _use(encoder: FrozenEncoder, to: str, how: str, check: Check | None) -> list[str]:
+    view = encoder.view
+    colors = "Color space and normalization are in the file."
+    if check is None:
+        statistics = f"mean {view.statistics.mean}, standard deviation {view.statistics.std}"
+        channels = "" if view.channels == (0, 1, 2) else f", of which channels {view.channels} are seen"
+        colors = f"Then pixels from 0 to 1 in {type(view.space).__name__}{channels}, normalized: {statistics}."
+    images = f"Images: RGB, {preparation(view)}. {colors}"
+    agrees = [check.sentence().capitalize() + "."] if check else []
+    return ["## Use", _block(how, "bash" if to == "detectron2" else "python"), images, *agrees]
+
+
+def _learned(facts: RunFacts) -> list[str]:
+    return [
+        "## What it learned from, and how",
+        _listing(facts.settings()),
+        _text(facts.verdict.sentence),
+        "Every setting that differs from the defaults of its part:",
+        _block(as_python(facts.run)),
+    ]
+
+
+def _elsewhere(encoder: FrozenEncoder) -> list[str]:
+    known = [("weights", encoder.run.recipe), ("backbone", repr(encoder.choice)), ("digest", encoder.digest())]
+    return ["## What it learned from, and how", "These weights come from elsewhere.", _listing(known)]
+
+
+def _results(results: Iterable[LabeledResult], digest: str) -> list[str]:
+    own = [result for result in results if result.encoder == digest]
+    if not own:
+        return ["## Results", "No evaluation of this backbone is recorded in the run's folder."]
+    head = ("protocol", "settings", "measure", "run", "raw pixels", "random encoder", "test images")
+    rows = [
+        (
+            f"{result.protocol}, version {result.version}",
+            result.settings,
+            result.measure,
+            *(_number(value) for value in (result.value, *(result.baselines.get(name) for name in BASELINES))),
+            f"{result.test_images:,}",
+        )
+        for result in own
+    ]
+    table = Table(head, tuple(tuple(map(_text, row)) for row in rows), left=(0, 1, 2)).markdown()
+    return [
+        "## Results",
+        "In percent, unless a measure gives another unit; raw pixels and a random encoder beside it.",
+        table,
+    ]
+
+
+def _origins(facts: RunFacts) -> list[str]:
+    parts = ["## Where it comes from"]
+    for number, origin in enumerate(facts.origins()):
+        parts += ["Started by:" if number == 0 else "Resumed by:", _listing(origin)]
+    return parts if len(parts) > 1 else [*parts, "No record of the command and the versions."]
+
+
+def _listing(pairs: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"* {name}: {_code(value)}" for name, value in pairs)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _code(text: str) -> str:
+    """Text from outside as it is: nothing in it is Markdown or HTML."""
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    line = " ".join(text.split())
+    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
+
+
+def _text(words: str) -> str:
+    """Words from outside in running text, on one line."""
+    return re.sub(r"([\\`*_<>\[\]#])", r"\\\1", " ".join(words.split()))
+
+
+def _block(code: str, language: str = "python") -> str:
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+    return f"{fence}{language}\n{code.rstrip()}\n{fence}"
