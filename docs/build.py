@@ -44,6 +44,7 @@ START = (
     "docs/inventing",
     "docs/many_machines",
     "docs/weights_from_elsewhere",
+    "docs/taking_it_elsewhere",
 )
 EXTEND = ("CONTRIBUTING", "docs/extend/*")
 UNDERSTAND = ("docs/architecture", "docs/decisions", "docs/glossary", "docs/identities", "docs/traps")

@@ -30,7 +30,11 @@ PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGEL
 PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md", "docs/weights_from_elsewhere.md")
-"""Pages whose commands train several networks."""
+TRAINING += ("docs/taking_it_elsewhere.md",)
+"""Pages whose commands train several networks, or write them for other runtimes."""
+
+NEEDS = {"taking_it_elsewhere.md": ("timm", "onnxruntime", "onnxscript", "pandas", "polars", "duckdb")}
+"""Libraries that a page's reader has, and Vantage does not need."""
 
 NOT_HERE = (
     r"python3 -m venv \.venv && ",  # the two commands of the README, which .ci/run runs
@@ -137,6 +141,8 @@ def _page(page: Path) -> object:
 
 @pytest.mark.parametrize("page", [_page(page) for page in PAGES])
 def test_the_code_of_a_page_runs(page: Path, granted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in NEEDS.get(page.name, ()):
+        pytest.importorskip(library, reason=f"{library} is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
