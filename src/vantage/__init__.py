@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vantage.recipes import *  # noqa: F403
     from vantage.records import *  # noqa: F403
     from vantage.schedules import *  # noqa: F403
+    from vantage.scikit_learn import *  # noqa: F403
     from vantage.training import *  # noqa: F403
     from vantage.views import *  # noqa: F403
 
@@ -63,6 +64,7 @@ ROOMS = (
     "training",
     "planning",
     "frozen",
+    "scikit_learn",
 )
 """The modules whose public names are names of `vantage`, from the lowest layer up."""
 

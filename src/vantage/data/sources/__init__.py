@@ -8,6 +8,7 @@ from vantage.data.sources.masked import MaskedImages, open_masked, split_masked
 from vantage.data.sources.opening import open_source
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
+from vantage.data.sources.pictures import Pictures
 from vantage.data.sources.shards import Shards
 from vantage.data.sources.source import (
     Blocked,
@@ -33,6 +34,7 @@ __all__ = [
     "MultiLabeled",
     "Parquet",
     "Photographs",
+    "Pictures",
     "Shards",
     "Source",
     "SourceSubset",

@@ -1,0 +1,116 @@
+"""A run as a transformer of scikit-learn: images in, features out, for its pipelines and searches.
+
+n: images   h, w: height and width in pixels   d: width of the features
+"""
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from vantage.data import CORES, Arrays, Pictures, Source
+from vantage.encoding import Work
+from vantage.errors import DataError, UserError
+from vantage.frozen import FrozenEncoder, embed, load
+from vantage.planning import plan
+from vantage.training import train
+
+__all__ = ["VantageEncoder"]
+
+
+class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The backbone of a run, or one that `fit` trains, as a transformer from images to features.
+
+    Images are a uint8 array (n, h, w, 3) or (n, h, w), a sequence of paths, of pictures of Pillow or of arrays, or a
+    `Source`. With `run`, `fit` reads that run's newest checkpoint and trains nothing, so it is cheap in every fold of a
+    search. With `minutes`, `fit` plans a run for its images and this machine and trains it for so long; labels are not
+    used. Every fold would train anew: where several are needed, train once and name the run.
+
+    Features are those of `vantage.embed`. To classify by them: `make_pipeline(VantageEncoder("runs/first"),
+    StandardScaler(), LogisticRegression())`.
+    """
+
+    def __init__(
+        self,
+        run: str | Path | None = None,
+        *,
+        minutes: float | None = None,
+        folder: str | Path | None = None,
+        network: int | None = None,
+        device: str = "auto",
+        batch_size: int = 256,
+        num_workers: int | None = None,
+    ) -> None:
+        """`run` is the folder of a run, or `torchvision:NAME=FILE` or `timm:NAME=FILE`; or else `minutes` says how long
+        `fit` trains, and `folder` where that run is kept (if omitted, nothing is). `network` is the number of one
+        where a run trained a network for each view. Features are computed on `device`, `batch_size` images at a time,
+        decoded by `num_workers` threads (if omitted, one for each core)."""
+        self.run = run
+        self.minutes = minutes
+        self.folder = folder
+        self.network = network
+        self.device = device
+        self.batch_size = batch_size
+        self.num_workers = num_workers
+
+    def fit(self, X: Any, y: Any = None) -> "VantageEncoder":
+        """Read the run, or train one on the images `X`; `y` is not used.
+
+        Raises `UserError`, a `ValueError`, unless one of `run` and `minutes` is given, for a folder without a
+        checkpoint, and for anything but images.
+        """
+        source = _source_of(X)
+        if (self.run is None) == (self.minutes is None):
+            raise UserError("VantageEncoder needs a run to read, or minutes to train one in: give run= or minutes=")
+        if self.run is not None:
+            self.encoder_ = load(Path(self.run), self.network)
+        else:
+            self.encoder_ = self._trained(source)
+        self._n_features_out = self.encoder_.width
+        return self
+
+    def transform(self, X: Any) -> Float[np.ndarray, "n d"]:
+        """The features of images, float32. Raises `NotFittedError` before `fit`, and `UserError` for anything but
+        images."""
+        check_is_fitted(self, "encoder_")
+        workers = CORES if self.num_workers is None else self.num_workers
+        work = Work(self.device, self.batch_size, workers)
+        return embed(self.encoder_, _source_of(X), work).vector.numpy()
+
+    def _trained(self, source: Source) -> FrozenEncoder:
+        run = plan(source, float(self.minutes or 0), changes={"data.hold_out": 0.0})
+        with TemporaryDirectory() if self.folder is None else nullcontext(self.folder) as folder:
+            train(run, folder, source=source)
+            return load(Path(folder), self.network)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Images are no table, and features are always float32."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _source_of(images: Any) -> Source:
+    """Images of any accepted form as a source."""
+    if isinstance(images, Source):
+        return images
+    if isinstance(images, np.ndarray) and images.dtype != object:
+        return Arrays(images, None, "the array")
+    if isinstance(images, Iterable) and not isinstance(images, str):
+        return Pictures(list(images))
+    raise DataError(
+        f"{type(images).__name__} holds no images: give a uint8 array (n, h, w, 3), or a list of paths or pictures"
+    )
