@@ -1,0 +1,486 @@
+"""Equal minutes on the same machine, one judge for all: Vantage's `--minutes`, lightly, labels, and no training.
+
+    python benchmarks/race.py --data ../shared/data --work /tmp/race --minutes 5 15 --seeds 0 1 2
+
+Each contender gets the training images of a set and a number of minutes, from its start to the end of its training:
+reading, compiling and planning count, importing libraries does not. It hands over a network and the pixels that the
+network takes. Features of all training and test images are then judged by scikit-learn: nearest neighbors (k 20,
+cosine, weighted by similarity) and logistic regression on standardized features, with its default strength. The test
+split is looked at only there.
+
+* vantage: `vantage pretrain --data … --minutes …`, nothing else
+* lightly SimCLR and MoCo: the code of lightly's documentation for these methods (ResNet-18, batch 256, SGD .06,
+  float32), views as large as the images
+* lightly SimCLR, our network: the same with the network, the size of views and the precision that Vantage's plan chose
+* labels: that network trained on the labels with AdamW, random crops and flips
+* random encoder: that network as it is made; raw pixels
+
+Cells are processes of their own, kept in --work as they are done; a second call makes those that are missing. Both the
+minutes of the clock and those of the processor are recorded: on a busy machine they differ. Needs the extra `bench`.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from quality import summary
+from timing import write_results
+from torch import Tensor, nn
+
+SETS = {
+    "cifar10-jpg": ("cifar10-jpg.tar.gz#train", "cifar10-jpg.tar.gz#test", 32),
+    "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", "tiny-imagenet-50.tar.gz#val", 64),
+    "flowers5": ("flowers5-128.tar.gz", "", 128),
+    "mnist": ("mnist.npz#train", "mnist.npz#test", 28),
+}
+CONTENDERS = (
+    "vantage",  # first: others take its network
+    "random encoder",
+    "raw pixels",
+    "lightly SimCLR, our network",
+    "lightly SimCLR",
+    "lightly MoCo",
+    "labels",
+)
+UNTRAINED = ("raw pixels", "random encoder")
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """What a contender hands over."""
+
+    network: nn.Module
+    """Gives features, from images in [0, 1] after `normalize`."""
+
+    size: int
+    """Side of the images that it takes, in pixels."""
+
+    images: int
+    """Training images that it saw, each counted once a step, whatever its views."""
+
+    note: str
+    """Network, batch and epochs in words."""
+
+
+def main() -> None:
+    """Run the missing cells, and write results/race.json after each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps sets, runs and cells")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
+    parser.add_argument("--minutes", nargs="+", type=float, default=[5.0, 15.0])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--collect", action="store_true", help="only write the results file from the cells that are done"
+    )
+    chosen = parser.parse_args()
+    if chosen.cell:
+        name, contender, minutes, seed = chosen.cell
+        run_cell(chosen.data, chosen.work, name, contender, float(minutes), int(seed))
+        return
+    cells = chosen.work / "cells"
+    cells.mkdir(parents=True, exist_ok=True)
+    for name, contender, minutes, seed in () if chosen.collect else order(chosen):
+        if not cell_path(chosen.work, name, contender, minutes, seed).exists():
+            words = ["--data", str(chosen.data), "--work", str(chosen.work)]
+            words += ["--cell", name, contender, str(minutes), str(seed)]
+            subprocess.run([sys.executable, __file__, *words], check=True)
+            collect(cells)
+    collect(cells)
+
+
+def order(chosen: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
+    """Every cell, seed by seed, so that a part of the table is fair; untrained ones once a seed, pixels once."""
+    for minutes in chosen.minutes:
+        for seed in chosen.seeds:
+            for name in chosen.sets:
+                for contender in chosen.contenders:
+                    if contender == "raw pixels" and seed != chosen.seeds[0]:
+                        continue
+                    yield name, contender, 0.0 if contender in UNTRAINED else minutes, seed
+
+
+def cell_path(work: Path, name: str, contender: str, minutes: float, seed: int) -> Path:
+    """Where a cell is kept."""
+    return work / "cells" / f"{name} {contender} {minutes:g} {seed}.json"
+
+
+def collect(cells: Path) -> None:
+    """Write the results file: every cell, then means and deviations over seeds."""
+    rows = [json.loads(path.read_text()) for path in sorted(cells.glob("*.json"))]
+    write_results("race", [*rows, *summary([row | {"optimizer": f"{row['minutes']:g} minutes"} for row in rows])])
+
+
+def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, seed: int) -> None:
+    """Train one contender, judge it, and keep the row."""
+    train, test = prepared(data, work, name)
+    torch.manual_seed(seed)
+    folder = work / "runs" / f"{name}-{minutes:g}-{seed}"
+    wall, processor = time.monotonic(), time.process_time()
+    entrant = entrants(contender)(train, work, folder, minutes, seed)
+    seconds = {"wall seconds": time.monotonic() - wall, "processor seconds": time.process_time() - processor}
+    row: dict[str, Any] = {"set": name, "recipe": contender, "minutes": minutes, "seed": seed}
+    row |= {key: round(value, 1) for key, value in seconds.items()}
+    row |= {"images seen": entrant.images, "network": entrant.note, "threads": torch.get_num_threads()}
+    row |= judged(entrant, train, test)
+    cell_path(work, name, contender, minutes, seed).write_text(json.dumps(row))
+    print(row, flush=True)
+
+
+def entrants(contender: str) -> Callable[..., Entrant]:
+    """How a contender is trained."""
+    return {
+        "raw pixels": raw_pixels,
+        "random encoder": random_network,
+        "vantage": with_vantage,
+        "lightly SimCLR": with_simclr,
+        "lightly SimCLR, our network": with_simclr_on_ours,
+        "lightly MoCo": with_moco,
+        "labels": with_labels,
+    }[contender]
+
+
+# The sets
+
+
+@dataclass(frozen=True)
+class Images:
+    """Decoded images of a part of a set."""
+
+    pixels: Tensor
+    """n × 3 × h × w, uint8."""
+
+    label: Tensor
+    """n labels."""
+
+    path: str
+    """The same images for `--data`."""
+
+    side: int
+    """Pixels of an image's side."""
+
+    def at(self, size: int, rows: slice) -> Tensor:
+        """Images in [0, 1] at another size, smaller ones averaged."""
+        some = self.pixels[rows].float() / 255
+        return (
+            some
+            if size == self.side
+            else F.interpolate(some, (size, size), mode="bilinear", antialias=True, align_corners=False)
+        )
+
+
+def prepared(data: Path, work: Path, name: str) -> tuple[Images, Images]:
+    """Training and test images as npz files, so that all contenders read the same. Flowers have no split of their own:
+    every fifth image of each class is for testing."""
+    from vantage.data import labels_of, open_source
+    from vantage.data.resident import decode_all
+
+    train, test, side = SETS[name]
+    paths = [work / f"{name}-{part}.npz" for part in ("train", "test")]
+    if not all(path.exists() for path in paths):
+        sources = [open_source(f"{data}/{place}") for place in (train, test) if place]
+        parts = [(decode_all(source, side), labels_of(source)) for source in sources]
+        if len(parts) == 1:
+            (pixels, label) = parts[0]
+            number = torch.stack([(label[: i + 1] == label[i]).sum() for i in range(len(label))])
+            parts = [(pixels[rows], label[rows]) for rows in (number % 5 != 0, number % 5 == 0)]
+        for path, (pixels, label) in zip(paths, parts, strict=True):
+            np.savez(path, images=pixels.permute(0, 2, 3, 1).numpy(), labels=label.numpy())
+    return tuple(read(path, side) for path in paths)  # type: ignore[return-value]
+
+
+def read(path: Path, side: int) -> Images:
+    """A part of a set."""
+    arrays = np.load(path)
+    pixels = torch.from_numpy(arrays["images"]).permute(0, 3, 1, 2).contiguous()
+    return Images(pixels, torch.from_numpy(arrays["labels"]).long(), str(path), side)
+
+
+# The judge
+
+
+@torch.no_grad()
+def features(entrant: Entrant, images: Images) -> np.ndarray:
+    """n × d features in float32."""
+    entrant.network.eval()
+    batches = (images.at(entrant.size, slice(start, start + 500)) for start in range(0, len(images.pixels), 500))
+    return torch.cat([entrant.network(batch).float().flatten(1) for batch in batches]).numpy()
+
+
+def judged(entrant: Entrant, train: Images, test: Images) -> dict[str, float]:
+    """Accuracy in percent on the test images by neighbors and by logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    vector, test_vector = features(entrant, train), features(entrant, test)
+    label, test_label = train.label.numpy(), test.label.numpy()
+    votes = KNeighborsClassifier(20, metric="cosine", weights=lambda distance: 1 - distance)
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300, tol=1e-3))
+    accuracy = {}
+    for name, judge in (("knn", votes), ("linear", linear)):
+        accuracy[f"{name}: top-1"] = round(100 * float(judge.fit(vector, label).score(test_vector, test_label)), 2)
+    return accuracy
+
+
+# The contenders
+
+
+def raw_pixels(train: Images, *_: Any) -> Entrant:
+    """The pixels themselves, at most 32 a side."""
+    return Entrant(nn.Flatten(), min(train.side, 32), 0, "-")
+
+
+def plan_of(folder: Path) -> Any:
+    """The run that Vantage planned for a set; it must have been trained before."""
+    from vantage.training.settings import read as settings
+
+    return settings(folder)
+
+
+def random_network(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """Our network, untrained. The plan is that of the shortest time that Vantage had for this set."""
+    from vantage.frozen.encoder import random_encoder
+
+    runs = sorted(
+        (work / "runs").glob(f"{folder.name.rsplit('-', 2)[0]}-*-{seed}"),
+        key=lambda path: float(path.name.split("-")[-2]),
+    )
+    return frozen(random_encoder(plan_of(runs[0]), seed), 0)
+
+
+def with_vantage(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """The command of the README, in this process so that its time is counted."""
+    from vantage.cli import main as vantage
+    from vantage.frozen.encoder import load
+
+    words = ["pretrain", "--data", train.path, "--minutes", f"{minutes:g}", "--seed", str(seed), "--out", str(folder)]
+    if code := vantage(words):
+        raise SystemExit(code)
+    run = plan_of(folder)
+    held = run.data.hold_out
+    return frozen(load(folder), round(run.epochs * min(len(train.pixels) * (1 - held), run.data.max_images or np.inf)))
+
+
+def frozen(encoder: Any, images: int) -> Entrant:
+    """A frozen encoder of Vantage as an entrant: its normalization becomes a part of the network."""
+    run, view = encoder.run, encoder.view
+    size = view.size
+    network = nn.Sequential(Finish(view), encoder.backbone)
+    backbone = next(str(part) for part in backbones(run))
+    return Entrant(
+        network, size, images, f"{backbone}, {run.recipe}, views {size}, batch {run.batch_size}, {run.epochs} epochs"
+    )
+
+
+class Finish(nn.Module):
+    """A view's normalization, from images in [0, 1]."""
+
+    def __init__(self, view: Any) -> None:
+        super().__init__()
+        self.view = view
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Normalized images."""
+        return self.view.finish((images * 255).round().to(torch.uint8))
+
+
+def backbones(run: Any) -> Iterator[Any]:
+    """Every backbone of a run."""
+    from vantage.composition.fitting import parts_of
+    from vantage.encoders import Encoder
+
+    yield from (part.backbone for part in parts_of(run.encoders) if isinstance(part, Encoder))
+
+
+def with_simclr(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """SimCLR as lightly documents it."""
+    return lightly_simclr(train, resnet18(), 512, train.side, nullcontext(), minutes, "ResNet-18")
+
+
+def with_simclr_on_ours(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """The same on the network, size of views and precision of Vantage's plan for these minutes."""
+    run = plan_of(folder)
+    backbone = next(backbones(run))
+    half = torch.autocast("cpu", torch.bfloat16) if "bf16" in str(run.hardware.precision) else nullcontext()
+    network = backbone.build().to(memory_format=torch.channels_last)
+    size = random_view_size(run)
+    return lightly_simclr(train, network, network.width, size, half, minutes, str(backbone))
+
+
+def random_view_size(run: Any) -> int:
+    """Side of a run's views in pixels."""
+    from vantage.frozen.encoder import random_encoder
+
+    return random_encoder(run, 0).view.size
+
+
+def resnet18() -> nn.Module:
+    """The backbone of lightly's examples."""
+    from torchvision.models import resnet18 as make
+
+    return nn.Sequential(*list(make().children())[:-1], nn.Flatten())
+
+
+def loader(train: Images, transform: Any) -> Any:
+    """lightly's views of the images: no workers where there is one core, else one for each."""
+    from PIL import Image
+    from torch.utils.data import DataLoader, Dataset
+
+    class Decoded(Dataset):
+        def __len__(self) -> int:
+            return len(train.pixels)
+
+        def __getitem__(self, number: int) -> Any:
+            return transform(Image.fromarray(train.pixels[number].permute(1, 2, 0).numpy()))
+
+    cores = torch.get_num_threads()
+    return DataLoader(Decoded(), batch_size=256, shuffle=True, drop_last=True, num_workers=cores if cores > 1 else 0)
+
+
+def until(loader: Any, minutes: float) -> Iterator[tuple[int, Any]]:
+    """Batches, pass after pass, until the time is over, with the number of the pass."""
+    end, epoch = time.monotonic() + 60 * minutes, 0
+    while True:
+        for batch in loader:
+            if time.monotonic() > end:
+                return
+            yield epoch, batch
+        epoch += 1
+
+
+def lightly_simclr(
+    train: Images, backbone: nn.Module, width: int, size: int, precision: Any, minutes: float, note: str
+) -> Entrant:
+    """lightly's example of SimCLR."""
+    from lightly.loss import NTXentLoss
+    from lightly.models.modules import SimCLRProjectionHead
+    from lightly.transforms import SimCLRTransform
+
+    head = SimCLRProjectionHead(width, width, 128)
+    criterion = NTXentLoss()
+    optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
+    seen, epoch = 0, 0
+    for epoch, (one, two) in until(loader(train, SimCLRTransform(input_size=size)), minutes):  # noqa: B007
+        with precision:
+            loss = criterion(*(head(backbone(view).flatten(1)).float() for view in (one, two)))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        seen += len(one)
+    note = f"{note}, SimCLR, views {size}, batch 256, {epoch + 1} epochs begun"
+    return Entrant(Normalized(backbone), size, seen, note)
+
+
+def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """MoCo as lightly documents it."""
+    import copy
+
+    from lightly.loss import NTXentLoss
+    from lightly.models.modules import MoCoProjectionHead
+    from lightly.models.utils import deactivate_requires_grad, update_momentum
+    from lightly.transforms.moco_transform import MoCoV2Transform
+    from lightly.utils.scheduler import cosine_schedule
+
+    backbone, head = resnet18(), MoCoProjectionHead(512, 512, 128)
+    slow, slow_head = copy.deepcopy(backbone), copy.deepcopy(head)
+    deactivate_requires_grad(slow)
+    deactivate_requires_grad(slow_head)
+    criterion = NTXentLoss(memory_bank_size=(4096, 128))
+    optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
+    seen = epochs = 0
+    for epochs, (one, two) in until(loader(train, MoCoV2Transform(input_size=train.side)), minutes):
+        momentum = cosine_schedule(min(epochs, 10), 10, 0.996, 1)  # of the example's ten epochs
+        update_momentum(backbone, slow, m=momentum)
+        update_momentum(head, slow_head, m=momentum)
+        query = head(backbone(one).flatten(1))
+        with torch.no_grad():
+            key = slow_head(slow(two).flatten(1))
+        criterion(query, key).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        seen += len(one)
+    note = f"ResNet-18, MoCo, views {train.side}, batch 256, {epochs + 1} epochs begun"
+    return Entrant(Normalized(backbone), train.side, seen, note)
+
+
+class Normalized(nn.Module):
+    """A network of lightly behind the normalization of lightly's views."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features."""
+        from torchvision.transforms.functional import normalize
+
+        return self.network(normalize(images, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])).flatten(1)
+
+
+def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+    """Our network and size of images, trained on labels; the rate falls to 0 over the minutes."""
+    run = plan_of(folder)
+    backbone, size = next(backbones(run)), random_view_size(run)
+    network = backbone.build().to(memory_format=torch.channels_last)
+    head = nn.Linear(network.width, int(train.label.max()) + 1)
+    optimizer = torch.optim.AdamW([*network.parameters(), *head.parameters()], 2e-3, weight_decay=0.05)
+    half = torch.autocast("cpu", torch.bfloat16) if "bf16" in str(run.hardware.precision) else nullcontext()
+    start, seconds, seen = time.monotonic(), 60 * minutes, 0
+    resized = replace(
+        train,
+        pixels=torch.cat(
+            [(train.at(size, slice(i, i + 500)) * 255).round().byte() for i in range(0, len(train.pixels), 500)]
+        ),
+        side=size,
+    )
+    while (share := (time.monotonic() - start) / seconds) < 1:
+        for group in optimizer.param_groups:
+            group["lr"] = 4e-3 * min(share / 0.1, (1 - share) / 0.9)
+        rows = torch.randint(len(train.label), (256,))
+        with half:
+            score = head(network(moved(resized.pixels[rows].float() / 255)))
+        F.cross_entropy(score.float(), train.label[rows]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        seen += len(rows)
+    return Entrant(Centered(network), size, seen, f"{backbone}, labels, {size} px, batch 256")
+
+
+def moved(images: Tensor) -> Tensor:
+    """Images around 0, each mirrored by chance and all moved by the same few pixels."""
+    margin = max(1, images.shape[-1] // 8)
+    top, left = torch.randint(0, 2 * margin + 1, (2,)).tolist()
+    padded = F.pad(images, (margin,) * 4, mode="reflect")
+    cut = padded[:, :, top : top + images.shape[-2], left : left + images.shape[-1]]
+    flipped = torch.where(torch.rand(len(images), 1, 1, 1) < 0.5, cut.flip(3), cut)
+    return ((flipped - 0.45) / 0.25).contiguous(memory_format=torch.channels_last)
+
+
+class Centered(nn.Module):
+    """A network behind the normalization of `moved`."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features."""
+        return self.network((images - 0.45) / 0.25).flatten(1)
+
+
+if __name__ == "__main__":
+    main()
