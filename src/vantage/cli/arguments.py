@@ -5,6 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from itertools import takewhile
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from vantage.cli.console import first_sentence
 from vantage.cli.old_names import meant
 from vantage.cli.parser import Option, Word, parser_of, without_none
 from vantage.composition.expression import described, read_value, takes_several
@@ -40,7 +41,7 @@ def wants_help(words: Sequence[str]) -> bool:
 def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...]:
     """One value for each group of options: a dataclass of plain values, or a part whose fields are the defaults.
 
-    Parts inside a part are not options; `--set` reaches them. For `--help`, prints help and raises `SystemExit(0)`.
+    Of a part's fields, help shows the first sentence. Parts inside a part are not options; `--set` reaches them. For `--help`, prints help and raises `SystemExit(0)`.
     Raises `UserError` for an unknown flag (with a suggestion), for a value that does not fit, and for a required option
     that is missing.
     """
@@ -74,7 +75,8 @@ def _options(group: Any) -> list[Option]:
             annotation, word = get_args(annotation)
         default = f.default if group is kind else getattr(group, f.name)
         if f.init and _is_plain(annotation):
-            options.append(Option(f.name, annotation, default, word.help or words.get(f.name, ""), word))
+            text = word.help or words.get(f.name, "")
+            options.append(Option(f.name, annotation, default, text if group is kind else first_sentence(text), word))
     return options
 
 

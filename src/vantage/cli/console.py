@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from vantage.progress import Progress
 
-__all__ = ["INTERRUPTED", "Console", "catalog", "columns", "paragraphs"]
+__all__ = ["INTERRUPTED", "Console", "catalog", "columns", "first_sentence", "paragraphs"]
 
 INTERRUPTED = 130
 """Exit status of work that a signal stopped."""
@@ -29,6 +29,11 @@ def paragraphs(text: str | None) -> str:
     """A docstring, its paragraphs wrapped to the width of the terminal."""
     each = inspect.cleandoc(text or "").split("\n\n")
     return "\n\n".join(textwrap.fill(" ".join(one.split()), columns(), break_on_hyphens=False) for one in each)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text on one line or several."""
+    return re.split(r"(?<=[.]) (?=[A-Z0-9`])", " ".join(text.split()))[0]
 
 
 def catalog(entries: Mapping[str, object]) -> str:

@@ -62,7 +62,7 @@ class Network:
     """One network of a run, or all of them."""
 
     network: int | None = None
-    """Number of the network, where a run trained one for each view; if omitted, all are used together."""
+    """Number of one network, where each view has its own."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Reading:
     """Skip unreadable images (up to 1 %), or stop."""
 
     num_workers: int | None = None
-    """Threads that decode images; if omitted, one for each core."""
+    """Threads that decode images; if omitted, all cores."""
 
     def threads(self) -> int:
         """Threads that decode images."""
@@ -104,7 +104,7 @@ class Computing(Reading):
     """How a verb reads its images, and what it computes on."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
-    """cpu, cuda:0, …; auto uses a GPU if there is one."""
+    """cpu, cuda:0, …; auto: a GPU if there is one."""
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
         """The device and the threads, with the progress to show. Raises `UserError` for a device that is not available,

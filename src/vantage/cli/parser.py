@@ -64,7 +64,7 @@ class _Parser(argparse.ArgumentParser):
 def parser_of(name: str, about: str, options: Sequence[Option]) -> argparse.ArgumentParser:
     """The parser of a verb; positional words come first, and what it reads are the words of each option by its name."""
     parser = _Parser(f"vantage {name}", add_help=False, allow_abbrev=False, formatter_class=_formatter)
-    parser.description = paragraphs(about).replace("%", "%%")
+    parser.description = paragraphs(about)
     every = sorted(options, key=lambda option: not option.word.positional)
     positions = [_position(option) for option in every if option.word.positional]
     parser.usage = " ".join(["%(prog)s", *positions, "[--option value …]"])
@@ -81,7 +81,7 @@ def _position(option: Option) -> str:
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    return _Formatter(prog, max_help_position=28, width=columns())
+    return _Formatter(prog, max_help_position=24, width=columns())
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

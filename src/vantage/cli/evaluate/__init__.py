@@ -47,16 +47,16 @@ class Evaluating:
     """The options of every protocol."""
 
     test: Annotated[str, Word("PATH")] = ""
-    """Test images, named like --data; if omitted, a fifth of the data is held out, of each class if there are any."""
+    """Test images, named like --data; if omitted, a fifth of the data is held out."""
 
     baselines: bool = False
-    """Evaluate a random encoder and, where possible, raw pixels as well."""
+    """Judge a random encoder and raw pixels as well."""
 
     out: Annotated[str, Word("FILE")] = ""
-    """File for the result, as JSON; if omitted, it is saved in RUN/evaluations."""
+    """JSON file of the result; if omitted, in RUN/evaluations."""
 
     set: Repeated = ()
-    """A part of the protocol, or a field of one, such as --set sizes.test_side=400. May be repeated."""
+    """A part of the protocol, or a field: --set sizes.test_side=400; may be repeated."""
 
 
 def evaluate(words: list[str], console: Console) -> int:

@@ -43,23 +43,19 @@ class DetectorProtocol(OwnTask):
     """What is predicted for each instance, where that does not depend on the images."""
 
     schedule: ScheduleName = "1x"
-    """The papers' steps of 16 images, the steps after which the learning rate drops, and the shorter sides in training.
-    For COCO, with sides of 640 to 800 pixels and 1,000 steps of warm-up: 1x (90,000 steps, drops after 60,000 and
-    80,000), 2x (180,000; 120,000 and 160,000), 6x (540,000; 480,000 and 520,000). For PASCAL VOC, with sides of 480 to
-    800 and 100 steps of warm-up: voc (24,000; 18,000 and 22,000)."""
+    """The papers' steps of 16 images: 1x (90,000), 2x (180,000) or 6x (540,000) of COCO, at sides of 640 to 800 pixels;
+    voc (24,000) of PASCAL VOC, at 480 to 800. When the learning rate drops: `SCHEDULES`."""
     steps: int = 0
     """Steps instead of the schedule's, for small sets; the drops stay at the same shares. 0: the schedule's."""
     batch_size: int = 16
-    """Images of a step. A number other than 16 scales the schedule's steps and the learning rate in proportion; `steps`
-    is not scaled."""
+    """Images of a step. Other than 16, it scales the schedule's steps and the learning rate, but not `steps`."""
     learning_rate: float = 0.02
     """Learning rate for 16 images."""
     keep_empty: bool = False
-    """Whether training images without boxes are kept, in which all regions are background; the papers leave them out.
-    Test images without boxes always count."""
+    """Whether training images without boxes are kept; the papers leave them out. In testing they always count."""
     shapes_apart: bool = True
-    """Whether landscape and portrait images are trained on in separate steps, so that less is padded: as Detectron2
-    does for the images of one GPU. A single step per pass may hold both."""
+    """Whether landscape and portrait images are trained on in separate steps, as Detectron2 does on each GPU, so that
+    less is padded. One step of a pass may hold both."""
     precise_batches: int = 200
     """Training batches, at most as many as steps, over which BatchNorm averages its statistics before testing."""
     sizes: Sizes = field(default_factory=Sizes)

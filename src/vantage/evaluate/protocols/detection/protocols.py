@@ -20,13 +20,9 @@ __all__ = ["DETECTORS", "Detection", "DetectionC4", "InstancesC4", "InstanceSegm
 class Detection(DetectorProtocol):
     """Object detection: Faster R-CNN on a feature pyramid (torchvision's), AP of boxes by pycocotools.
 
-    As JCL trains it on COCO, after MoCo: --schedule 1x, all layers learn, BatchNorm on the pyramid too, shorter side
-    640 to 800 in training and 800 in testing, 16 images a step, learning rate .02. Frozen as in Ring (whose boxes are
-    those of `instances`): --set frozen_stages=5 --set new_norm=False. BatchNorm's statistics are over the
-    images of a step, which are all on one device: --batch-size 16 equals the papers' synchronized BatchNorm of 16
-    images.
-
-    Data: a COCO file, or a folder of PASCAL VOC with its split (`vantage.evaluate.protocols.detection.open_annotated`).
+    As JCL trains it on COCO, after MoCo: all layers learn, BatchNorm on the pyramid too, shorter side 800 in testing.
+    Frozen as in Ring (whose boxes are those of `instances`): --set frozen_stages=5 --set new_norm=False. A step's
+    images are all on one device, so its BatchNorm is the papers' synchronized one.
     """
 
     name: ClassVar[str] = "detection"
@@ -41,13 +37,9 @@ class Detection(DetectorProtocol):
 class DetectionC4(DetectorProtocol):
     """Object detection: Faster R-CNN on the fourth stage, the fifth as head (C4), with one more BatchNorm behind it.
 
-    As MoCo, InfoMin and InterCLR train it on PASCAL VOC with --schedule voc: 24,000 steps of 16 images, learning rate
-    .02 after 100 steps of warm-up, a tenth of it after 18,000 and again after 22,000, shorter side 480 to 800 in
-    training and 800 in testing, all layers learn. The default schedule is COCO's 1x, at 640 to 800. --data
-    VOC2007#trainval,VOC2012#trainval --test VOC2007#test; the papers report means of five runs (--seed). Frozen as in
-    Ring: --set frozen_stages=5 --set new_norm=False. VOC's own AP averages precision at 11 recalls; it is
-    reported as VOC07 AP where the test images are VOC's, beside COCO's AP at 101 recalls. For synchronized BatchNorm
-    see `detection`.
+    As MoCo, InfoMin and InterCLR train it on PASCAL VOC: --schedule voc --data VOC2007#trainval,VOC2012#trainval
+    --test VOC2007#test; means of five runs (--seed). Frozen as in Ring: --set
+    frozen_stages=5 --set new_norm=False. VOC's own AP (11 recalls) stands beside COCO's.
     """
 
     name: ClassVar[str] = "detection-c4"

@@ -42,14 +42,10 @@ class Segmentation(OwnTask):
     """A decoder of four convolutions on a frozen backbone, trained on images with masks; mean intersection over union.
 
     InfoMin (arXiv 2005.10243, appendix B) does so on NYU-Depth-v2 and says only: frozen backbone, 4-layer decoder, mean
-    IoU of the labeled classes. Everything else is chosen here. Images are resized to a square and flipped at random;
-    the backbone's maps of them and of their mirror images are kept in the cache, once per checkpoint, and read from
-    there where they do not fit in memory. The decoder (see `Decoder`) is trained with AdamW, with a learning rate that
-    falls along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are
-    interpolated to each mask's own size. The backbone stays in evaluation mode, which is checked.
-
-    Raises `UserError` for a source without masks, with only one class, or whose masks do not fit their images, and for
-    a backbone without maps.
+    IoU of the labeled classes. The rest is chosen here. Images are resized to a square and flipped at random; the
+    backbone's maps of both are kept in the cache. The decoder (see `Decoder`) is trained with AdamW, with a learning
+    rate that falls along a cosine to 0, on the mean cross-entropy of pixels that have a class. In testing, scores are
+    interpolated to each mask's own size. Raises `UserError` for masks or a backbone that do not fit.
     """
 
     name: ClassVar[str] = "segmentation"
