@@ -19,6 +19,7 @@ from tiny import kept_run, tiny_run
 import vantage
 from vantage import Run
 from vantage.cli import main
+from vantage.cli.console import columns
 from vantage.cli.options import absolute
 from vantage.cli.summary import short, summary
 from vantage.composition.expression import read_value
@@ -538,9 +539,10 @@ def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.Captur
 
 
 VERBS_WITH_HELP = (
-    "recipes", "pretrain", "resume", "embed", "evaluate knn", "evaluate detection-c4", "evaluate finetune", "evaluate transfer",
-    "evaluate retrieval", "evaluate segmentation", "compare", "shots", "analyse similarity", "analyse optimal-toy",
-    "analyse views crop", "analyse views", "views show", "views learn", "views statistics", "export", "convert", "demo",
+    "recipes", "pretrain", "resume", "embed", "evaluate knn", "evaluate detection-c4", "evaluate finetune",
+    "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare", "shots",
+    "analyse similarity", "analyse optimal-toy", "analyse views crop", "analyse views", "views show",
+    "views learn", "views statistics", "export", "convert", "demo",
 )  # fmt: skip
 
 

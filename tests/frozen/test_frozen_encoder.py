@@ -16,6 +16,7 @@ from vantage.encoders.roles import PerView, Role, Shared
 from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.recipes import moco_v2, simclr
+from vantage.storage.files import digest_of_file
 from vantage.training import checkpoint
 from vantage.training.backbone import evaluation_view
 from vantage.views import (
@@ -109,7 +110,7 @@ def test_a_pickle_instead_of_tensors_is_not_executed(tmp_path: Path) -> None:
 
     torch.save({"trap": Trap()}, tensors)
     facts = json.loads((newest / "facts.json").read_text())
-    (newest / "facts.json").write_text(json.dumps({**facts, "sha256": checkpoint._digest(tensors)}))
+    (newest / "facts.json").write_text(json.dumps({**facts, "sha256": digest_of_file(tensors)}))
     with pytest.raises(UserError, match="is damaged"):
         load(tmp_path)
     assert not trace.exists()

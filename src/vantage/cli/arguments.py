@@ -41,9 +41,9 @@ def wants_help(words: Sequence[str]) -> bool:
 def read(command: Command, words: Sequence[str], *groups: Any) -> tuple[Any, ...]:
     """One value for each group of options: a dataclass of plain values, or a part whose fields are the defaults.
 
-    Of a part's fields, help shows the first sentence. Parts inside a part are not options; `--set` reaches them. For `--help`, prints help and raises `SystemExit(0)`.
-    Raises `UserError` for an unknown flag (with a suggestion), for a value that does not fit, and for a required option
-    that is missing.
+    Of a part's fields, help shows the first sentence. Parts inside a part are not options; `--set` reaches
+    them. For `--help`, prints help and raises `SystemExit(0)`. Raises `UserError` for an unknown flag (with
+    a suggestion), for a value that does not fit, and for a required option that is missing.
     """
     options: list[list[Option]] = []
     every: dict[str, Option] = {}
