@@ -4,7 +4,13 @@ __all__ = ["DataError", "UnreadableImage", "UserError"]
 
 
 class UserError(ValueError):
-    """An error that the user can correct; the message says what was asked for, what was found, and what to do."""
+    """An error that the user can correct; the message says what was asked for, what was found, and what to do.
+
+    As text it is one line, whatever is quoted in it.
+    """
+
+    def __str__(self) -> str:
+        return _one_line(super().__str__())
 
 
 class DataError(UserError):
@@ -20,4 +26,9 @@ class UnreadableImage(DataError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"cannot read the image {self.name}: {self.reason}"
+        return _one_line(f"cannot read the image {self.name}: {self.reason}")
+
+
+def _one_line(text: str) -> str:
+    """A name of a file may hold line breaks, and so may what a library says."""
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())

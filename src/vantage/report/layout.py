@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vantage.storage.arrays import open_rows
 from vantage.storage.cache import hash_of, try_write
 
 __all__ = ["FEWEST", "kept_places", "places"]
@@ -28,12 +29,11 @@ def kept_places(
     """`places`, from a file of `folder` if these features were laid out before. `facts` say which features they are:
     encoder, view and images. A folder that cannot be written to costs the same time at the next call."""
     file = folder / f"map-{hash_of(fact.encode() for fact in (*facts, _VERSION))[:16]}.npy"
-    try:
-        kept = torch.from_numpy(np.load(file))
-        if kept.shape == (len(vector), 2) and kept.dtype == torch.float32 and bool(torch.isfinite(kept).all()):
+    rows = open_rows(file, len(vector))  # of this many rows, or not read at all
+    if rows is not None and rows.row == (2,) and rows.dtype == np.float32:
+        kept = rows.part(0, rows.count)
+        if bool(torch.isfinite(kept).all()):
             return kept
-    except (OSError, ValueError):  # none yet, or damaged
-        pass
     fresh = places(vector, num_workers)
     content = io.BytesIO()
     np.save(content, fresh.numpy())

@@ -89,7 +89,7 @@ def open_rows(path: Path, count: int) -> RowsFile | None:
     """Rows kept earlier, or None if there are none or they are damaged: they are then made again."""
     try:
         return RowsFile(path, count)
-    except (OSError, ValueError, EOFError):
+    except Exception:  # NumPy's reader of headers fails with many kinds of error
         return None
 
 

@@ -3,7 +3,6 @@
 n: images   h, w: height and width in pixels
 """
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +46,7 @@ class Arrays:
                 return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}", path)
         except DataError:
             raise
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        except Exception as error:  # NumPy's readers and those of zip files fail with many kinds of error
             # NumPy takes unknown content for a pickle and explains how to load one, which is never done here.
             why = "it is not a NumPy file of plain numbers, or it is damaged" if "pickle" in str(error) else str(error)
             raise DataError(f"cannot read {path} as a NumPy file: {why}") from error

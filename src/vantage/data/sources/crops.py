@@ -50,20 +50,17 @@ class BoxCrops:
         """`root` is the folder of the images. If omitted, it is derived from the file's name, by COCO's convention:
         `coco/annotations/instances_train2017.json` describes `coco/train2017`."""
         content = _read(file)
-        position = {image["id"]: number for number, image in enumerate(content["images"])}
-        category_name = {category["id"]: str(category["name"]) for category in content["categories"]}
-        boxes = [box for one in content["annotations"] if (box := _box(one, content["images"], position, least_side))]
-        if not boxes:
-            raise DataError(f"{file} has no box with sides of {least_side} pixels or more: name another file")
-        unknown = {box.category for box in boxes} - set(category_name)
-        if unknown:
-            raise DataError(f"{file} has boxes of the category {min(unknown)}, which it does not name")
-        categories = sorted({box.category for box in boxes})
-        self.classes = tuple(category_name[category] for category in categories)
-        self._label = {category: number for number, category in enumerate(categories)}
+        try:
+            boxes, self.classes, self._label = _boxes(content, least_side, file)
+            names = [str(image["file_name"]) for image in content["images"]]
+            self._files = Folder(_folder_of(file, root), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
+        except DataError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+            raise DataError(
+                f"{file} is not a COCO file of instances: an entry of it is malformed ({problem!r})"
+            ) from problem
         self._boxes = boxes
-        names = [str(image["file_name"]) for image in content["images"]]
-        self._files = Folder(_folder_of(file, root), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
         first = self._files.path(boxes[0].image)
         if not first.is_file():
             raise DataError(
@@ -103,10 +100,25 @@ class BoxCrops:
         return self._files.stamp()
 
 
+def _boxes(content: dict[str, Any], least_side: int, file: Path) -> tuple[list[_Box], tuple[str, ...], dict[int, int]]:
+    """The boxes that are large enough, the names of their categories, and the label of each category."""
+    position = {image["id"]: number for number, image in enumerate(content["images"])}
+    category_name = {category["id"]: str(category["name"]) for category in content["categories"]}
+    boxes = [box for one in content["annotations"] if (box := _box(one, content["images"], position, least_side))]
+    if not boxes:
+        raise DataError(f"{file} has no box with sides of {least_side} pixels or more: name another file")
+    unknown = {box.category for box in boxes} - set(category_name)
+    if unknown:
+        raise DataError(f"{file} has boxes of the category {min(unknown)}, which it does not name")
+    categories = sorted({box.category for box in boxes})
+    names = tuple(category_name[category] for category in categories)
+    return boxes, names, {category: number for number, category in enumerate(categories)}
+
+
 def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise DataError(f"cannot read {file}: {problem}. Name a COCO file of instances, ending with .json") from problem
     lacking = [
         key for key in ("images", "categories", "annotations") if not isinstance(content, dict) or key not in content

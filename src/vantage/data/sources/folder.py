@@ -104,8 +104,8 @@ class Folder:
                 while filled < len(data) and (got := file.readinto(memoryview(data)[filled:])):
                     filled += got
                 return data[:filled] if filled < len(data) else data
-        except OSError as error:
-            raise UnreadableImage(self.name(number), error.strerror or str(error)) from error
+        except (OSError, ValueError) as error:  # the name of a list may hold what no name of a file can
+            raise UnreadableImage(self.name(number), getattr(error, "strerror", None) or str(error)) from error
 
     def path(self, number: int) -> Path:
         """The path of one image's file."""
@@ -121,7 +121,8 @@ class Folder:
 
     def fingerprint(self) -> str:
         """A hash of all names and labels, and of the bytes of at most 32 files evenly spaced among them."""
-        facts = [*self._names.facts(), "\n".join(self.classes).encode(), self._labels.tobytes()]
+        words = "\n".join(self.classes).encode("utf-8", "surrogateescape")
+        facts = [*self._names.facts(), words, self._labels.tobytes()]
         return hash_of([*facts, *some_of(len(self), self.encoded)])
 
     def stamp(self) -> str:

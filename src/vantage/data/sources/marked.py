@@ -172,12 +172,12 @@ def _of_boxes(path: Path) -> list[str]:
             f"{box.findtext('name', '').strip()}{_DIFFICULT if box.findtext('difficult', '0').strip() == '1' else ''}"
             for box in boxes
         ]
-    except (OSError, ElementTree.ParseError) as error:
+    except (OSError, ElementTree.ParseError, ValueError, LookupError) as error:  # the encoding may be one of none
         raise DataError(f"cannot read the classes of an image from {path}: {error}") from error
 
 
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}") from error

@@ -199,7 +199,7 @@ def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
         try:
             state = os.stat(path)
             facts.append(f"{state.st_size} {state.st_mtime_ns}".encode())
-        except OSError:
+        except (OSError, ValueError):
             facts.append(b"unreadable")
     return hash_of(facts)
 

@@ -1,0 +1,217 @@
+"""Every reader of files, with a good file each and a way to damage it: nothing but `UserError` may come out.
+
+    python benchmarks/fuzz.py --count 10000
+
+`try_one` damages the file of a target by a seed, so that a failure is named by (target, seed) and comes again.
+"""
+
+import io
+import random
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import mutations
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from good_files import SET, VOC, coco, tar
+from PIL import Image
+from safetensors.torch import save
+from sharded import png
+
+from vantage.composition.assignments import assigned
+from vantage.data import Source, marks_of, open_source
+from vantage.data.sources.masked import open_masked
+from vantage.encoders.weights import fit_weights
+from vantage.errors import UnreadableImage, UserError
+from vantage.recipes import moco_v2
+from vantage.storage.arrays import open_rows
+from vantage.views.colors.learned import learned_space
+
+SECONDS, MEBIBYTES = 5.0, 400
+"""The most that one input may take."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A good file, how it is damaged, and what a person does with it: `read` takes the file and the cache."""
+
+    file: str
+    content: bytes
+    damage: Callable[[bytes, random.Random], bytes]
+    read: Callable[[Path, Path], object]
+
+
+def look(path: str, cache: Path) -> None:
+    """Open images, and look at everything there is to see."""
+    source: Source = open_source(path, cache=cache, at_least=1, max_pixels=10_000)
+    marks_of(source)
+    source.fingerprint()
+    for number in {0, 1, len(source) // 2, len(source) - 1} - {len(source)}:
+        source.name(number)
+        source.label(number)
+        try:
+            source.image(number)
+        except UnreadableImage:
+            pass
+
+
+def targets(folder: Path) -> dict[str, Target]:
+    """Every target; files that a damaged one refers to are put in `folder`."""
+    for part in ("voc/JPEGImages", "images", "masks", "voc/ImageSets/Main", "voc/Annotations"):
+        (folder / part).mkdir(parents=True)
+    (folder / "voc" / "ImageSets" / "Main" / "train.txt").write_text("1\n2\n")
+    for number in (1, 2):
+        (folder / "voc" / "Annotations" / f"{number}.xml").write_bytes(VOC)
+        picture = Image.open(io.BytesIO(png(number, 40)))
+        picture.save(folder / "voc" / "JPEGImages" / f"{number}.jpg")
+        picture.save(folder / "images" / f"{number}.png")
+        mask = Image.fromarray(np.eye(40, dtype=np.uint8), "P")
+        mask.putpalette(bytes(range(256)) * 3)
+        mask.save(folder / "masks" / f"{number}.png")
+    return _sources(folder) | _others(folder)
+
+
+def _sources(folder: Path) -> dict[str, Target]:
+    pixels = np.arange(4 * 6 * 5 * 3, dtype=np.uint8).reshape(4, 6, 5, 3)
+    packed, plain, table = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    np.savez(packed, images=pixels, labels=np.array(["a", "b", "a", "c"]))
+    np.save(plain, pixels)
+    cells = [{"bytes": png(number), "path": "a.png"} for number in range(4)]
+    pq.write_table(pa.table({"image": cells, "label": [0, 1, 2, 0]}), table, row_group_size=2)
+    lines = b"# comment\nimages/1.png dog\nimages/2.png\tcat\n"
+    marked = b"name,dog,cat,owl\nimages/1.png,1,0,1\nimages/2.png,0,1,1\n"
+
+    def opened(prefix: str = "", suffix: str = "") -> Callable[[Path, Path], object]:
+        return lambda path, cache: look(f"{prefix}{path}{suffix}", cache)
+
+    return {
+        "npz": Target("a.npz", packed.getvalue(), mutations.bytes_damaged, opened()),
+        "npy": Target("a.npy", plain.getvalue(), mutations.array_damaged, opened()),
+        "parquet": Target("a.parquet", table.getvalue(), mutations.bytes_damaged, opened()),
+        "tar": Target("a.tar", tar(), mutations.tar_damaged, opened()),
+        "shards": Target(
+            "b.tar", tar(), mutations.tar_damaged, lambda path, cache: look(f"{path.parent}/{{b.tar,b.tar}}", cache)
+        ),
+        "list": Target("list.txt", lines, mutations.words_damaged, opened()),
+        "table": Target("table.csv", marked, mutations.words_damaged, opened()),
+        "coco": Target("coco.json", coco(), mutations.tree_damaged, opened("crops:", f"#{folder / 'images'}")),
+        "voc": Target(
+            "voc/Annotations/1.xml",
+            VOC,
+            mutations.words_damaged,
+            lambda path, cache: look(f"{folder}/voc#train", cache),
+        ),
+        "voc list": Target(
+            "voc/ImageSets/Main/train.txt",
+            b"1\n2\n",
+            mutations.words_damaged,
+            lambda path, cache: look(f"{folder}/voc#train", cache),
+        ),
+        "masks": Target(
+            "masks/1.png",
+            (folder / "masks" / "1.png").read_bytes(),
+            mutations.bytes_damaged,
+            lambda path, cache: _masks(folder),
+        ),
+    }
+
+
+def _others(folder: Path) -> dict[str, Target]:
+    state = {
+        f"layer{n}.weight": torch.zeros(2, 3, dtype=kind) for n, kind in enumerate((torch.float32, torch.bfloat16))
+    }
+    rows = io.BytesIO()
+    np.save(rows, np.zeros((5, 4), np.float32))
+    return {
+        "outside weights": Target(
+            "w.safetensors", save(state, {"a": "b"}), mutations.header_damaged, lambda path, cache: _weights(path)
+        ),
+        "learned views": Target(
+            "v.safetensors",
+            _learned(folder),
+            mutations.header_damaged,
+            lambda path, cache: learned_space(path).convert(torch.rand(1, 3, 4, 4)),
+        ),
+        "cached features": Target("f.npy", rows.getvalue(), mutations.array_damaged, lambda path, cache: _rows(path)),
+        "set": Target("set.txt", SET, mutations.words_damaged, lambda path, cache: _set(path)),
+    }
+
+
+def _learned(folder: Path) -> bytes:
+    from vantage.views.colors.flows import Flow
+    from vantage.views.colors.learned import write_learned
+    from vantage.views.colors.spaces import YCbCr
+    from vantage.views.colors.statistics import Statistics
+
+    flow = Flow()
+    write_learned(folder / "good", flow, flow.build(), YCbCr(), Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
+    return (folder / "good").read_bytes()
+
+
+def _masks(folder: Path) -> None:
+    source = open_masked(f"{folder / 'images'}#{folder / 'masks'}", max_pixels=10_000)
+    source.fingerprint()
+    source.image(0)
+    try:
+        source.mask(0)
+    except UnreadableImage:
+        pass
+
+
+def _weights(path: Path) -> None:
+    network = torch.nn.Sequential()
+    for number, kind in enumerate((torch.float32, torch.bfloat16)):
+        network.add_module(f"layer{number}", torch.nn.Linear(3, 2, bias=False, dtype=kind))
+    fit_weights(network, path)
+
+
+def _rows(path: Path) -> None:
+    if (rows := open_rows(path, 5)) is not None:  # a damaged one is made again
+        rows(torch.tensor([0, 4]))
+        rows.part(0, 5)
+        rows.mapped()
+
+
+def _set(path: Path) -> None:
+    for line in path.read_bytes().decode("utf-8", "surrogateescape").split("\n"):
+        assigned(moco_v2(), [line])
+
+
+def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> str:
+    """What comes out of one damaged file: "read", "refused", or the failure in a line."""
+    file = folder / target.file
+    file.write_bytes(target.damage(target.content, random.Random(f"{name} {seed}")))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        with _limited():
+            target.read(file, cache)
+    except UserError as refusal:
+        words = str(refusal)
+        outcome = "refused" if len(words.splitlines()) == 1 else f"a message of several lines: {words[:200]!r}"
+    except BaseException as failure:
+        if isinstance(failure, KeyboardInterrupt):
+            raise
+        outcome = f"{type(failure).__name__}: {str(failure)[:200]!r}"
+    else:
+        outcome = "read"
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return outcome if grown < MEBIBYTES else f"{grown:.0f} MiB ({outcome})"
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise TimeoutError(f"more than {SECONDS} seconds")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)

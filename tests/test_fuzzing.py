@@ -1,0 +1,113 @@
+"""Damaged files of every kind end in a `UserError` of one line, in bounded time and memory; those that once did not."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzzing import look, targets, try_one
+
+from vantage.data import Arrays, open_source
+from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.storage.arrays import open_rows
+
+KINDS = (
+    *("npz", "npy", "parquet", "tar", "shards", "list", "table", "coco", "voc", "voc list", "masks", "outside weights"),
+    *("learned views", "cached features", "set"),
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_not_damaged_is_read(kind: str, tmp_path: Path) -> None:
+    every = targets(tmp_path)
+    assert set(every) == set(KINDS)
+    (tmp_path / every[kind].file).write_bytes(every[kind].content)
+    every[kind].read(tmp_path / every[kind].file, tmp_path / "cache")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_read_or_refused(kind: str, tmp_path: Path) -> None:
+    target = targets(tmp_path)[kind]
+    count = 10 if kind == "set" else 70
+    outcomes = {seed: try_one(kind, target, seed, tmp_path, tmp_path / "cache") for seed in range(count)}
+    assert {seed: words for seed, words in outcomes.items() if words not in ("read", "refused")} == {}
+    assert kind == "cached features" or "refused" in outcomes.values()
+
+
+def npy(header: bytes) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+@pytest.mark.parametrize(
+    "header", [b"{'descr': (", b"{'descr': '''", b"{'descr': '|u1', 'shape': (10,", b"\xff\xfe", b""]
+)
+def test_an_array_whose_header_is_unfinished(header: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(npy(header))
+    with pytest.raises(DataError, match="cannot read .*a.npy as a NumPy file"):
+        Arrays.read(tmp_path / "a.npy")
+    assert open_rows(tmp_path / "a.npy", 1) is None
+
+
+def test_an_array_that_claims_more_than_the_memory(tmp_path: Path) -> None:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000, 100, 100, 3)}\n"
+    (tmp_path / "a.npy").write_bytes(npy(header))
+    with pytest.raises(DataError, match="cannot read"):
+        Arrays.read(tmp_path / "a.npy")
+    with (tmp_path / "a.npz").open("wb") as file:
+        np.savez(file, labels=np.zeros(3))
+    with zipfile.ZipFile(tmp_path / "a.npz", "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("images.npy", npy(header))
+    with pytest.raises(DataError, match="cannot read"):
+        Arrays.read(tmp_path / "a.npz")
+
+
+COCO = {
+    "an image without a number": ("images", {"file_name": "1.png"}),
+    "an image that is a word": ("images", "1.png"),
+    "a category that is a list": ("categories", {"id": [], "name": "x"}),
+    "an annotation that is true": ("annotations", True),
+    "a box that is not finite": ("annotations", {"image_id": 1, "bbox": [float("nan")] * 4, "category_id": 7}),
+    "a box that is infinite": ("annotations", {"image_id": 1, "bbox": [float("inf")] * 4, "category_id": 7}),
+    "a name that no file can have": ("images", {"id": 5, "file_name": "\ud800.png"}),
+}
+
+
+@pytest.mark.parametrize("name", COCO)
+def test_a_coco_file_with_a_malformed_entry(name: str, tmp_path: Path) -> None:
+    target = targets(tmp_path)["coco"]
+    content = json.loads(target.content)
+    where, entry = COCO[name]
+    content[where].append(entry)
+    (tmp_path / target.file).write_text(json.dumps(content))
+    with pytest.raises(DataError, match="an entry of it is malformed"):
+        target.read(tmp_path / target.file, tmp_path / "cache")
+
+
+def test_a_coco_file_that_is_too_deep(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(DataError, match="cannot read"):
+        look(f"crops:{tmp_path / 'a.json'}", tmp_path / "cache")
+
+
+def test_lists_with_names_that_no_file_can_have(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes(b"a\0.png \xe1\nb.png dog\n")
+    source = open_source(tmp_path / "list.txt", cache=tmp_path / "cache")
+    with pytest.raises(UnreadableImage, match="embedded null byte"):
+        source.image(0)
+    assert len(source.fingerprint()) == 32
+
+
+@pytest.mark.parametrize("content", [b'<?xml version="1.0" encoding="none"?><a/>', b"\xff<a/>", b"<a>&b;</a>"])
+def test_annotations_in_an_encoding_of_none(content: bytes, tmp_path: Path) -> None:
+    target = targets(tmp_path)["voc"]
+    (tmp_path / target.file).write_bytes(content)
+    with pytest.raises(DataError, match="cannot read the classes of an image"):
+        target.read(tmp_path / target.file, tmp_path / "cache")
+
+
+def test_a_mistake_is_one_line_whatever_it_quotes() -> None:
+    assert str(UserError("one\n\ttwo\r\n")) == "one two"
+    assert str(UnreadableImage("a\nb.png", "cut\nshort")) == "cannot read the image a b.png: cut short"
+    assert UnreadableImage("a\nb.png", "").name == "a\nb.png"
