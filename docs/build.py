@@ -40,6 +40,7 @@ COPIED = (
 START = (
     "docs/own_photos",
     "docs/report",
+    "docs/using_features",
     "docs/comparing",
     "docs/inventing",
     "docs/many_machines",

@@ -1,43 +1,13 @@
-"""Facts of planted features, and neighbors against a loop."""
+"""Facts of planted features."""
 
 import pytest
 import torch
 from planted import features
 
-from vantage.report.image_facts import best_and_worst, near_duplicates, neighbors_of, outliers, spectrum
+from vantage.curation.neighbors import neighbors_of
+from vantage.report.image_facts import best_and_worst, spectrum
 
 LABEL = torch.arange(40) // 10
-
-
-def test_neighbors_are_those_of_a_loop() -> None:
-    vector = features()
-    neighbors = neighbors_of(3 * vector, 5)  # of any length
-    for number in range(40):
-        cosines = [(-float(vector[number] @ vector[other]), other) for other in range(40) if other != number]
-        expected = pytest.approx([-cosine for cosine, _ in sorted(cosines)[:5]], abs=1e-6)
-        assert neighbors.cosine[number].tolist() == expected
-        assert (vector[neighbors.number[number]] @ vector[number]).tolist() == expected
-        assert len({number, *neighbors.number[number].tolist()}) == 6
-
-
-def test_no_image_is_its_own_neighbor_even_among_copies() -> None:
-    neighbors = neighbors_of(torch.ones(30, 4), 10)
-    assert neighbors.number.shape == (30, 10)
-    assert not bool((neighbors.number == torch.arange(30)[:, None]).any())
-    assert neighbors_of(torch.eye(3), 10).number.shape == (3, 2)
-
-
-def test_a_planted_copy_is_the_one_near_duplicate() -> None:
-    duplicates = near_duplicates(neighbors_of(features()))
-    assert [pair[:2] for pair in duplicates.pairs] == [(2, 3)] and not duplicates.same
-    same = near_duplicates(neighbors_of(torch.ones(30, 4)))
-    assert same.same
-
-
-def test_a_planted_stranger_is_the_one_outlier() -> None:
-    far = outliers(neighbors_of(features(), 5))
-    assert far.number[0] == 39 and far.count == 1
-    assert float(far.score[39]) > far.limit > float(far.score[far.number[1]])
 
 
 def test_best_and_worst_queries_follow_the_labels() -> None:

@@ -9,21 +9,21 @@ from vantage.errors import UserError
 __all__ = ["check_file", "check_folder", "check_new_run", "file_or_kept"]
 
 
-def check_file(out: Path, endings: Sequence[str] = (), what: str = "") -> Path:
-    """A file that can be written; `what` is what it will hold.
+def check_file(out: Path, endings: Sequence[str] = (), what: str = "", flag: str = "--out") -> Path:
+    """A file that can be written; `what` is what it will hold, and `flag` the option that names it.
 
     Raises `UserError` for an ending that is not one of `endings`, if there are any, for a folder that does not exist or
     is not writable, and for the name of a folder.
     """
     if endings and out.suffix not in endings:
         every = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
-        raise UserError(f"--out {out}: this file holds {what}; end the name with {every}")
+        raise UserError(f"{flag} {out}: this file holds {what}; end the name with {every}")
     folder = out.absolute().parent
     if not os.path.isdir(folder):  # unlike Path.is_dir, raises nothing where permission is denied
-        raise UserError(f"--out {out}: the folder {folder} does not exist; create it first")
+        raise UserError(f"{flag} {out}: the folder {folder} does not exist; create it first")
     if os.path.isdir(out):
-        raise UserError(f"--out {out} is a folder: name a file")
-    _check_writable(f"--out {out}", folder, "choose another")
+        raise UserError(f"{flag} {out} is a folder: name a file")
+    _check_writable(f"{flag} {out}", folder, "choose another")
     return out
 
 

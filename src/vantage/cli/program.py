@@ -16,6 +16,7 @@ from vantage.cli.demo import demo
 from vantage.cli.embed import embed
 from vantage.cli.evaluate import evaluate
 from vantage.cli.export import export
+from vantage.cli.find import find
 from vantage.cli.pretrain import pretrain
 from vantage.cli.recipes import recipes
 from vantage.cli.report import report
@@ -34,6 +35,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     pretrain,
     resume,
     embed,
+    find,
     report,
     evaluate,
     compare,

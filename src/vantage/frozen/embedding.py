@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -90,7 +91,7 @@ def _facts(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]
 def _write_rows(file: Path, source: Source) -> None:
     with written_whole(file) as rows:
         for number in range(len(source)):
-            row = {"name": _text(source.name(number)), "label": source.label(number)}
+            row = {"name": text_of(source.name(number)), "label": source.label(number)}
             rows.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
@@ -106,11 +107,6 @@ def _write_parquet(file: Path, rows: RowsFile, facts: dict[str, Any], source: So
             numbers = range(start, min(start + group, rows.count))
             part = rows.part(start, len(numbers)).flatten().numpy()
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(part), type=embedding)
-            names = pa.array([_text(source.name(number)) for number in numbers], pa.string())
+            names = pa.array([text_of(source.name(number)) for number in numbers], pa.string())
             labels = pa.array([source.label(number) for number in numbers], pa.int32())
             writer.write_table(pa.Table.from_arrays([names, labels, vectors], schema=schema), row_group_size=group)
-
-
-def _text(name: str) -> str:
-    """A file's name with bytes that are not UTF-8 replaced, since neither JSON nor Parquet can hold them."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """The nearest rows of a bank of features, and the class that their labels vote for.
 
-n: rows of the bank   q: queries   b: queries at once   d: width of the features   c: classes   t: guesses a query
-k: neighbors
+n: rows of the bank   q: queries   b: queries at once   d: width of the features   t: guesses a query
+k: neighbors   c: rows of the bank at once
 
 Similarities are computed in tables of bounded size, whatever the numbers of queries and rows.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from vantage.measures.accuracy import best_classes
 
-__all__ = ["nearest", "vote"]
+__all__ = ["cosines", "nearest", "vote"]
 
 _QUERIES, _BANK = 192, 50_000
 """Rows and columns of the one table of similarities in memory: 37 MiB."""
@@ -48,22 +48,34 @@ def nearest(
 
     The bank is not copied to be normalized: the table of similarities is scaled instead.
     """
-    columns = max(_BANK, k)
+    best: tuple[Tensor, Tensor] | None = None
+    for _, first, cosine in cosines(bank, query, k):
+        value, number = cosine.topk(min(k, cosine.shape[1]), dim=1)
+        best = _joined(best if first else None, value, number.add_(first), k)
+        if first + cosine.shape[1] == len(bank):
+            yield best
+
+
+def cosines(
+    bank: Float[Tensor, "n d"], query: Float[Tensor, "q d"], least: int = 1
+) -> Iterator[tuple[int, int, Float[Tensor, "b c"]]]:
+    """First query, first row of the bank, and the cosines of some queries with some rows, table by table: all rows of
+    the bank for a batch of queries, then the next batch. At least `least` rows at once, if there are so many.
+
+    A table is valid until the next is asked for, which takes its memory.
+    """
+    columns = max(_BANK, least)
     table = bank.new_empty(min(_QUERIES, len(query)) * min(columns, len(bank)))
     scale = _inverse_length(bank)
     for start in range(0, len(query), _QUERIES):
         rows = torch.nn.functional.normalize(query[start : start + _QUERIES], dim=1)
-        best: tuple[Tensor, Tensor] | None = None
         for first in range(0, len(bank), columns):
             part = bank[first : first + columns]
             cosine = table[: len(rows) * len(part)].view(len(rows), len(part))
             torch.mm(rows, part.T, out=cosine)
             if scale is not None:
                 cosine.mul_(scale[first : first + columns])
-            value, number = cosine.topk(min(k, len(part)), dim=1)
-            best = _joined(best, value, number.add_(first), k)
-        assert best is not None
-        yield best
+            yield start, first, cosine
 
 
 def _joined(

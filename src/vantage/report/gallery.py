@@ -7,22 +7,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vantage.data.sources.source import Source, labels_of
+from vantage.curation.duplicates import Duplicates, near_duplicates
+from vantage.curation.neighbors import Neighbors, neighbors_of
+from vantage.curation.outliers import Outliers, outliers
+from vantage.data.sources.names import text_of
+from vantage.data.sources.source import Source, class_of, labels_of
 from vantage.report.clusters import Clusters
-from vantage.report.image_facts import (
-    Duplicates,
-    Neighbors,
-    Outliers,
-    Spectrum,
-    best_and_worst,
-    near_duplicates,
-    neighbors_of,
-    outliers,
-    spectrum,
-)
+from vantage.report.image_facts import Spectrum, best_and_worst, spectrum
 from vantage.report.pictures import Thumbnails
 
-__all__ = ["Gallery", "ImageFacts", "Query", "Shown", "class_of", "gallery", "image_facts", "text_of"]
+__all__ = ["Gallery", "ImageFacts", "Query", "Shown", "gallery", "image_facts"]
 
 QUERIES, NEAREST, SHOWN = 6, 6, 12
 """Queries of a kind, neighbors shown beside each, and pictures of every other kind."""
@@ -90,7 +84,7 @@ def image_facts(vector: Float[Tensor, "n d"], source: Source) -> ImageFacts:
     """The facts of the features of a source's images. There must be at least two."""
     neighbors = neighbors_of(vector)
     duplicates = near_duplicates(neighbors)
-    alike = {number for one, other, _ in duplicates.pairs for number in (one, other)}
+    alike = set(duplicates.pair.flatten().tolist())
     best, worst = best_and_worst(neighbors, labels_of(source), QUERIES, set() if duplicates.same else alike)
     return ImageFacts(neighbors, best, worst, duplicates, outliers(neighbors), spectrum(vector))
 
@@ -110,12 +104,13 @@ def gallery(facts: ImageFacts, source: Source, thumbnails: Thumbnails, clusters:
             shown(number), [shown(one, f"{value:.2f}", number) for one, value in zip(near, cosines, strict=True)]
         )
 
-    pairs = [] if facts.duplicates.same else facts.duplicates.pairs[:SHOWN]
+    duplicates, most = facts.duplicates, 0 if facts.duplicates.same else SHOWN
+    pairs = zip(duplicates.pair[:most].tolist(), duplicates.distance[:most].tolist(), strict=True)
     scores, groups = facts.outliers.score, clusters.largest(8) if clusters else []
     return Gallery(
         [query(number) for number in facts.best],
         [query(number) for number in facts.worst],
-        [Query(shown(one), [shown(other, f"{gap:.4f}")]) for one, other, gap in pairs],
+        [Query(shown(one), [shown(other, f"{gap:.4f}")]) for (one, other), gap in pairs],
         [shown(number, f"{float(scores[number]):.3f}") for number in facts.outliers.number[:SHOWN]],
         [
             (number, size, [shown(one) for one in _members(clusters, number)])
@@ -123,19 +118,6 @@ def gallery(facts: ImageFacts, source: Source, thumbnails: Thumbnails, clusters:
             if clusters is not None
         ],
     )
-
-
-def class_of(source: Source, number: int) -> str:
-    """The name of an image's class; empty if it has none."""
-    label = source.label(number)
-    if label is None:
-        return ""
-    return text_of(source.classes[label]) if label < len(source.classes) else str(label)
-
-
-def text_of(name: str) -> str:
-    """A name with bytes that are not UTF-8 replaced, since a page cannot hold them."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _members(clusters: Clusters, number: int) -> Sequence[int]:

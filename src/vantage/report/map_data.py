@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from vantage.data.sources.names import text_of
 from vantage.data.sources.source import Source, labels_of
 from vantage.report.clusters import Clusters
-from vantage.report.gallery import ImageFacts, text_of
+from vantage.report.gallery import ImageFacts
 
 __all__ = ["NEAREST", "images_data", "run_data"]
 

@@ -28,6 +28,11 @@ class Names:
         return [self._text.tobytes(), self._ends.tobytes()]
 
 
+def text_of(name: str) -> str:
+    """A name with bytes that are not UTF-8 replaced, since pages, tables and pictures cannot hold them."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def parent(name: str) -> str:
     """The folders before the last slash; "" for a name at the top."""
     return name.rpartition("/")[0]

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Int, Int8, UInt8
 from torch import Tensor
 
+from vantage.data.sources.names import text_of
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
@@ -149,6 +150,14 @@ class SourceSubset:
 def blocks_of(source: Source) -> Int[Tensor, "s"]:
     """The number of the first image of each block of a source, and the number of images; one block if it has none."""
     return source.blocks() if isinstance(source, Blocked) else torch.tensor([0, len(source)])
+
+
+def class_of(source: Source, number: int) -> str:
+    """The name of an image's class; empty if it has none."""
+    label = source.label(number)
+    if label is None:
+        return ""
+    return text_of(source.classes[label]) if label < len(source.classes) else str(label)
 
 
 def marks_in(source: Source) -> Int8[Tensor, "n c"] | None:

@@ -1,27 +1,22 @@
 """A picture of retrieval: test images in rows, and beside each its nearest training images.
 
-q: test images   k: neighbors   h, w: height and width of an image in pixels
+q: test images   k: neighbors
 """
 
 from collections.abc import Sequence
 
-import torch
-from jaxtyping import UInt8
-from PIL import Image, ImageDraw, ImageFont
-from torch import Tensor
+from PIL import Image, ImageDraw
 
-from vantage.data.sources.source import Source
+from vantage.data.sources.source import Source, class_of
 from vantage.errors import UserError
 from vantage.evaluate.protocols.neighbors.retrieval import NearestRows
-from vantage.views.show import in_square
+from vantage.views.captions import LINE, file_name, paste, write
 
 __all__ = ["rows_of", "retrieval_picture"]
 
 _RIGHT, _WRONG = (0, 128, 60), (200, 30, 45)
 _FRAME, _GAP, _BADGE = 5, 12, 18
 """In pixels: width of a frame, space between images, side of the mark in a corner."""
-_LINE, _TEXT = 15, 12
-"""In pixels: height of a line, size of the letters."""
 
 
 def rows_of(test: Source, count: int) -> list[int]:
@@ -44,27 +39,27 @@ def retrieval_picture(
     """
     if not 16 <= side <= 1024:
         raise UserError(f"side is {side} pixels (--side); it must be between 16 and 1024")
-    steps = (side + 2 * _FRAME + _GAP, side + 2 * _FRAME + 2 * _LINE + _GAP)
-    top = (2 if title else 1) * (_LINE + 4) + _GAP
+    steps = (side + 2 * _FRAME + _GAP, side + 2 * _FRAME + 2 * LINE + _GAP)
+    top = (2 if title else 1) * (LINE + 4) + _GAP
     columns = nearest.number.shape[1] + 1
     whole = Image.new("RGB", (columns * steps[0] + 2 * _GAP, top + len(rows) * steps[1]), "white")
     draw = ImageDraw.Draw(whole)
     draw.fontmode = "L"
-    _write(draw, (_GAP, 6), title, whole.width - 2 * _GAP, "black")
+    write(draw, (_GAP, 6), title, whole.width - 2 * _GAP, "black")
     for column in range(columns):
-        _write(draw, (_left(column, steps[0]), top - _LINE - 4), str(column) if column else "looked up", side, "gray")
+        write(draw, (_left(column, steps[0]), top - LINE - 4), str(column) if column else "looked up", side, "gray")
     for row, number in enumerate(rows):
         height = top + row * steps[1]
-        _cell(draw, whole, (_left(0, steps[0]), height), test.image(number), side)
-        _lines(draw, (_left(0, steps[0]), height), side, _class(test, number), _short(test.name(number)))
+        paste(whole, _inside(_left(0, steps[0]), height), test.image(number), side)
+        _lines(draw, (_left(0, steps[0]), height), side, class_of(test, number), file_name(test.name(number)))
         for column, near in enumerate(nearest.number[number].tolist()):
             corner = (_left(column + 1, steps[0]), height)
-            _cell(draw, whole, corner, train.image(near), side)
+            paste(whole, _inside(*corner), train.image(near), side)
             if nearest.right is not None:
                 _frame(draw, corner, side, bool(nearest.right[number, column]))
             cosine = f"{float(nearest.cosine[number, column]):.2f}"
-            own = _class(train, near)
-            _lines(draw, corner, side, own or _short(train.name(near)), cosine)
+            own = class_of(train, near)
+            _lines(draw, corner, side, own or file_name(train.name(near)), cosine)
     return whole
 
 
@@ -73,11 +68,9 @@ def _left(column: int, step: int) -> int:
     return _GAP + column * step + (_GAP if column else 0)
 
 
-def _cell(
-    draw: ImageDraw.ImageDraw, whole: Image.Image, corner: tuple[int, int], image: UInt8[Tensor, "3 h w"], side: int
-) -> None:
-    pixels = (in_square(image[None] / 255, side)[0] * 255).round().to(torch.uint8).movedim(0, -1)
-    whole.paste(Image.fromarray(pixels.contiguous().numpy()), (corner[0] + _FRAME, corner[1] + _FRAME))
+def _inside(left: int, top: int) -> tuple[int, int]:
+    """The corner of an image within its frame."""
+    return left + _FRAME, top + _FRAME
 
 
 def _frame(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, right: bool) -> None:
@@ -108,27 +101,4 @@ def _lines(draw: ImageDraw.ImageDraw, corner: tuple[int, int], side: int, first:
     low = corner[1] + side + 2 * _FRAME + 1
     lines = [line for line in (first, second) if line]
     for number, words in enumerate(lines):
-        _write(draw, (corner[0] + _FRAME, low + number * _LINE), words, side + _GAP - 2, "black")
-
-
-def _write(draw: ImageDraw.ImageDraw, corner: tuple[int, int], words: str, room: int, color: str) -> None:
-    """Text, shortened if it does not fit."""
-    font = ImageFont.load_default(_TEXT)
-    if draw.textlength(words, font) > room:
-        while words and draw.textlength(words + "…", font) > room:
-            words = words[:-1]
-        words += "…"
-    draw.text(corner, words, fill=color, font=font)
-
-
-def _class(source: Source, number: int) -> str:
-    """The name of an image's class; empty if it has none."""
-    label = source.label(number)
-    if label is None:
-        return ""
-    return source.classes[label] if label < len(source.classes) else str(label)
-
-
-def _short(name: str) -> str:
-    """The end of a path."""
-    return name.replace("\\", "/").rsplit("/", 1)[-1]
+        write(draw, (corner[0] + _FRAME, low + number * LINE), words, side + _GAP - 2, "black")

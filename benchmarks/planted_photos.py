@@ -1,0 +1,105 @@
+"""Real photographs with planted copies, wrong labels and strangers, for `find.py`. What was planted is known."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageEnhance
+
+from vantage.data import open_source
+from vantage.data.sources.arrays import Arrays
+
+CHANGES = ("recompressed", "mirrored", "cropped", "recolored")
+"""What is done to a copy; each is written as JPEG after that."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A set with something planted in it."""
+
+    source: Arrays
+    """The images and, where there are any, labels."""
+    truth: np.ndarray
+    """Copies: for each image the number of its original, or −1. Else: whether an image was planted or its label is
+    wrong."""
+    change: np.ndarray
+    """Copies: for each image the number of its change in `CHANGES`, or −1; else empty."""
+
+
+def pixels_of(path: Path | str, size: int, most: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """All images of a set, squeezed to a square, and their labels; each picture once, so that every copy that is found
+    among them is a planted one. With `most`, so many, spread evenly."""
+    source = open_source(path)
+    numbers = range(len(source)) if not most else np.linspace(0, len(source) - 1, most).astype(int)
+    seen: dict[bytes, int] = {}
+    images, labels = [], []
+    for number in map(int, numbers):
+        image = Image.fromarray(source.image(number).permute(1, 2, 0).numpy())
+        if image.size != (size, size):
+            image = image.resize((size, size), Image.Resampling.BICUBIC)
+        array = np.asarray(image)
+        if seen.setdefault(array.tobytes(), number) == number:
+            images.append(array)
+            labels.append(-1 if source.label(number) is None else source.label(number))
+    return np.stack(images), np.array(labels)
+
+
+def with_copies(images: np.ndarray, copies: int, seed: int = 0) -> Planted:
+    """The images and so many changed copies, as many of each change."""
+    chance = np.random.default_rng(seed)
+    originals = chance.choice(len(images), copies, replace=False)
+    changes = np.arange(copies) % len(CHANGES)
+    changed = [copy_of(images[one], CHANGES[how], chance) for one, how in zip(originals, changes, strict=True)]
+    none = np.full(len(images), -1)
+    source = Arrays(np.concatenate([images, np.stack(changed)]), None, "copies")
+    return Planted(source, np.concatenate([none, originals]), np.concatenate([none, changes]))
+
+
+def with_wrong_labels(images: np.ndarray, label: np.ndarray, share: float, seed: int = 0) -> Planted:
+    """The images, a share of their labels replaced by another class."""
+    chance = np.random.default_rng(seed)
+    wrong = np.zeros(len(label), bool)
+    wrong[chance.choice(len(label), round(share * len(label)), replace=False)] = True
+    classes = label.max() + 1
+    moved = (label + chance.integers(1, classes, len(label))) % classes
+    return Planted(Arrays(images, np.where(wrong, moved, label), "labels"), wrong, np.array([]))
+
+
+def with_strangers(images: np.ndarray, strangers: np.ndarray) -> Planted:
+    """The images, and others."""
+    truth = np.arange(len(images) + len(strangers)) >= len(images)
+    return Planted(Arrays(np.concatenate([images, strangers]), None, "strangers"), truth, np.array([]))
+
+
+def copy_of(image: np.ndarray, change: str, chance: np.random.Generator) -> np.ndarray:
+    """A changed copy: JPEG of quality 30; mirrored; a crop of four fifths of each side; or other brightness, color and
+    warmth. The last three are JPEG of quality 85."""
+    picture = Image.fromarray(image)
+    side = picture.width
+    match change:
+        case "mirrored":
+            picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        case "cropped":
+            left, top = chance.integers(0, side - side * 4 // 5 + 1, 2).tolist()
+            box = (left, top, left + side * 4 // 5, top + side * 4 // 5)
+            picture = picture.crop(box).resize((side, side), Image.Resampling.BICUBIC)
+        case "recolored":
+            picture = ImageEnhance.Brightness(picture).enhance(float(chance.choice([0.75, 1.3])))
+            picture = ImageEnhance.Color(picture).enhance(float(chance.choice([0.5, 1.5])))
+            warm = np.asarray(picture) * chance.choice([[1.1, 1, 0.85], [0.9, 1, 1.15]])
+            picture = Image.fromarray(warm.clip(0, 255).astype(np.uint8))
+    file = io.BytesIO()
+    picture.save(file, "JPEG", quality=30 if change == "recompressed" else 85)
+    return np.asarray(Image.open(file).convert("RGB"))
+
+
+def dhash(images: np.ndarray) -> np.ndarray:
+    """The difference hash of each image: whether each of 8 × 8 places is darker than the one to its right, in gray at 9
+    × 8 pixels. As ±1 / 8, so that a cosine is 1 − bits that differ / 32."""
+    rows = []
+    for image in images:
+        small = Image.fromarray(image).convert("L").resize((9, 8), Image.Resampling.BILINEAR)
+        gray = np.asarray(small, dtype=np.int16)
+        rows.append(np.where(gray[:, 1:] > gray[:, :-1], 1.0, -1.0).flatten() / 8)
+    return np.array(rows, dtype=np.float32)

@@ -1,0 +1,53 @@
+"""What all searches share: features, columns of names and classes, images of a contact sheet.
+
+n: images   d: width of the features
+"""
+
+from collections.abc import Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+from vantage.curation.sheet import Tile
+from vantage.data.sources.names import text_of
+from vantage.data.sources.source import Source, class_of
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.evaluate.protocols.features import finite_features
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.views.captions import file_name
+
+__all__ = ["ROWS", "WIDE", "counted", "features", "label_column", "names", "tile"]
+
+ROWS, WIDE = 24, 8
+"""Most rows of a contact sheet, and images in a row."""
+
+
+def features(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Tensor, "n d"]:
+    """Features of every image, cached, on the device of the work.
+
+    Raises `UserError` for fewer than two images, and where a feature is not finite.
+    """
+    if len(source) < 2:
+        raise UserError("a search compares images with each other: give at least two")
+    return finite_features(encoder, source, work).to(work.resolved_device())
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def names(source: Source, numbers: Sequence[int]) -> list[str]:
+    """Names of images, as a table can hold them."""
+    return [text_of(source.name(number)) for number in numbers]
+
+
+def label_column(source: Source, numbers: Sequence[int], name: str = "label") -> dict[str, list[str]]:
+    """The classes of images as a column; none where the source has no classes."""
+    return {name: [class_of(source, number) for number in numbers]} if source.classes else {}
+
+
+def tile(source: Source, number: int, words: str) -> Tile:
+    """An image of a contact sheet, with words and its name below it."""
+    return Tile(source, number, (words, file_name(source.name(number))))

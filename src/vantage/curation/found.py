@@ -1,0 +1,47 @@
+"""What a search found: lines to read, a table to work with, and rows of a picture; and the files that hold them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vantage.curation.sheet import Tile, contact_sheet
+from vantage.storage.files import result_file, write_result
+from vantage.storage.tables import csv_text
+
+__all__ = ["Found", "write_found"]
+
+Column = Sequence[str] | Sequence[int] | Sequence[float] | Sequence[bool]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search among images found."""
+
+    summary: str
+    """How much was found, in a sentence."""
+    rule: str
+    """By which rule, with its numbers."""
+    columns: Mapping[str, Column]
+    """The table: columns of equal length by their names."""
+    tiles: Sequence[Sequence[Tile]]
+    """The first rows of it as images."""
+
+
+def write_found(found: Found, table: Path, picture: Path) -> None:
+    """Write the table as CSV or, where its name ends with .parquet, as Parquet, and the images as PNG.
+
+    Parquet's metadata hold summary and rule under "vantage". Raises `UserError` where a file cannot be written.
+    """
+    if table.suffix.lower() == ".parquet":
+        about = {"vantage": json.dumps({"found": found.summary, "rule": found.rule})}
+        with result_file(table, "the table") as file:
+            pq.write_table(pa.table(dict(found.columns)).replace_schema_metadata(about), file)
+    else:
+        rows = zip(*found.columns.values(), strict=True)
+        write_result(table, csv_text(list(found.columns), rows), "the table")
+    with result_file(picture, "the picture") as file:
+        contact_sheet(found.tiles, found.summary).save(file, "PNG")

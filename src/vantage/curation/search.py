@@ -1,0 +1,136 @@
+"""Search for outliers, representatives and labels that are mistakes, by the features of an encoder."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
+from vantage.curation.found import Found
+from vantage.curation.mistakes import LEAD, mistakes
+from vantage.curation.neighbors import neighbors_of
+from vantage.curation.outliers import outliers
+from vantage.curation.representatives import check_count, cluster_centers, k_centers
+from vantage.curation.sheet import Tile
+from vantage.data.sources.names import text_of
+from vantage.data.sources.source import Source, SourceSubset, class_of, labels_of, marks_in
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.frozen.encoder import FrozenEncoder
+
+__all__ = ["find_mistakes", "find_outliers", "find_representatives"]
+
+_TILES = 64
+"""Images of a contact sheet whose rows mean nothing."""
+
+_VOTERS = 20
+"""Neighbors that vote on a label."""
+
+
+def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Found:
+    """All images by their mean distance (1 − cosine) to their ten nearest neighbors, the farthest first. Outliers are
+    those above the upper quartile and three times the range between the quartiles (Tukey's outer fence).
+
+    Raises `UserError` for fewer than two images, and for features that are not finite.
+    """
+    work = work or Work()
+    neighbors = neighbors_of(features(encoder, source, work), progress=work.progress)
+    far = outliers(neighbors)
+    score = far.score[far.number].tolist()
+    columns = {
+        "image": names(source, far.number),
+        "score": score,
+        "outlier": [value > far.limit for value in score],
+        "nearest": names(source, neighbors.number[far.number, 0].tolist()),
+        **label_column(source, far.number),
+    }
+    tiles = [tile(source, one, f"{value:.3f}") for one, value in zip(far.number[:_TILES], score, strict=False)]
+    summary = f"outliers: {far.count:,} of {counted(len(source), 'image')}"
+    rule = (
+        "score: mean distance (1 − cosine) to the ten nearest neighbors; an outlier is above "
+        f"{far.limit:.4g}: the upper quartile and three times the range between the quartiles"
+    )
+    return Found(summary, rule, columns, _in_rows(tiles))
+
+
+def find_representatives(
+    encoder: FrozenEncoder,
+    source: Source,
+    count: int = 100,
+    by: Literal["clusters", "k-center"] = "clusters",
+    work: Work | None = None,
+) -> Found:
+    """`count` images that stand for all, those to label first: the nearest to the centers of as many clusters, or
+    k-center greedy, which covers rare images too and so takes strangers first.
+
+    Raises `UserError` for more representatives than images, for fewer than two images, and for features that are not
+    finite.
+    """
+    work = work or Work()
+    check_count(count, len(source))
+    vector = features(encoder, source, work)
+    chosen = cluster_centers(vector, count) if by == "clusters" else k_centers(vector, count)
+    numbers = chosen.number.tolist()
+    columns = {
+        "order": list(range(1, count + 1)),
+        "image": names(source, numbers),
+        "distance": chosen.distance.tolist(),
+        "covered": chosen.covered.tolist(),
+        **label_column(source, numbers),
+    }
+    covered = zip(numbers[:_TILES], columns["covered"], strict=False)
+    tiles = [tile(source, number, f"for {size:,}") for number, size in covered]
+    summary = f"representatives: {count:,} of {counted(len(source), 'image')}"
+    rule = {
+        "clusters": "the image nearest to the center of each k-means cluster, the largest cluster first",
+        "k-center": "each is the farthest from all before it (k-center greedy); the first is nearest to the mean",
+    }
+    return Found(summary, rule[by], columns, _in_rows(tiles))
+
+
+def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Found:
+    """All labeled images by how much their 20 nearest labeled neighbors contradict the label; likely mistakes first.
+    The rule is that of `vantage.curation.mistakes.mistakes`.
+
+    Raises `UserError` for images of fewer than two classes, for images that may show several classes, and for features
+    that are not finite.
+    """
+    work = work or Work()
+    source = _of_two_classes(source)
+    label = labels_of(source)
+    neighbors = neighbors_of(features(encoder, source, work), _VOTERS, work.progress)
+    doubts = mistakes(neighbors, label, max(len(source.classes), int(label.max()) + 1))
+    order, named = doubts.order, [text_of(name) for name in source.classes]
+    wrong = int(doubts.contradicted.sum())
+    columns = {
+        "image": names(source, order),
+        **label_column(source, order),
+        "suggested": [named[one] if one < len(named) else str(one) for one in doubts.suggested[order].tolist()],
+        "score": doubts.score[order].tolist(),
+        "mistake": doubts.contradicted[order].tolist(),
+    }
+    tiles = [
+        [tile(source, one, class_of(source, one)), *(tile(source, other, class_of(source, other)) for other in near)]
+        for one, near in ((one, neighbors.number[one, : WIDE - 1].tolist()) for one in order[: min(ROWS, wrong)])
+    ]
+    summary = f"likely mistakes: {wrong:,} of {counted(len(source), 'label')} ({wrong / len(source):.1%})"
+    rule = (
+        f"the {neighbors.number.shape[1]} nearest neighbors vote for their labels; a label is a likely mistake where "
+        f"another class leads by {LEAD:g} of the votes or more (score)"
+    )
+    return Found(summary, rule, columns, tiles)
+
+
+def _of_two_classes(source: Source) -> Source:
+    """The labeled images."""
+    if marks_in(source) is not None:
+        raise UserError("mistakes are sought among images with one class each, but these may show several classes")
+    label = labels_of(source)
+    if len(label[label >= 0].unique()) < 2:
+        raise UserError(
+            "mistakes are sought among labels of two classes or more: put each class in a folder of its own, or name "
+            "the classes in a list file"
+        )
+    return source if bool((label >= 0).all()) else SourceSubset(source, (label >= 0).nonzero().squeeze(1))
+
+
+def _in_rows(tiles: Sequence[Tile]) -> list[Sequence[Tile]]:
+    return [tiles[start : start + WIDE] for start in range(0, len(tiles), WIDE)]

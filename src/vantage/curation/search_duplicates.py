@@ -1,0 +1,104 @@
+"""Search for near-duplicates, within a set of images and between two."""
+
+import torch
+
+from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
+from vantage.curation.duplicates import ALIKE, groups, leaks, near_duplicates
+from vantage.curation.found import Found
+from vantage.curation.neighbors import neighbors_of
+from vantage.data.sources.source import Source
+from vantage.data.splits import check_apart
+from vantage.encoding import Work
+from vantage.errors import UserError
+from vantage.frozen.encoder import FrozenEncoder
+
+__all__ = ["find_duplicates", "find_leaks"]
+
+_DOUBT = "; most images have the same features as another: either they are copies, or the features say nothing"
+
+
+def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = None, limit: float = ALIKE) -> Found:
+    """Groups of images that may be the same picture, the surest group first. The first image of each group, in the
+    order of the source, is the one to keep.
+
+    The rule is that of `vantage.curation.duplicates.near_duplicates`; chains of near-duplicates are one group. Raises
+    `UserError` for fewer than two images, for features that are not finite, and for a limit that is not positive.
+    """
+    work = work or Work()
+    _check_limit(limit)
+    vector = features(encoder, source, work)
+    neighbors = neighbors_of(vector, progress=work.progress)
+    duplicates = near_duplicates(neighbors, limit)
+    group = groups(duplicates, neighbors, vector)
+    inside = (group >= 0).nonzero().squeeze(1)
+    members = inside[group[inside].argsort(stable=True)]
+    number, distance = group[members], neighbors.distance[members, 0].tolist()
+    keep = torch.ones(len(members), dtype=torch.bool)
+    keep[1:] = number[1:] != number[:-1]
+    columns = {
+        "group": (number + 1).tolist(),
+        "image": names(source, members.tolist()),
+        "keep": keep.tolist(),
+        "nearest": names(source, neighbors.number[members, 0].tolist()),
+        "distance": distance,
+        **label_column(source, members.tolist()),
+    }
+    words = ["keep" if one else f"{gap:.4f}" for one, gap in zip(keep.tolist(), distance, strict=True)]
+    starts = keep.nonzero().squeeze(1).tolist()
+    spans = zip(starts, [*starts[1:], len(members)], strict=True)
+    tiles = [
+        [tile(source, int(members[place]), words[place]) for place in range(start, min(end, start + WIDE))]
+        for start, end in list(spans)[:ROWS]
+    ]
+    left = len(source) - len(members) + len(starts)
+    summary = (
+        f"near-duplicates: {counted(len(starts), 'group')} with {len(members):,} of {counted(len(source), 'image')}; "
+        f"{left:,} are left with one of each group"
+    )
+    return Found(summary, _duplicates_rule(limit) + _DOUBT * duplicates.same, columns, tiles)
+
+
+def find_leaks(
+    encoder: FrozenEncoder, source: Source, test: Source, work: Work | None = None, limit: float = ALIKE
+) -> Found:
+    """Test images with a near-duplicate among other images, such as those a network is trained on; the surest first.
+
+    The rule is that of `vantage.curation.duplicates.leaks`. Raises `UserError` where both sets are the same, for fewer
+    than two images, for features that are not finite, and for a limit that is not positive.
+    """
+    work = work or Work()
+    _check_limit(limit)
+    check_apart(source, test)
+    nearest = leaks(features(encoder, source, work), features(encoder, test, work), work.progress)
+    order = nearest.ratio.argsort(stable=True)
+    leaked = order[nearest.ratio[order] <= limit]
+    numbers, others, distance = leaked.tolist(), nearest.number[leaked].tolist(), nearest.distance[leaked].tolist()
+    columns = {
+        "test_image": names(test, numbers),
+        "image": names(source, others),
+        "distance": distance,
+        **label_column(test, numbers, "test_label"),
+        **label_column(source, others),
+    }
+    tiles = [
+        [tile(test, one, "test"), tile(source, other, f"{gap:.4f}")]
+        for one, other, gap in zip(numbers[:ROWS], others, distance, strict=False)
+    ]
+    share = len(numbers) / len(test)
+    summary = (
+        f"leaks: {len(numbers):,} of {counted(len(test), 'test image')} ({share:.1%}), near-duplicates of some of "
+        f"{counted(len(source), 'image')}"
+    )
+    return Found(summary, _duplicates_rule(limit), columns, tiles)
+
+
+def _check_limit(limit: float) -> None:
+    if not limit > 0:
+        raise UserError(f"limit is {limit:g}: give a positive number, such as {ALIKE:g}")
+
+
+def _duplicates_rule(limit: float) -> str:
+    return (
+        f"near-duplicates are at most {limit:g} times as far apart (1 − cosine) as each of the two is from its ten "
+        "nearest neighbors on average"
+    )

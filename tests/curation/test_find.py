@@ -1,0 +1,110 @@
+"""`vantage find`, from the command line: what it writes, its rule, and mistakes."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from tiny import images, kept_run, tiny_run
+
+from vantage.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and labeled images: two equal ones with hostile names, and one with a wrong label."""
+    folder = tmp_path_factory.mktemp("find")
+    kept_run(folder / "run", tiny_run())
+    source = images(30, 0, noise=12.0)
+    for number in range(30):
+        place = folder / "photos" / f"class {source.label(number)}"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(source.image(number).permute(1, 2, 0).numpy()).save(place / f"{number:02d}.png")
+    photo = folder / "photos" / "class 0" / "00.png"
+    (photo.parent / 'a,"b".png').write_bytes(photo.read_bytes())
+    (folder / "photos" / "class 1" / "wrong.png").write_bytes((photo.parent / "03.png").read_bytes())
+    np.savez(folder / "test.npz", images=np.array(Image.open(photo))[None].repeat(2, 0))
+    return folder
+
+
+def found(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """The rows of the table that a search writes."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+    monkeypatch.chdir(folder)
+    assert main(["find", *words.split(), "--out", "table.csv", "--device", "cpu", "--num-workers", "1"]) == 0
+    assert Image.open(folder / "table.png").width >= 640
+    with open(folder / "table.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_duplicates_are_grouped(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    rows = found(folder, "duplicates run --data photos --limit 0.001", monkeypatch)
+    groups = {row["group"]: sorted(other["image"] for other in rows if other["group"] == row["group"]) for row in rows}
+    assert sorted(groups.values()) == [
+        ["class 0/00.png", 'class 0/a,"b".png'],
+        ["class 0/03.png", "class 1/wrong.png"],
+    ]
+    assert [row["keep"] for row in rows] == ["True", "False"] * 2
+    heard = capsys.readouterr()
+    assert "2 groups with 4 of 32 images; 30 are left" in heard.out and "table.png" in heard.out
+    assert "at most 0.001 times" in heard.err
+
+
+def test_leaks_of_a_test_set(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    rows = found(folder, "duplicates run --data photos --test test.npz", monkeypatch)
+    assert [row["test_image"] for row in rows] == ["row 0", "row 1"]
+    assert {row["image"] for row in rows} <= {"class 0/00.png", 'class 0/a,"b".png'}
+    assert "leaks: 2 of 2 test images (100.0%)" in capsys.readouterr().out
+
+
+def test_outliers_mistakes_and_representatives(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [float(row["score"]) for row in found(folder, "outliers run --data photos", monkeypatch)]
+    assert len(scores) == 32 and scores == sorted(scores, reverse=True)
+    rows = found(folder, "mistakes run --data photos", monkeypatch)
+    assert len(rows) == 32 and {row["mistake"] for row in rows} <= {"True", "False"}
+    assert all((float(row["score"]) >= 0.5) == (row["mistake"] == "True") for row in rows)
+    for kind in ("clusters", "k-center"):
+        rows = found(folder, f"representatives run --data photos --count 5 --by {kind}", monkeypatch)
+        assert len({row["image"] for row in rows}) == 5 and sum(int(row["covered"]) for row in rows) == 32
+
+
+def test_parquet_holds_the_rule(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+    monkeypatch.chdir(folder)
+    words = ["find", "outliers", "run", "--data", "photos", "--out", "far.parquet", "--picture", "sheet.png", "--quiet"]
+    assert main(words) == 0
+    table = pq.read_table(folder / "far.parquet")
+    assert table.column_names == ["image", "score", "outlier", "nearest", "label"] and table.num_rows == 32
+    assert "three times" in json.loads(table.schema.metadata[b"vantage"])["rule"] and Path("sheet.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", "find needs duplicates, outliers"),
+        ("duplicate run --data photos", "did you mean duplicates"),
+        ("duplicates run --data photos --out x.txt", "end the name with .csv or .parquet"),
+        ("duplicates run --data photos --out x.csv --picture x.jpg", "--picture x.jpg: .* end the name with .png"),
+        ("duplicates run --data photos --out x.csv --limit 0", "limit is 0: give a positive number"),
+        ("duplicates run --data photos --test photos --out x.csv", "the test images are the training images"),
+        ("outliers run --data photo --out x.csv", "photo does not exist"),
+        ("representatives run --data photos --count 33 --out x.csv", "33 representatives of 32 images"),
+        ("representatives run --data photos --by cluster --out x.csv", "did you mean clusters"),
+        ("mistakes run --data test.npz --out x.csv", "labels of two classes or more"),
+        ("outliers nowhere --data photos --out x.csv", "nowhere"),
+    ],
+)
+def test_mistakes_are_a_line(
+    words: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+
+    monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+    monkeypatch.chdir(folder)
+    assert main(["find", *words.split(), "--quiet"]) == 2
+    heard = capsys.readouterr().err
+    assert heard.count("\n") == 1 and re.search(told, heard), heard
+    assert not list(folder.glob("x.*"))
