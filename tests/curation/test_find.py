@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     photo = folder / "photos" / "class 0" / "00.png"
     (photo.parent / 'a,"b".png').write_bytes(photo.read_bytes())
     (folder / "photos" / "class 1" / "wrong.png").write_bytes((photo.parent / "03.png").read_bytes())
-    np.savez(folder / "test.npz", images=np.array(Image.open(photo))[None].repeat(2, 0))
+    np.savez(folder / "test.npz", images=source.image(0).permute(1, 2, 0).numpy()[None].repeat(2, 0))
     return folder
 
 
@@ -36,7 +36,8 @@ def found(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[dic
     monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
     monkeypatch.chdir(folder)
     assert main(["find", *words.split(), "--out", "table.csv", "--device", "cpu", "--num-workers", "1"]) == 0
-    assert Image.open(folder / "table.png").width >= 640
+    with Image.open(folder / "table.png") as sheet:
+        assert sheet.width >= 640
     with open(folder / "table.csv", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -52,6 +53,11 @@ def test_duplicates_are_grouped(folder: Path, monkeypatch: pytest.MonkeyPatch, c
     heard = capsys.readouterr()
     assert "2 groups with 4 of 32 images; 30 are left" in heard.out and "table.png" in heard.out
     assert "at most 0.001 times" in heard.err
+
+
+def test_no_duplicates_are_no_rows(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(folder / "plain.npz", images=np.random.default_rng(0).integers(0, 255, (3, 32, 32, 3), np.uint8))
+    assert found(folder, "duplicates run --data plain.npz", monkeypatch) == []
 
 
 def test_leaks_of_a_test_set(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:

@@ -1,5 +1,7 @@
 """Search for near-duplicates, within a set of images and between two."""
 
+from itertools import pairwise
+
 import torch
 
 from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
@@ -45,10 +47,9 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
     }
     words = ["keep" if one else f"{gap:.4f}" for one, gap in zip(keep.tolist(), distance, strict=True)]
     starts = keep.nonzero().squeeze(1).tolist()
-    spans = zip(starts, [*starts[1:], len(members)], strict=True)
     tiles = [
         [tile(source, int(members[place]), words[place]) for place in range(start, min(end, start + WIDE))]
-        for start, end in list(spans)[:ROWS]
+        for start, end in pairwise([*starts, len(members)][: ROWS + 1])
     ]
     left = len(source) - len(members) + len(starts)
     summary = (
