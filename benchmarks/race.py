@@ -8,7 +8,7 @@ network takes. Features of all training and test images are then judged by sciki
 cosine, weighted by similarity) and logistic regression on standardized features, with its default strength. The test
 split is looked at only there.
 
-* vantage: `vantage pretrain --data … --minutes …`, nothing else
+* vantage: `vantage pretrain --data … --minutes …`, nothing else; "vantage jcl" and so on: with that recipe named
 * lightly SimCLR and MoCo: the code of lightly's documentation for these methods (ResNet-18, batch 256, SGD .06,
   float32), views as large as the images
 * lightly SimCLR, our network: the same with the network, the size of views and the precision that Vantage's plan chose
@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ CONTENDERS = (
     "lightly MoCo",
     "labels",
 )
+METHODS = ("moco_v2", "jcl", "ring_moco", "interclr", "infomin", "everything")
+"""Recipes that take the minutes too, as contenders "vantage jcl" and so on; made where --contenders names them."""
 UNTRAINED = ("raw pixels", "random encoder")
 
 
@@ -78,7 +81,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
     parser.add_argument("--work", type=Path, required=True, help="folder that keeps sets, runs and cells")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
+    parser.add_argument(
+        "--contenders",
+        nargs="+",
+        choices=[*CONTENDERS, *(f"vantage {name}" for name in METHODS)],
+        default=list(CONTENDERS),
+    )
     parser.add_argument("--minutes", nargs="+", type=float, default=[5.0, 15.0])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--cell", nargs=4, help=argparse.SUPPRESS)
@@ -127,9 +135,15 @@ def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, 
     """Train one contender, judge it, and keep the row."""
     train, test = prepared(data, work, name)
     torch.manual_seed(seed)
-    folder = work / "runs" / f"{name}-{minutes:g}-{seed}"
+    recipe = contender.removeprefix("vantage").split()
+    folder = (
+        work
+        / ("-".join(["runs", *recipe]) if contender.startswith("vantage") else "runs")
+        / f"{name}-{minutes:g}-{seed}"
+    )
     wall, processor = time.monotonic(), time.process_time()
-    entrant = entrants(contender)(train, work, folder, minutes, seed)
+    train_it = partial(with_vantage, recipe) if contender.startswith("vantage") else ENTRANTS[contender]
+    entrant = train_it(train, work, folder, minutes, seed)
     seconds = {"wall seconds": time.monotonic() - wall, "processor seconds": time.process_time() - processor}
     row: dict[str, Any] = {"set": name, "recipe": contender, "minutes": minutes, "seed": seed}
     row |= {key: round(value, 1) for key, value in seconds.items()}
@@ -137,19 +151,6 @@ def run_cell(data: Path, work: Path, name: str, contender: str, minutes: float, 
     row |= judged(entrant, train, test)
     cell_path(work, name, contender, minutes, seed).write_text(json.dumps(row))
     print(row, flush=True)
-
-
-def entrants(contender: str) -> Callable[..., Entrant]:
-    """How a contender is trained."""
-    return {
-        "raw pixels": raw_pixels,
-        "random encoder": random_network,
-        "vantage": with_vantage,
-        "lightly SimCLR": with_simclr,
-        "lightly SimCLR, our network": with_simclr_on_ours,
-        "lightly MoCo": with_moco,
-        "labels": with_labels,
-    }[contender]
 
 
 # The sets
@@ -262,12 +263,23 @@ def random_network(train: Images, work: Path, folder: Path, minutes: float, seed
     return frozen(random_encoder(plan_of(runs[0]), seed), 0)
 
 
-def with_vantage(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
+def with_vantage(recipe: list[str], train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
     """The command of the README, in this process so that its time is counted."""
     from vantage.cli import main as vantage
     from vantage.frozen.encoder import load
 
-    words = ["pretrain", "--data", train.path, "--minutes", f"{minutes:g}", "--seed", str(seed), "--out", str(folder)]
+    words = [
+        "pretrain",
+        *recipe,
+        "--data",
+        train.path,
+        "--minutes",
+        f"{minutes:g}",
+        "--seed",
+        str(seed),
+        "--out",
+        str(folder),
+    ]
     if code := vantage(words):
         raise SystemExit(code)
     run = plan_of(folder)
@@ -480,6 +492,17 @@ class Centered(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Features."""
         return self.network((images - 0.45) / 0.25).flatten(1)
+
+
+ENTRANTS: dict[str, Callable[..., Entrant]] = {
+    "raw pixels": raw_pixels,
+    "random encoder": random_network,
+    "lightly SimCLR": with_simclr,
+    "lightly SimCLR, our network": with_simclr_on_ours,
+    "lightly MoCo": with_moco,
+    "labels": with_labels,
+}
+"""How each contender is trained."""
 
 
 if __name__ == "__main__":
