@@ -38,17 +38,15 @@ def reproduce(words: list[str], console: Console) -> int:
     from vantage.studies.reproduce import ENTRIES
 
     alone: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
-    if words and words[0] in alone and _asks_alone(words):
+    if words and words[0] in alone and _asks_alone(alone[words[0]], words):
         return _reproduce(alone[words[0]], words[1:], console)
     return in_the_lab(words, console, reproduce.__doc__ or "")
 
 
-def _asks_alone(words: list[str]) -> bool:
-    """Whether an entry of its own options is meant, or its help."""
-    return wants_help(words) or not any(word.partition("=")[0] in _OF_THE_LAB for word in words)
-
-
-_OF_THE_LAB = ("--level", "--data", "--show", "--missing", "--collect", "--jobs", "--page", "--take-in", "--results")
+def _asks_alone(kind: Any, words: list[str]) -> bool:
+    """Whether an entry with images of its own is meant, or its help."""
+    own = {f"--{path.name.replace('_', '-')}" for path in kind.paths}
+    return wants_help(words) or any(word.partition("=")[0].replace("_", "-") in own for word in words)
 
 
 def _reproduce(kind: Any, words: list[str], console: Console) -> int:
