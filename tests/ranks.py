@@ -1,10 +1,12 @@
 """What each of two processes does for `test_learner.py` and `test_processes.py`, and what one does alone."""
 
-from collections.abc import Callable
+import multiprocessing
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import shrunken
 import small_runs
 import synthetic
@@ -17,15 +19,17 @@ from torch.nn.parallel import DistributedDataParallel
 from vantage import processes
 from vantage.branch import Branch
 from vantage.encoders import BatchNorm, SplitBatchNorm
+from vantage.errors import UserError
 from vantage.estimators import InfoNCE
 from vantage.learner import Learner
-from vantage.memory import Queue
+from vantage.memory import Queue, kmeans
 from vantage.negatives import Ring
 from vantage.positives import OtherViews
 from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
+from vantage.sharing import everywhere, from_first, in_order, joined, own_turns, share_of
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 
@@ -101,7 +105,48 @@ def gathering(folder: Path) -> None:
     (both * weight).sum().backward()
     results["gradient"], results["other"] = rows.grad, other.grad
     results["loss"], results["query"] = uneven(processes.own_rows)
+    results |= {"shared": sharing(), "stopped": stopping()}
     torch.save(results, folder / f"{rank}.pt")
+
+
+def sharing() -> dict[str, Any]:
+    """What `sharing` gives: here, on one process or on several."""
+    parts = [torch.full((number % 3 + 1, 2), float(number)) for number in range(5)]
+    results: dict[str, Any] = {"in order": list(in_order(iter(own_turns(parts)), 5, (2,)))}
+    results["of none"] = list(in_order(iter([]), 0, (2,)))
+    rows = synthetic.vectors(7, 3, 0)
+    results["shares"] = torch.cat(joined(rows[share_of(7)]))
+    results["one row"] = torch.cat(joined(rows[share_of(1)]))
+    results["everywhere"] = [everywhere(True), everywhere(processes.rank() == 0), from_first(7 + processes.rank())]
+    vector, label = synthetic.vectors(300, 4, 2).float(), torch.arange(300) % 11
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kmeans, "_BYTES", 1000)
+        results["k-means"] = kmeans.kmeans(vector, 9, 7, 30)
+        results["sums"] = kmeans.sums(label, vector, torch.float64)
+    return results
+
+
+def stopping() -> list[str]:
+    """What each process hears where one fails, stops reading, or fails over the last part."""
+    words = []
+    for failure in ("first", "reads no further", "last"):
+        try:
+            for number, _ in enumerate(in_order(_turns(failure), 6, (1,))):
+                if failure == "reads no further" and processes.rank() == 0 and number == 2:
+                    raise ValueError(failure)
+                if failure == "last" and processes.rank() == 1 and number == 5:
+                    raise ValueError(failure)
+            words.append("")
+        except (ValueError, UserError) as problem:
+            words.append(str(problem))
+    return words
+
+
+def _turns(failure: str) -> Iterator[Tensor]:
+    for turn in range(3):
+        if failure == "first" and processes.rank() == 1 and turn == 1:
+            raise ValueError(failure)
+        yield torch.zeros(1, 1)
 
 
 BEGINNING = ("interclr", "interclr_moco", "everything")
@@ -109,16 +154,12 @@ BEGINNING = ("interclr", "interclr_moco", "everything")
 
 
 def stores_begun(place: str) -> dict[str, Any]:
-    """The stores of these recipes after their beginning. The networks of processes but the first are off, so that they
-    hold the same only if they are told."""
+    """The stores of these recipes after their beginning."""
     results = {}
     for recipe in BEGINNING:
         run = small_runs.small_run(recipe, place)
         torch.manual_seed(0)
         learner = Learner(run.encoders, run.branches, small_runs.IMAGES, run.seed)
-        with torch.no_grad():
-            for parameter in learner.networks.parameters():
-                parameter.add_(0.1 * processes.rank())
         begin(learner, run, open_images(run.data)[0], QuietProgress())
         results[recipe] = learner.stores.state_dict()
     return results
@@ -160,6 +201,8 @@ def _enter(rank: int, work: Callable[[Path], None], folder: Path, count: int) ->
 
 
 def spawn(work: Callable[[Path], None], folder: Path, count: int = 2) -> list[dict[str, Any]]:
-    """Run `work` on `count` processes joined by gloo, and give back what each wrote."""
-    spawning.spawn(_enter, (work, folder, count), nprocs=count)  # pyright: ignore
+    """Run `work` on `count` processes joined by gloo, and give back what each wrote. They are forked from one that did
+    nothing but import."""
+    multiprocessing.set_forkserver_preload(small_runs.PRELOADED)
+    spawning.start_processes(_enter, (work, folder, count), nprocs=count, start_method="forkserver")  # pyright: ignore
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(count)]

@@ -18,6 +18,9 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 
 IMAGES, SIZE = 48, 16
 
+PRELOADED = ["vantage.training.loop", "vantage.recipes", "torch.utils.tensorboard"]
+"""What the process imports from which others are forked."""
+
 
 def write_images(path: Path) -> str:
     """A file of small colored noise images with labels; returns its path."""
@@ -80,7 +83,7 @@ def new_process(what: Callable[..., None], *arguments: object) -> BaseProcess:
     """A process of its own, started. It is forked from one that did nothing but import, which takes a tenth of the time
     that a new interpreter takes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["vantage.training.loop", "vantage.recipes", "torch.utils.tensorboard"])
+    context.set_forkserver_preload(PRELOADED)
     process = context.Process(target=what, args=arguments)
     process.start()
     return process

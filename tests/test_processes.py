@@ -8,6 +8,8 @@ from torch.testing import assert_close
 
 from vantage import processes
 
+STOPPED = "another process of this run stopped: its message says why"
+
 
 def test_one_process_does_nothing():
     rows = torch.arange(6.0).reshape(3, 2).requires_grad_()
@@ -28,6 +30,10 @@ def test_two_processes_gather_rows_in_order_and_sum_gradients(tmp_path: Path):
         assert float(mine["total"]) == 3.0
         assert torch.equal(mine["gradient"], 3 * weight[3 * rank : 3 * rank + 3]), "the sum over both processes"
         assert torch.equal(mine["other"], (rank + 1) * weight), "gathering must not write into others' gradients"
+        assert_close(mine["shared"], ranks.sharing() | {"everywhere": [True, False, 7]}, rtol=0, atol=0)
+    assert [mine["stopped"][0] for mine in results] == [STOPPED, "first"]
+    assert [mine["stopped"][1] for mine in results] == ["reads no further", STOPPED]
+    assert [mine["stopped"][2] for mine in results] == [STOPPED, "last"]
     # Unequally many queries with a positive: the mean over processes is the mean over all such queries.
     loss, gradient = ranks.uneven(lambda rows: rows)
     assert_close((results[0]["loss"] + results[1]["loss"]) / 2, loss, rtol=0, atol=1e-12)

@@ -18,6 +18,7 @@ from vantage.data.threads import CORES, prefetch
 from vantage.encoders.backbones import width_of
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
+from vantage.sharing import in_order, own_turns
 from vantage.storage.cache import cache_folder
 from vantage.views.evaluation import EvaluationView, Straight
 
@@ -89,8 +90,9 @@ def encode_batches(
     `name` is the encoder's name in the progress report.
 
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
-    matrices. The network is moved to the device in place; its mode stays as it is. Raises `UnreadableImage` for an
-    image that cannot be decoded, with its name.
+    matrices. Several processes share the batches, and each gets all of them, with the bits that one process gives them
+    if their networks are equal; all must ask for them, and read to the end. The network is moved to the device in
+    place; its mode stays as it is. Raises `UnreadableImage` for an image that cannot be decoded, with its name.
     """
     device = work.resolved_device()
     network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -99,12 +101,14 @@ def encode_batches(
         return view.crop(source.image(number))
 
     numbers = list(range(start, len(source), work.batch_size))
-    parts = (range(first, min(first + work.batch_size, len(source))) for first in numbers)
+    parts = (range(first, min(first + work.batch_size, len(source))) for first in own_turns(numbers))
+    crops = in_threads(crop, parts, work.num_workers)
+    own = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
     work.progress.start(f"features, {name}", len(source), start)
     try:
-        for first, crops in zip(numbers, in_threads(crop, parts, work.num_workers), strict=True):
-            yield first, encode(network, view.finish(crops.to(device, non_blocking=True))).cpu()
-            work.progress.advance(first + len(crops))
+        for first, vector in zip(numbers, in_order(own, len(numbers), (width_of(network),)), strict=True):
+            yield first, vector.cpu()
+            work.progress.advance(first + len(vector))
     finally:
         work.progress.stop()
 

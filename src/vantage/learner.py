@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from vantage import draws, processes
 from vantage.branch import Branch, BranchLoss, owners
 from vantage.composition.fitting import everywhere, parts_of
+from vantage.encoders.grouped import average_statistics
 from vantage.encoders.roles import Role
 from vantage.errors import UserError
 from vantage.estimators import EstimatorChoice, TableEstimator
@@ -186,7 +187,8 @@ class Learner(nn.Module):
     @torch.no_grad()
     def after_step(self, fresh: list[Fresh], step: int) -> None:
         """Once after an optimizer step, with the fresh keys of each of its batches: a slow encoder may follow, stores
-        are written, numbers adapt."""
+        are written, numbers adapt. Running statistics become those of all processes."""
+        average_statistics(self.networks)
         self.networks.after_step(step)
         self._adapt(torch.stack([part.loss for part in fresh]).mean().neg(), accuracy=False)
         for number, branch in enumerate(self.branches):

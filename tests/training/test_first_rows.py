@@ -42,7 +42,7 @@ def test_rows_are_features_of_the_untrained_network(recipe: str, branch: int, tm
 
 @pytest.mark.slow
 def test_two_processes_begin_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit by bit: the first encodes, the other adds nothing of its own network."""
+    """Bit by bit, though each encodes only half of the images."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     place, threads = write_images(tmp_path / "images.npz"), torch.get_num_threads()
     torch.set_num_threads(1)  # as each process has

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from vantage import processes
 from vantage.errors import UserError
 
-__all__ = ["SPLIT_KINDS", "GroupedStatistics", "accumulated", "share_of_groups"]
+__all__ = ["SPLIT_KINDS", "GroupedStatistics", "accumulated", "average_statistics", "share_of_groups"]
 
 
 def share_of_groups(groups: int, parts: int, count: int) -> tuple[int, int]:
@@ -53,6 +53,19 @@ def accumulated(module: nn.Module, parts: int) -> None:
             layer.parts = parts
 
 
+@torch.no_grad()
+def average_statistics(module: nn.Module) -> None:
+    """Make the running statistics of all processes their mean. They follow the batches linearly, so after each step
+    this is what one process with the joint batch has, to rounding."""
+    norms = [norm for norm in module.modules() if isinstance(norm, _BatchNorm) and norm.track_running_stats]
+    running = [value for norm in norms for value in (norm.running_mean, norm.running_var) if value is not None]
+    if not running or processes.count() == 1:
+        return
+    mean = processes.total(torch.cat(running)) / processes.count()
+    for value, part in zip(running, mean.split([len(value) for value in running]), strict=True):
+        value.copy_(part)
+
+
 class GroupedStatistics(_BatchNorm):
     """BatchNorm with separate statistics for each of g consecutive parts of the joint batch in training.
 
@@ -63,6 +76,10 @@ class GroupedStatistics(_BatchNorm):
     """Of the joint batch."""
     parts: int = 1
     """Accumulated parts that the joint batch comes in."""
+
+    def _get_name(self) -> str:
+        # With one group it is printed as torch's own layer, which it is on one process: digests are of what is printed.
+        return type(self).__name__.removeprefix("Split" * (self.groups == 1))
 
     def forward(self, input: Float[Tensor, "b c *s"]) -> Float[Tensor, "b c *s"]:
         """Normalize; raises `UserError` in training for a batch that the groups do not divide."""

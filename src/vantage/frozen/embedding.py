@@ -7,7 +7,7 @@ Rows are appended to a draft beside the file, a plain array (`vantage.storage.ar
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
+from vantage.sharing import written_by_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
 from vantage.storage.files import written_whole
 
@@ -51,15 +52,17 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     ends with the same bytes. Raises `UserError` for another ending, for a file that exists already, or if the disk is
     full (finished rows are kept); `UnreadableImage` for an image that cannot be decoded: leave such images out first
     with `vantage.data.readable`.
+
+    Several processes share the images, and all must call this; the first writes, the bytes that one process writes.
     """
     work = work or Work()
     check_file(file)
     facts, draft = _facts(encoder, source, work), draft_of(file)
 
-    def parts(start: int) -> Iterator[Tensor]:
+    def parts(start: int) -> Generator[Tensor, None, None]:
         return (part for _, part in batches(encoder, source, work, start))
 
-    try:
+    def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
         fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
         if file.suffix.lower() == ".npy":
             _write_rows(file.with_name(file.name + ".rows.jsonl"), source)
@@ -68,6 +71,9 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
             _write_parquet(file, RowsFile(draft, len(source)), facts, source)
             draft.unlink()
             forget_note(draft)
+
+    try:
+        written_by_first(write, parts)
     except OSError as problem:
         raise UserError(
             f"embeddings could not be written to {file}: {problem.strerror or problem}. Finished rows are kept in"

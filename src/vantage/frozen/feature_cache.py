@@ -3,7 +3,7 @@
 n: images   b: images of a batch   d: width of the features
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches, embed
+from vantage.sharing import everywhere, written_by_first
 from vantage.storage.arrays import made_rows, open_rows
 from vantage.storage.cache import hash_of
 
@@ -24,17 +25,24 @@ def features_of(encoder: FrozenEncoder, source: Source, work: Work) -> Float[Ten
 
     Features of more than `work.resident_bytes` are memory-mapped: the system reads them as they are used, and drops
     them when memory is short. Features that cannot be cached are held in memory: where the cache is read-only or being
-    filled by another process, or where they would take more than half of the free disk.
+    filled by another run, or where they would take more than half of the free disk. Several processes share the images,
+    and all must call this; the first writes the cache, which the others read if they have the same folder.
     """
     facts = (encoder.digest(), cache_key(source), repr(encoder.view), work.resolved_device().type, "2")
     file = work.cache / "features" / f"{hash_of(fact.encode() for fact in facts)}.npy"
 
-    def parts(start: int) -> Iterator[Tensor]:
+    def parts(start: int) -> Generator[Tensor, None, None]:
         return (part for _, part in batches(encoder, source, work, start))
 
-    shape, alike = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
-    rows = open_rows(file, len(source)) or made_rows(file, shape, torch.float32, alike, parts)
-    if rows is None:
+    def make(parts: Callable[[int], Iterator[Tensor]]) -> None:
+        shape, alike = (len(source), encoder.width), {"batch": work.batch_size}  # the same batches, the same rounding
+        made_rows(file, shape, torch.float32, alike, parts)
+
+    rows = open_rows(file, len(source))
+    if not everywhere(rows is not None):
+        written_by_first(make, parts)
+        rows = open_rows(file, len(source))
+    if not everywhere(rows is not None) or rows is None:
         return embed(encoder, source, work).vector
     return rows.part(0, rows.count) if rows.bytes <= work.resident_bytes else rows.mapped()
 

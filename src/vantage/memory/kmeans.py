@@ -1,7 +1,8 @@
 """k-means on the rows of a bank, on the bank's own device.
 
 scikit-learn's k-means runs on the CPU alone, so each clustering would copy the bank off the device and hold it twice
-more; this one works in chunks on any device, and gives every process the same labels.
+more; this one works in chunks on any device. The processes of a run, which all hold the rows, share the chunks, and
+get the labels and sums of one process, bit by bit.
 
 m: rows   k: clusters   u: clusters that occur   d: width
 """
@@ -15,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.errors import UserError
+from vantage.sharing import joined, share_or_all
 
 __all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "nearest", "sums"]
 
@@ -52,10 +54,13 @@ class InnerProduct:
 def nearest(
     vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"], closeness: Closeness = Distance()
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
-    """The nearest centroid of each row and how close it is; of equally close ones, any."""
+    """The nearest centroid of each row and how close it is; of equally close ones, any. Where there are many rows, the
+    processes share them, and all must ask for the same."""
     chunk = max(1, _BYTES // (max(1, len(centroid)) * vector.element_size()))
-    best = [closeness(part, centroid).max(1) for part in vector.split(chunk)]
-    return torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
+    own = share_or_all(-(-len(vector) // chunk))
+    best = [closeness(part, centroid).max(1) for part in vector[chunk * own.start : chunk * own.stop].split(chunk)]
+    label, close = torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
+    return (label, close) if len(label) == len(vector) else (torch.cat(joined(label)), torch.cat(joined(close)))
 
 
 def sums(
@@ -64,16 +69,19 @@ def sums(
     """The labels that occur, in order, and the sum (in `dtype`, or the rows' own) and number of rows of each.
 
     Rows are added label by label in their order, so that every device and process gets the same bits each time; atomic
-    additions would not give that.
+    additions would not give that. Where there are many rows, the processes share the labels, and all must ask for the
+    same.
     """
     dtype = dtype or vector.dtype
     place = label.argsort(stable=True)
     unique, times = label[place].unique_consecutive(return_counts=True)
     room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
-    parts = [(place, times)] if 0 < len(place) <= room else _in_parts(place, times, room)
-    total = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
-    total += [torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0) for rows, many in parts]
-    return unique, torch.cat(total), times
+    parts = [(place, times)] if 0 < len(place) <= room else list(_in_parts(place, times, room))
+    own = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
+    for rows, many in parts[share_or_all(len(parts))]:
+        own.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0))
+    total = torch.cat(own)
+    return unique, total if len(total) == len(unique) else torch.cat(joined(total)), times
 
 
 def add_rows(total: Float[Tensor, "k d"], label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]) -> None:

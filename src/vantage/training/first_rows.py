@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vantage import draws, processes
+from vantage import draws
 from vantage.branch import Branch
 from vantage.data import Source, SourceSubset
 from vantage.encoders import EncoderNetwork, PerView, RoleNetworks
@@ -30,8 +30,8 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
     """Give the store of a branch as many unit vectors of images as it has room for; `name` is for the progress.
 
     As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`).
-    A store with less room than images gets a random part of them, in random order. The first process encodes and shares
-    the rows with the others, so that all hold the same.
+    A store with less room than images gets a random part of them, in random order. The processes share the images, and
+    all hold the same rows, with the bits that one process would give them.
     """
     store, choice = learner.store(branch), run.branches[branch]
     numbers = torch.arange(len(source))
@@ -41,12 +41,10 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
     network = key_encoder(learner.networks, choice)
     view = evaluation_view(run, choice.pooled[0] if isinstance(run.encoders, PerView) else 0)
     device = next(network.parameters()).device
-    rows = torch.zeros(len(numbers), network.width)
-    if processes.rank() == 0:
-        with in_evaluation(network):
-            work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
-            rows = encode_all(network, view, SourceSubset(source, numbers), work, name)
-    store.begin(Keys(processes.total(rows.to(device)), numbers.to(device)))
+    with in_evaluation(network):
+        work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
+        rows = encode_all(network, view, SourceSubset(source, numbers), work, name)
+    store.begin(Keys(rows.to(device), numbers.to(device)))
 
 
 def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
@@ -205,7 +203,7 @@ def _end_epoch(
         row["warning"] = collapse
     every = session.run.monitoring.knn_every
     if every and (epoch + 1) % every == 0:
-        row["knn"] = _validate(session, first=metrics is not None)
+        row["knn"] = _validate(session)
         progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
     if metrics is not None:
@@ -218,13 +216,11 @@ def _end_epoch(
         progress.warn(collapse)
 
 
-def _validate(session: Session, first: bool) -> float:
-    """kNN accuracy, measured by the first process and sent to all, since adaptive schedules may follow it."""
-    learner, device = session.learner, session.fabric.device
-    accuracy = knn_so_far(learner, session.run, session.source, device) if first else 0.0
-    shared = float(processes.total(torch.tensor(accuracy, dtype=torch.float64, device=device)))
-    learner.validated(shared)
-    return shared
+def _validate(session: Session) -> float:
+    """kNN accuracy, the same on all processes, since adaptive schedules may follow it."""
+    accuracy = knn_so_far(session.learner, session.run, session.source, session.fabric.device)
+    session.learner.validated(accuracy)
+    return accuracy
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool, origin: dict[str, Any] | None) -> None:

@@ -8,6 +8,7 @@ from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.measures import accuracy, vote
+from vantage.sharing import joined, share_of
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 
@@ -34,6 +35,7 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     """kNN accuracy, in percent, of a tenth of each class of the training images against the others.
 
     The networks encode in evaluation mode and return to their previous mode. k is 20 and the temperature .07. The
+    processes share the images and the votes, so all must call it, and all get the same number. The
     images were trained on (without their labels), so this compares epochs of a run; to compare encoders, use
     `vantage evaluate`. Raises `UserError` where the images have no labels.
     """
@@ -44,5 +46,6 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     with in_evaluation(backbone):
         vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
     classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~query).sum()))
-    guess = vote(vector[~query], label[~query], vector[query], classes, k, _TEMPERATURE)
-    return accuracy(guess, label[query], classes).top1
+    own = share_of(int(query.sum()))
+    guess = vote(vector[~query], label[~query], vector[query][own], classes, k, _TEMPERATURE)
+    return accuracy(torch.cat(joined(guess)), label[query], classes).top1

@@ -20,6 +20,7 @@ from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.measures.neighbors import nearest, vote
+from vantage.sharing import joined, share_of
 
 __all__ = ["KNN", "NearestNeighbor"]
 
@@ -52,8 +53,9 @@ class KNN:
         """Classify each test image by its nearest training images."""
         self._check(_check_labels(train, test, work))
         bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
-        guess = self.predict(bank.vector, bank.label, query.vector, _classes(bank, query))
-        return Outcome(accuracy(guess, query.label, _classes(bank, query)).measures(), bank.count, query.count, {})
+        own, classes = query.vector[share_of(query.count)], _classes(bank, query)
+        guess = torch.cat(joined(self.predict(bank.vector, bank.label, own, classes)))
+        return Outcome(accuracy(guess, query.label, classes).measures(), bank.count, query.count, {})
 
     def predict(
         self, bank: Float[Tensor, "n d"], label: Int[Tensor, "n"], query: Float[Tensor, "q d"], classes: int
@@ -86,7 +88,7 @@ class NearestNeighbor:
         """Classify each test image by its nearest training image."""
         _check_labels(train, test, work)
         bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
-        guess = self.predict(bank.vector, bank.label, query.vector)
+        guess = torch.cat(joined(self.predict(bank.vector, bank.label, query.vector[share_of(query.count)])))
         share = accuracy(guess[:, None], query.label, _classes(bank, query))
         return Outcome(share.measures(), bank.count, query.count, {})
 

@@ -19,6 +19,7 @@ from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.neighbors import nearest
+from vantage.sharing import joined, share_of
 
 __all__ = ["NearestRows", "Retrieval", "neighbors", "queries"]
 
@@ -83,8 +84,9 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
         raise UserError("retrieval: there is no image to look up; give a test set with images")
     device = work.resolved_device()
     bank, query = (finite_features(encoder, source, work).to(device) for source in (train, test))
-    parts = list(nearest(bank, query, k))
-    cosine, number = (torch.cat([part[index] for part in parts]).cpu() for index in (0, 1))
+    parts = [(bank.new_empty(0, k), torch.empty(0, k, dtype=torch.int64, device=bank.device))]
+    parts += nearest(bank, query[share_of(len(query))], k)
+    cosine, number = (torch.cat(joined(torch.cat([part[index] for part in parts]))).cpu() for index in (0, 1))
     label, test_label = labels_of(train), labels_of(test)
     right = None
     if bool((label >= 0).any()) and bool((test_label >= 0).any()):
