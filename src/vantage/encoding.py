@@ -127,8 +127,9 @@ def in_evaluation(module: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def encode(network: nn.Module, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
-    """Features in float32."""
-    return network(images.contiguous(memory_format=torch.channels_last)).float()
+    """Features in float32, by a network of any precision."""
+    dtype = next((parameter.dtype for parameter in network.parameters()), images.dtype)
+    return network(images.to(dtype).contiguous(memory_format=torch.channels_last)).float()
 
 
 def in_threads(make: Callable[[int], Tensor], parts: Iterator[Sequence[int]], workers: int) -> Iterator[Tensor]:

@@ -69,6 +69,7 @@ class StreamedImages:
         *,
         rank: int = 0,
         world_size: int = 1,
+        accumulate: int = 1,
         num_workers: int = 2,
         on_bad_image: OnBadImage = "stop",
         prefetch: int = 2,
@@ -77,7 +78,7 @@ class StreamedImages:
         self.steps = steps_in(len(source), batch_size)
         if num_workers > 0:
             _check_sendable(source)
-        self._plan = _Plan(blocks_of(source), batch_size, seed, (rank, world_size), shuffle_window)
+        self._plan = _Plan(blocks_of(source), batch_size, seed, (rank, world_size, accumulate), shuffle_window)
         self._loader = DataLoader(
             _Cropped(source, crops, seed, on_bad_image),
             batch_sampler=self._plan,
@@ -120,7 +121,7 @@ class _Plan(Sampler[list[tuple[int, int]]]):
     """For each step the (epoch, image number) pairs of this process."""
 
     def __init__(
-        self, starts: Int[Tensor, "s"], batch_size: int, seed: int, share: tuple[int, int], window: int
+        self, starts: Int[Tensor, "s"], batch_size: int, seed: int, share: tuple[int, int, int], window: int
     ) -> None:
         self.starts, self.batch_size, self.seed, self.share, self.window = starts, batch_size, seed, share, window
         self.steps, self.epoch, self.start_step = steps_in(int(starts[-1]), batch_size), 0, 0

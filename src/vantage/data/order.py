@@ -80,16 +80,22 @@ def steps_in(count: int, batch_size: int) -> int:
     return count // batch_size
 
 
-def shares(order: Int[Tensor, "n"], batch_size: int, rank: int = 0, world_size: int = 1) -> Int[Tensor, "t r"]:
+def shares(
+    order: Int[Tensor, "n"], batch_size: int, rank: int = 0, world_size: int = 1, accumulate: int = 1
+) -> Int[Tensor, "t r"]:
     """The images of one process, a row for each step.
 
-    Global batch t is `order[t * batch_size : (t + 1) * batch_size]`, and process `rank` of `world_size` takes its
-    rank-th slice. The remainder at the end of the order, which differs from epoch to epoch, is dropped.
+    Global batch t is `order[t * batch_size : (t + 1) * batch_size]`, cut into `accumulate` parts, and process `rank` of
+    `world_size` takes the rank-th slice of each part, so that a part holds the same images on any number of processes.
+    The remainder at the end of the order, which differs from epoch to epoch, is dropped.
     """
-    if not 0 <= rank < world_size or batch_size % world_size:
+    if not 0 <= rank < world_size or batch_size % (world_size * accumulate if world_size > 1 else 1):
         raise DataError(
             f"a batch of {batch_size} images cannot be shared equally: this is process {rank} of {world_size}. "
-            f"Choose a batch size that is a multiple of {world_size}"
+            f"Choose a batch size that is a multiple of {world_size * accumulate}"
         )
-    steps, own = steps_in(len(order), batch_size), batch_size // world_size
-    return order[: steps * batch_size].view(steps, batch_size)[:, rank * own : (rank + 1) * own]
+    steps = steps_in(len(order), batch_size)
+    parts = order[: steps * batch_size].view(steps, batch_size)
+    if world_size == 1:
+        return parts
+    return parts.view(steps, accumulate, world_size, -1)[:, :, rank].flatten(1)

@@ -120,6 +120,7 @@ class ResidentImages:
         device: torch.device | str = "cpu",
         rank: int = 0,
         world_size: int = 1,
+        accumulate: int = 1,
         num_workers: int = 2,
         cache: Path | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -133,15 +134,15 @@ class ResidentImages:
                 f"{len(source):,} images of {width} x {height} pixels take {need / 2**20:,.0f} MiB, and "
                 f"{budget / 2**20:,.0f} MiB are allowed. Stream them, give a smaller size, or allow more"
             )
-        self._batch, self._seed, self._rank, self._world = batch_size, seed, rank, world_size
-        shares(torch.arange(batch_size), batch_size, rank, world_size)  # raises now what would fail later
+        self._batch, self._seed, self._share = batch_size, seed, (rank, world_size, accumulate)
+        shares(torch.arange(batch_size), batch_size, *self._share)  # raises now what would fail later
         self._starts, self._window = blocks_of(source), shuffle_window
         self.pixels: UInt8[Tensor, "n 3 h w"] = decode_all(source, size, num_workers, cache, progress).to(device)
 
     def batches(self, epoch: int, start_step: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from a step on: `pixels` is one tensor of whole images."""
         order = EpochOrder(self._starts, self._seed, epoch, self._window).part(0, len(self.pixels))
-        rows = shares(order, self._batch, self._rank, self._world).to(self.pixels.device)
+        rows = shares(order, self._batch, *self._share).to(self.pixels.device)
         for row in rows[start_step:]:
             yield Batch(row, (self.pixels.index_select(0, row),))
 

@@ -159,7 +159,8 @@ def open_feed(
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """The batches of a run on one of its processes."""
-    return feed_of(run.views, run.data, run.batch_size, run.seed, source, device, rank, world_size, progress)
+    share = (rank, world_size, run.accumulate)
+    return feed_of(run.views, run.data, run.batch_size, run.seed, source, device, share, progress)
 
 
 def feed_of(
@@ -169,27 +170,19 @@ def feed_of(
     seed: int,
     source: Source,
     device: torch.device,
-    rank: int = 0,
-    world_size: int = 1,
+    share: tuple[int, int, int] = (0, 1, 1),
     progress: Callable[[int, int], None] | None = None,
 ) -> Feed:
     """Batches of views: small sets of one image size live on the device, others are streamed (`Data.resident_bytes`).
 
+    `share` is the number of this process, how many there are, and in how many accumulated parts a batch comes.
     `progress` gets (images done, images in all) while images are decoded into memory.
     """
+    rank, world_size, accumulate = share
+    alike = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = usual_size(source)
     if one_size and len(source) * 3 * side * side <= data.resident_bytes:
-        resident = partial(
-            ResidentImages,
-            source,
-            batch_size,
-            seed,
-            rank=rank,
-            world_size=world_size,
-            device=device,
-            progress=progress,
-            shuffle_window=data.shuffle_window,
-        )
+        resident = partial(ResidentImages, source, batch_size, seed, **alike, device=device, progress=progress)
         try:
             images = resident(budget=data.resident_bytes, num_workers=max(1, data.num_workers), cache=cache_folder())
             return Feed(images, views)
@@ -200,10 +193,8 @@ def feed_of(
         views,
         batch_size,
         seed,
-        rank=rank,
-        world_size=world_size,
         num_workers=data.num_workers,
         on_bad_image=data.on_bad_image,
-        shuffle_window=data.shuffle_window,
+        **alike,
     )
     return Feed(streamed, views)

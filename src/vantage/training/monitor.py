@@ -50,8 +50,9 @@ class Monitor(nn.Module):
         query, positive, nearest = query.float(), positive.float(), nearest.float()
         right = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
         parts = [loss.double(), right.double().mean(), alignment(positive), pair_potential(query)]
-        self.sums += torch.stack([part.to(self.sums.device) for part in parts])
-        self.batches[0] += 1.0
+        # A process has a share of the batch: sums of all processes then weigh each step alike, however many they are.
+        self.sums += torch.stack([part.to(self.sums.device) for part in parts]) / processes.count()
+        self.batches[0] += 1.0 / processes.count()
         self.batches[1] += float(len(query))
         self.total += query.double().sum(0)
         self.outer += (query.T @ query).double()

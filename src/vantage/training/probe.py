@@ -8,7 +8,7 @@ from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.measures import accuracy, vote
-from vantage.sharing import joined, share_of
+from vantage.sharing import share_of, whole
 from vantage.training.backbone import backbone_of, evaluation_view
 from vantage.training.run import Run
 
@@ -46,6 +46,6 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     with in_evaluation(backbone):
         vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
     classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~query).sum()))
-    own = share_of(int(query.sum()))
-    guess = vote(vector[~query], label[~query], vector[query][own], classes, k, _TEMPERATURE)
-    return accuracy(torch.cat(joined(guess)), label[query], classes).top1
+    asked = vector[query]
+    guess = vote(vector[~query], label[~query], asked[share_of(len(asked))], classes, k, _TEMPERATURE)
+    return accuracy(whole(guess, len(asked)), label[query], classes).top1

@@ -26,10 +26,11 @@ from vantage.progress import Progress
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
-from vantage.training.run import Run, refuse_conflicts
+from vantage.training.run import Hardware, Run, refuse_conflicts
 from vantage.training.trial import trial, try_networks
+from vantage.views.operations.share import ShareGenerator
 
-__all__ = ["Session", "has_bf16", "launch"]
+__all__ = ["Session", "has_bf16", "launch", "start"]
 
 _VIEWS, _NETWORKS = 2, 3  # the purpose of a seed
 
@@ -61,7 +62,7 @@ class Session:
         self.model, self.optimizer = fabric.setup(self.learner, optimizer)
         self.monitor = Monitor(self.learner.networks.width).to(fabric.device)
         self.feed = open_feed(run, source, processes.rank(), processes.count(), fabric.device, progress)
-        self.generator = torch.Generator()
+        self.generator = ShareGenerator()
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of a step."""
@@ -72,12 +73,13 @@ class Session:
         run, rank = self.run, processes.rank()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step)
-        self.generator.manual_seed(draws.mix(run.seed, step, rank, _VIEWS))
+        self.generator.manual_seed(draws.mix(run.seed, step, 0, _VIEWS))  # every process draws for the joint batch
         torch.manual_seed(draws.mix(run.seed, step, rank, _NETWORKS))
         self.learner.before_step(step)
         losses, fresh = [], []
         for number, part in enumerate(_parts(batch, run.accumulate)):
-            last = number == run.accumulate - 1
+            last, own = number == run.accumulate - 1, len(part.image)
+            self.generator.share = (rank * own, (rank + 1) * own, processes.count() * own)
             with nullcontext() if last else self._unsynchronized():
                 result = self.model(self.feed.views_of(part, self.generator), part.image, step)
                 self.fabric.backward(result.loss / run.accumulate)
@@ -95,7 +97,7 @@ class Session:
     def save(self, folder: Path, step: int, clock: float) -> None:
         """Write a checkpoint; `clock` is the seconds trained so far."""
         tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
-        tensors |= {f"monitor.{name}": value for name, value in self.monitor.state_dict().items()}
+        tensors |= {f"monitor.{name}": processes.total(value) for name, value in self.monitor.state_dict().items()}
         slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
         scaler = self.fabric.strategy.precision.state_dict()
         if processes.rank() == 0:
@@ -122,6 +124,8 @@ class Session:
             checkpoint.fill(
                 module, {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}, path
             )
+        if processes.rank():  # the sums of all processes are the first one's now
+            self.monitor.reset()
         checkpoint.restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
         self.fabric.strategy.precision.load_state_dict(facts["scaler"])
         return int(facts["step"]), float(facts["seconds"])
@@ -137,15 +141,21 @@ def _parts(batch: Batch, count: int) -> list[Batch]:
 def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
     """The launched engine, and the run with its precision set to 32-true where bf16 would be slow."""
     hardware = run.hardware
+    on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
+    if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
+        progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
+        hardware = replace(hardware, precision="32-true")
+    return start(hardware), replace(run, hardware=hardware)
+
+
+def start(hardware: Hardware) -> Fabric:
+    """The launched engine: its processes have met. Raises `UserError` where this machine has too few devices."""
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()
     accelerator = ("cuda" if on_cuda else "cpu") if hardware.accelerator == "auto" else hardware.accelerator
     if accelerator == "cpu":
         keep_freed_memory()
-    if hardware.precision == "bf16-mixed" and not has_bf16(on_cuda):
-        progress.line("this hardware has no fast bfloat16: computing in float32 (32-true)")
-        hardware = replace(hardware, precision="32-true")
     try:
         fabric = Fabric(
             accelerator=accelerator,
@@ -158,7 +168,7 @@ def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
         words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
     fabric.launch()
-    return fabric, replace(run, hardware=hardware)
+    return fabric
 
 
 def has_bf16(on_cuda: bool) -> bool:

@@ -19,6 +19,7 @@ from vantage.views.operations.crops import Crop, RandomResizedCrop
 from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
+from vantage.views.operations.share import draw_own
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a_views
 
 __all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl_views", "pycontrast_jigsaw", "vissl_jigsaw"]
@@ -96,9 +97,9 @@ class Jigsaw:
 
     def _patches(self, images: Float[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b n 3 p p"]:
         with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
-            patches = self.cut(images, self.draw(len(images), generator)).flatten(0, 1)
+            patches = self.cut(images, draw_own(self.draw, len(images), generator)).flatten(0, 1)
             for operation in self.patch_operations:
-                patches = operation.apply(patches, operation.draw(len(patches), generator))
+                patches = operation.apply(patches, draw_own(operation.draw, len(patches), generator))
             return patches.unflatten(0, (len(images), self.cells**2))
 
 

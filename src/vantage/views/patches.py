@@ -14,6 +14,7 @@ from vantage.views.colors.statistics import IMAGENET
 from vantage.views.evaluation import EvaluationView, view_after
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
+from vantage.views.operations.share import share_in
 
 __all__ = ["Patches"]
 
@@ -61,7 +62,9 @@ class Patches:
 
     def batch(self, images: UInt8[Tensor, "b 3 h w"], generator: torch.Generator) -> list[Float[Tensor, "b 3 p p"]]:
         """Both patches of every image."""
-        pairs = [self.crop(image, generator) for image in images]
+        start, stop, whole = share_in(len(images), generator)  # other processes' images draw too, and are of this size
+        places = (min(max(number - start, 0), len(images) - 1) for number in range(whole))
+        pairs = [self.crop(images[place], generator) for place in places][start:stop]
         return self.finish(tuple(torch.stack(part) for part in zip(*pairs, strict=True)), generator)
 
     def evaluation(self, view: int | None = None) -> EvaluationView:

@@ -10,6 +10,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.views.operations.operation import Operation, slice_rows
+from vantage.views.operations.share import draw_own
 
 __all__ = ["perform"]
 
@@ -26,10 +27,10 @@ def perform(
     """The images as floats in [0, 1], changed by every operation in turn, without gradients.
 
     Parameters are drawn for the whole batch, one operation after the other, so that the size of a piece does not
-    matter.
+    matter, nor for how many processes share the batch (`ShareGenerator`).
     """
     count = len(images)
-    drawn = [operation.draw(count, generator) for operation in operations]
+    drawn = [draw_own(operation.draw, count, generator) for operation in operations]
     piece = count if images.device.type != "cpu" else _piece(4 * images[:1].numel())
     # Mixed precision is for networks: under it these small matrix products would round pixels to 8 bits or fewer.
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):

@@ -1,0 +1,75 @@
+"""A run that goes on with another number of processes each time, for `training/test_world_size.py`."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import ranks
+import small_runs
+import torch
+
+from vantage import processes
+from vantage.composition.codec import allowing
+from vantage.progress import QuietProgress
+from vantage.training import settings
+from vantage.training.loop import resume, train
+from vantage.training.run import Hardware, Run
+from vantage.views import Flow, RealNVP, Statistics, YDbDr, in_space
+from vantage.views.colors.learned import LAST, write_learned
+
+LEGS = ((1, 4), (2, 11), (4, 17), (1, 24))
+"""Processes, and the step at which they stop: in the middle of an epoch, but for the last."""
+
+
+def runs(folder: Path) -> dict[str, Run]:
+    """A queue, banks with clusters, and a learned color space, in float64."""
+    place = small_runs.write_images(folder / "images.npz")
+    made = {name: small_runs.small_run(name, place, epochs=4) for name in ("moco_v2", "interclr", "pirl")}
+    flow = Flow(RealNVP(4, 2), 3)
+    torch.manual_seed(4)
+    space = write_learned(folder / LAST, flow, flow.build(), YDbDr(), Statistics((0.1, -0.2, 0.3), (0.9, 1.1, 1.3)))
+    learned = small_runs.small_run("cmc", place, epochs=4)
+    made["learned"] = replace(learned, views=in_space(learned.views, space))
+    return {name: replace(run, hardware=_hardware(1)) for name, run in made.items()}
+
+
+def _hardware(count: int) -> Hardware:
+    return Hardware("cpu", devices=count, precision="64-true")
+
+
+class Stopping(QuietProgress):
+    """Asks the run to end at a step."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def advance(self, done: int, note: str = "") -> None:
+        """Once the step is reached."""
+        if done == self.step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def leg(folder: Path) -> None:
+    """Every run goes on, here, to the step where so many processes stop."""
+    count = processes.count()
+    stop = int((folder / "stop").read_text())
+    rank, many = str(processes.rank()), str(count)
+    torchrun = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": "0", "WORLD_SIZE": many, "LOCAL_WORLD_SIZE": many}
+    os.environ |= torchrun | {"TORCHELASTIC_RUN_ID": "test"}
+    with allowing("tiny"):
+        for place in sorted(folder.glob("*/settings.json")):
+            resume(place.parent, replace(settings.read(place.parent), hardware=_hardware(count)), Stopping(stop))
+    torch.save({}, folder / f"{processes.rank()}.pt")
+
+
+def travel(folder: Path) -> None:
+    """The first leg here, the others on as many processes as they name."""
+    for count, stop in LEGS:
+        (folder / "stop").write_text(str(stop))
+        if (count, stop) == LEGS[0]:
+            for name, run in runs(folder).items():
+                train(run, folder / name, Stopping(stop))
+        else:
+            (folder / "meeting").unlink(missing_ok=True)
+            ranks.spawn(leg, folder, count)
