@@ -1,27 +1,39 @@
 """What one process or several make of frozen encoders, for `evaluate/test_shared_work.py`."""
 
+import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tiny
 import torch
 from torch import Tensor
 
 from vantage import processes
-from vantage.data import SourceSubset
+from vantage.data import Source, SourceSubset, labels_of
 from vantage.encoders import Shared
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
-from vantage.evaluate import KNN, LinearCached, Retrieval
+from vantage.encoding import Work
+from vantage.evaluate import KNN, FineTune, LinearCached, LinearMoCo, Retrieval
+from vantage.evaluate.protocols.finetune import tuning
+from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
+from vantage.evaluate.protocols.linear.crops import Epochs, epochs_of
+from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.protocols.neighbors.knn import NearestNeighbor
 from vantage.frozen.embedding import write_embeddings
-from vantage.frozen.encoder import random_encoder
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.learner import Learner
 from vantage.training.probe import knn_so_far
 
 PROTOCOLS = (KNN(5), NearestNeighbor(), Retrieval(3), LinearCached((1e-3, 1e-2)))
-"""Protocols that work on features."""
+"""Protocols that work on features: the same bits."""
+
+TRAINED = (LinearMoCo((3.0, 10.0), 2, batch_size=16), FineTune(1.0, epochs=2, batch_size=25))
+"""Protocols that train on shares of batches: the same to rounding."""
 
 
 def judged(folder: Path) -> dict[str, Any]:
@@ -37,9 +49,32 @@ def judged(folder: Path) -> dict[str, Any]:
     train, test = SourceSubset(source, range(60)), SourceSubset(source, range(60, 90))
     for protocol in PROTOCOLS:
         results[protocol.name] = dict(protocol(encoder, train, test, work).measures)
+    for protocol in TRAINED:
+        outcome = protocol(encoder, train, test, work)
+        results[protocol.name] = {"measures": dict(outcome.measures), "losses": outcome.details.get("losses", [])}
+    results["tuned"] = tuned(encoder, train, work)
+    results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
     for name in ("rows.npy", "rows.parquet"):
         results[name] = _bytes(write_embeddings(encoder, source, folder / name, work))
     return results
+
+
+def tuned(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
+    """A fine-tuning in float64, where rounding does not grow to be seen."""
+    double = replace(encoder, backbone=copy.deepcopy(encoder.backbone).double())
+    label = labels_of(source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.Tensor, "float", torch.Tensor.double)
+        patch.setattr(tuning.nn, "Linear", partial(torch.nn.Linear, dtype=torch.float64))
+        patch.setattr(tuning, "epochs_of", _in_double)
+        schedule = TuningSchedule(2, 25, (0.01, 0.1), 1e-4, 0.08, 0)
+        result = tune(schedule, double, source, label, 3, work)
+    return {"losses": result.losses, "backbone": result.backbone.state_dict(), "head": result.head.state_dict()}
+
+
+def _in_double(*arguments: Any) -> Epochs:
+    epochs = epochs_of(*arguments)
+    return Epochs(lambda epoch: ((rows, views.double()) for rows, views in epochs(epoch)), epochs.drawn)
 
 
 def _bytes(file: Path) -> Tensor:

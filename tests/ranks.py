@@ -29,7 +29,7 @@ from vantage.progress import QuietProgress
 from vantage.recipes import RECIPES, cmc, everything, infomin, moco_v2, ring_moco, simclr
 from vantage.records import Keys, Scores
 from vantage.schedules import FollowsLoss
-from vantage.sharing import everywhere, from_first, in_order, joined, own_turns, share_of
+from vantage.sharing import everywhere, from_first, in_order, own_turns, share_of, whole
 from vantage.training.feed import open_images
 from vantage.training.first_rows import begin
 
@@ -115,8 +115,8 @@ def sharing() -> dict[str, Any]:
     results: dict[str, Any] = {"in order": list(in_order(iter(own_turns(parts)), 5, (2,)))}
     results["of none"] = list(in_order(iter([]), 0, (2,)))
     rows = synthetic.vectors(7, 3, 0)
-    results["shares"] = torch.cat(joined(rows[share_of(7)]))
-    results["one row"] = torch.cat(joined(rows[share_of(1)]))
+    results["shares"] = whole(rows[share_of(7)], 7)
+    results["one row"] = whole(rows[share_of(1)], 1)
     results["everywhere"] = [everywhere(True), everywhere(processes.rank() == 0), from_first(7 + processes.rank())]
     vector, label = synthetic.vectors(300, 4, 2).float(), torch.arange(300) % 11
     with pytest.MonkeyPatch.context() as patch:

@@ -64,8 +64,8 @@ def commands(code: str) -> list[str]:
 
 def shortened(words: list[str], backbone: str) -> list[str]:
     """The words of a `vantage` command, with what makes a training short in place of what a page says."""
-    if words[0] != "pretrain":
-        return words
+    if words[0] != "pretrain":  # on one process
+        return words[: words.index("--devices")] if "--devices" in words else words
     small = (*SMALL, f"--backbone={backbone}")
     names = [option.partition("=")[0] for option in small]
     shorter, waiting = [], iter(words)

@@ -8,7 +8,7 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["count", "device", "gather", "own_rows", "rank", "total"]
+__all__ = ["count", "device", "gather", "leave", "own_rows", "rank", "total"]
 
 
 def count() -> int:
@@ -25,6 +25,12 @@ def device() -> torch.device:
     """The device on which tensors must lie to be exchanged between processes."""
     on_gpu = count() > 1 and dist.get_backend() == "nccl"
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+
+
+def leave() -> None:
+    """From here on this process works alone."""
+    if count() > 1:
+        dist.destroy_process_group()
 
 
 class _Gather(torch.autograd.Function):

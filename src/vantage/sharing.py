@@ -7,7 +7,7 @@ b: rows of a part   row: axes of one   w: processes
 """
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import torch
@@ -18,13 +18,16 @@ from vantage import processes
 from vantage.errors import UserError
 
 __all__ = [
+    "alike",
+    "alone",
     "everywhere",
     "from_first",
     "in_order",
     "joined",
     "own_turns",
     "share_of",
-    "share_or_all",
+    "sum_gradients",
+    "whole",
     "written_by_first",
 ]
 
@@ -76,18 +79,26 @@ def joined(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"]]:
 
 
 def share_of(count: int) -> slice:
-    """The rows of this process where `count` rows are shared as equally as they can be, in the order of the ranks."""
+    """The rows of this process where `count` rows are shared as equally as they can be, in the order of the ranks; all,
+    on every process, where there are fewer rows than processes."""
+    if count < processes.count():
+        return slice(0, count)
     return slice(*(count * rank // processes.count() for rank in (processes.rank(), processes.rank() + 1)))
 
 
-def share_or_all(count: int) -> slice:
-    """The same, but everything where some process would have nothing: too little to be worth an exchange."""
-    return slice(0, count) if count < processes.count() else share_of(count)
+def whole(part: Shaped[Tensor, "_ *row"], count: int) -> Shaped[Tensor, "_ *row"]:
+    """All `count` rows, of which every process has those that `share_of` gives it."""
+    return part if len(part) == count else torch.cat(joined(part))
 
 
 def everywhere(here: bool) -> bool:
     """Whether it is true on every process, so that all decide alike."""
     return from_each(int(here)).count(0) == 0
+
+
+def alike(number: int) -> bool:
+    """Whether all processes have the same number."""
+    return len(set(from_each(number))) == 1
 
 
 def from_first(number: int) -> int:
@@ -131,6 +142,22 @@ def written_by_first(
             each.close()
         if ended or not begun:
             from_first(0 if done and ended else -1)  # what was written is there
+
+
+def sum_gradients(parameters: Iterable[Tensor]) -> None:
+    """Make every gradient the sum of those of all processes, all of which have the same ones."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if processes.count() == 1 or not gradients:
+        return
+    total = processes.total(torch.cat([gradient.flatten() for gradient in gradients]))
+    for gradient, part in zip(gradients, total.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def alone(what: str) -> None:
+    """Raises `UserError` on several processes, for work that they cannot share."""
+    if processes.count() > 1:
+        raise UserError(f"{what} runs on one process: leave out --devices, and start it without torchrun")
 
 
 class _Stopped(UserError):

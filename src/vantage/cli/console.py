@@ -61,7 +61,12 @@ class Console:
     @property
     def silent(self) -> bool:
         """Whether notes are left out: because of `quiet`, or because the first of several processes prints them."""
-        return self.quiet or any(os.environ.get(name, "0") != "0" for name in ("RANK", "LOCAL_RANK"))
+        return self.quiet or not self.first
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first of several processes, or the only one: it prints the results."""
+        return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK"))
 
     def note(self, text: str) -> None:
         """A line that helps the user but is not a result."""
@@ -75,11 +80,13 @@ class Console:
 
     def result(self, text: str) -> None:
         """A line of the result."""
-        _terminal(False, plain=True).print(text)
+        if self.first:
+            _terminal(False, plain=True).print(text)
 
     def results(self, title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ()) -> None:
         """A table of the result."""
-        _print(_terminal(False), title, rows, columns)
+        if self.first:
+            _print(_terminal(False), title, rows, columns)
 
     def progress(self) -> "Progress":
         """What shows the progress of work; nothing if silent."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Computing, Images, Network, RunOrWeights
+from vantage.cli.options import Images, Network, RunOrWeights, Together
 
 __all__ = ["embed"]
 
@@ -25,7 +25,7 @@ class Embedding:
 def embed(words: list[str], console: Console) -> int:
     """Write the features of images to a file: vantage embed RUN --data PATH --out FILE."""
     command = Command("embed", embed.__doc__ or "")
-    groups = (RunOrWeights, Images, Embedding, Network, Computing)
+    groups = (RunOrWeights, Images, Embedding, Network, Together)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.frozen.embedding import check_file, write_embeddings
     from vantage.frozen.encoder import load

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,6 +23,7 @@ __all__ = [
     "Reading",
     "RunFolder",
     "RunOrWeights",
+    "Together",
     "absolute",
     "assignments",
     "look_at",
@@ -115,6 +116,28 @@ class Computing(Reading):
         work = Work(device=self.device, batch_size=batch_size, num_workers=self.threads(), progress=progress)
         work.resolved_device()
         return work
+
+
+@dataclass(frozen=True)
+class Together(Computing):
+    """How a verb reads its images, and the devices that share the work."""
+
+    devices: int | None = None
+    """Devices of each machine that share the work; if omitted 1, or those that torchrun started."""
+
+    nodes: int | None = None
+    """Machines, on each of which torchrun starts the processes."""
+
+    def threads(self) -> int:
+        """Threads that decode images: the cores are shared too."""
+        return max(1, super().threads() // (self.devices or 1)) if self.num_workers is None else self.num_workers
+
+    def work(self, console: Console, batch_size: int = 256) -> "Work":
+        """The same, after the processes have met."""
+        from vantage.cli.together import join
+
+        one = replace(self, device=join(self.devices, self.nodes, self.device))
+        return Computing.work(one, console, batch_size)
 
 
 @dataclass(frozen=True)

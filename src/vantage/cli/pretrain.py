@@ -209,6 +209,9 @@ def ended(outcome: "TrainingOutcome", run: "Run", console: Console) -> int:
         console.note(f"stopped at step {outcome.step:,}; continue with: vantage resume {outcome.folder}")
         return INTERRUPTED
     judge = f"; next: vantage evaluate knn {outcome.folder} --data LABELED_IMAGES"
+    from vantage import processes
+
+    processes.leave()  # what follows is the first one's
     console.note(f"finished after {outcome.step:,} steps{'' if run.monitoring.minutes else judge}")
     if run.monitoring.minutes:
         show_worth(run, outcome.folder, console)

@@ -144,19 +144,21 @@ def grouped_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups
 
 
 def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
-    """Normalize by mean and variance of the images of `extent` consecutive processes, which hold equally many.
+    """Normalize by mean and variance of the images of `extent` consecutive processes, each of which has one at least.
 
     Every process must call it at the same time. The gradient is that of the joint batch, since the statistics are
     gathered with theirs. Running statistics are those of the group.
     """
     axes = [0, *range(2, images.ndim)]
     values = images if images.dtype == torch.float64 else images.float()
-    own = torch.stack(torch.var_mean(values, axes, correction=0))
+    variance, mean = torch.var_mean(values, axes, correction=0)
+    own = torch.stack([variance, mean, torch.full_like(mean, images.numel() // images.shape[1])])
     first = processes.rank() // extent * extent
-    variances, means = processes.gather(own[None])[first : first + extent].unbind(1)
-    mean = means.mean(0)
-    variance = variances.mean(0) + (means - mean).square().mean(0)  # within processes, and between them
-    _follow(norm, mean.detach(), variance.detach(), images.numel() // images.shape[1] * extent)
+    variances, means, counts = processes.gather(own[None])[first : first + extent].unbind(1)
+    weight = counts / counts.sum(0)  # equal in training, where batches are shared equally
+    mean = (weight * means).sum(0)
+    variance = (weight * (variances + (means - mean).square())).sum(0)  # within processes, and between them
+    _follow(norm, mean.detach(), variance.detach(), counts.sum(0))
     scale = torch.rsqrt(variance + norm.eps)
     shape = (1, -1, *[1] * (images.ndim - 2))
     normalized = (values - mean.view(shape)) * scale.view(shape)
@@ -166,14 +168,14 @@ def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent:
 
 
 @torch.no_grad()
-def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor, values: int) -> None:
-    """Move the running statistics, as torch does, with the unbiased variance of so many values a channel."""
+def _follow(norm: _BatchNorm, mean: Tensor, variance: Tensor, values: Tensor) -> None:
+    """Move the running statistics, as torch does, with the unbiased variance of so many values of each channel."""
     if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
         return
     norm.num_batches_tracked.add_(1)
     weight_on_new = 1.0 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
     norm.running_mean.lerp_(mean.to(norm.running_mean.dtype), weight_on_new)
-    norm.running_var.lerp_((variance * (values / max(1, values - 1))).to(norm.running_var.dtype), weight_on_new)
+    norm.running_var.lerp_((variance * (values / (values - 1).clamp(min=1))).to(norm.running_var.dtype), weight_on_new)
 
 
 def _running(norm: _BatchNorm, groups: int) -> tuple[list[Tensor | None], list[Tensor | None], float]:

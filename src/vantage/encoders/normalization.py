@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import processes
-from vantage.encoders.grouped import SPLIT_KINDS, SplitBatchNormAct2d
+from vantage.encoders.grouped import SPLIT_KINDS, GroupedStatistics, SplitBatchNormAct2d
 from vantage.errors import UserError
 
 
@@ -86,6 +86,10 @@ class SplitBatchNorm:
 
 def _grouped(module: nn.Module, groups: int, refusal: str) -> nn.Module:
     layers = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    for layer in layers:
+        if isinstance(layer, GroupedStatistics):
+            layer.groups, layer.parts = groups, 1
+    layers = [layer for layer in layers if not isinstance(layer, GroupedStatistics)]
     refused = {kind for kind in map(type, layers) if kind not in SPLIT_KINDS and not _keeps_activation(kind)}
     if refused:
         names = ", ".join(sorted(kind.__name__ for kind in refused))

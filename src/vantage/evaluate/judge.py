@@ -13,6 +13,7 @@ from vantage.evaluate.result import Outcome, Result, keep, path_of, recorded
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
+from vantage.sharing import everywhere
 
 __all__ = ["evaluate", "judge", "judge_once", "result_of", "with_baselines"]
 
@@ -83,6 +84,8 @@ def judge_once(
     outcome = recorded(records, encoder.name, empty)
     if outcome is None and beside is not None and beside is not encoder:
         outcome = recorded(records, encoder.name, result_of(task, beside, {}, work))
+    if not everywhere(outcome is not None):
+        outcome = None
     report(outcome is not None)
     if outcome is None:
         outcome = task.protocol(encoder, task.train, task.test, work)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vantage import processes
 from vantage.errors import UserError
 from vantage.facts.results import current_settings
 from vantage.frozen.outside import home_of
@@ -105,8 +106,9 @@ def path_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
 
 
 def keep(result: Result, path: Path) -> Result:
-    """Write a result as JSON; repeating an evaluation overwrites its file."""
-    write_result(path, json.dumps(asdict(result), indent=1), "the result")
+    """Write a result as JSON, by the first process; repeating an evaluation overwrites its file."""
+    if processes.rank() == 0:
+        write_result(path, json.dumps(asdict(result), indent=1), "the result")
     return result
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.sharing import joined, share_or_all
+from vantage.sharing import share_of, whole
 
 __all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "nearest", "sums"]
 
@@ -57,10 +57,10 @@ def nearest(
     """The nearest centroid of each row and how close it is; of equally close ones, any. Where there are many rows, the
     processes share them, and all must ask for the same."""
     chunk = max(1, _BYTES // (max(1, len(centroid)) * vector.element_size()))
-    own = share_or_all(-(-len(vector) // chunk))
+    own = share_of(-(-len(vector) // chunk))
     best = [closeness(part, centroid).max(1) for part in vector[chunk * own.start : chunk * own.stop].split(chunk)]
     label, close = torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
-    return (label, close) if len(label) == len(vector) else (torch.cat(joined(label)), torch.cat(joined(close)))
+    return whole(label, len(vector)), whole(close, len(vector))
 
 
 def sums(
@@ -78,10 +78,9 @@ def sums(
     room = max(1, _BYTES // (vector.shape[1] * dtype.itemsize))
     parts = [(place, times)] if 0 < len(place) <= room else list(_in_parts(place, times, room))
     own = [vector.new_zeros(0, vector.shape[1], dtype=dtype)]
-    for rows, many in parts[share_or_all(len(parts))]:
+    for rows, many in parts[share_of(len(parts))]:
         own.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0))
-    total = torch.cat(own)
-    return unique, total if len(total) == len(unique) else torch.cat(joined(total)), times
+    return unique, whole(torch.cat(own), len(unique)), times
 
 
 def add_rows(total: Float[Tensor, "k d"], label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]) -> None:

@@ -7,7 +7,7 @@ from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate import show_result
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import Computing, Images, Network, RunOrWeights
+from vantage.cli.options import Images, Network, RunOrWeights, Together
 from vantage.storage.files import result_file
 
 __all__ = ["retrieval"]
@@ -43,7 +43,7 @@ def retrieval(words: list[str], console: Console) -> int:
     the mean over all query images. It is saved in RUN/evaluations. Without labels, there is only the picture.
     """
     command = Command("evaluate retrieval", retrieval.__doc__ or "")
-    groups = (RunOrWeights, Images, Retrieving, Network, Computing)
+    groups = (RunOrWeights, Images, Retrieving, Network, Together)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
     from vantage.data.splits import Renumbered, with_labels
@@ -69,8 +69,9 @@ def retrieval(words: list[str], console: Console) -> int:
     else:
         console.note("without labels in both sets there is no precision, and the picture has no frames")
         title = f"{frozen.name}: {len(test):,} query images among {len(train):,}"
-    picture = retrieval_picture(nearest, train, test, rows, title, options.side)
-    with result_file(out, "the picture") as file:
-        picture.save(file, "PNG")
+    if console.first:
+        picture = retrieval_picture(nearest, train, test, rows, title, options.side)
+        with result_file(out, "the picture") as file:
+            picture.save(file, "PNG")
     console.result(str(out))
     return 0

@@ -8,7 +8,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import Computing, Network, RunOrWeights
+from vantage.cli.options import Network, RunOrWeights, Together
 from vantage.composition.assignments import assigned
 from vantage.composition.fields import leaves
 from vantage.errors import UserError
@@ -63,7 +63,7 @@ class Transferring:
 def transfer(words: list[str], console: Console) -> int:
     """Evaluate a run on many labeled sets, each with its own mean and standard deviation, in one table."""
     command = Command("evaluate transfer", transfer.__doc__ or "", _settable)
-    groups = (RunOrWeights, Transferring, Network, Computing)
+    groups = (RunOrWeights, Transferring, Network, Together)
     run, options, network, computing = read(command, words, *groups)
     from vantage.evaluate.transfer.transfer import transfer as evaluate_all
     from vantage.frozen.encoder import load
@@ -84,7 +84,7 @@ def transfer(words: list[str], console: Console) -> int:
         work=computing.work(console),
     )
     text = table.markdown() + "".join(f"Not available: {line}\n" for line in absent)
-    for file in files:
+    for file in files if console.first else ():
         write_result(file, table.comma_separated() if file.suffix == ".csv" else text, "the table")
     console.result(text.rstrip())
     console.note(f"saved in {', '.join(map(str, files))}")

@@ -26,6 +26,7 @@ from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precisi
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
+from vantage.sharing import alone
 from vantage.storage.cache import hash_of
 
 __all__ = ["DetectorProtocol", "as_annotated", "average_precisions"]
@@ -121,6 +122,7 @@ class DetectorProtocol(OwnTask):
     def task(self, train: Source, test: Source | None) -> Task:
         """Annotated images; without `test`, a fifth of all of them, drawn with seed 0. Raises `UserError` where
         pycocotools is not installed, for test images that are the training images, and for unsuitable images."""
+        alone(self.name)
         coco_tools("cocoeval")
         images, split = as_annotated(train), "a set of its own"
         if test is None:

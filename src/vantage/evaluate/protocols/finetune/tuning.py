@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from vantage import draws
+from vantage import draws, processes
 from vantage.data.sources.source import Source, cache_key
-from vantage.encoders.grouped import GroupedStatistics
+from vantage.encoders.grouped import GroupedStatistics, average_statistics
+from vantage.encoders.normalization import BatchNorm
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.crops import counted, epochs_of
@@ -24,6 +25,7 @@ from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.measures.accuracy import best_classes
+from vantage.sharing import alike, share_of, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState, State, restore, tensors_of
 
@@ -118,16 +120,23 @@ def tune(
 
     BatchNorm takes its statistics over the whole batch, whatever pretraining did. Draws depend on seed, epoch and step
     alone, and the state after an epoch is cached every few minutes, so a stopped training ends as if it had never been
-    stopped. Raises `Diverged` where the loss is no longer finite.
+    stopped. Processes share the images of a step and normalize them together: losses are those of one process to 1e-6
+    in float64, and as far as rounding lets them in float32. Raises `Diverged` where the loss is no longer finite.
     """
     device = work.resolved_device()
     state = _State(schedule, encoder, classes, device)
     facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device.type)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
     cached = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
-    if before := cached.read():
+    before = cached.read()
+    if alike(len(before.facts["losses"]) if before else 0) and before:
         state.restore(before)
     size = ceil(len(source) / ceil(len(source) / schedule.batch_size))
+    if (smallest := len(source) % size or size) < processes.count():
+        raise UserError(
+            f"fine-tuning: {processes.count()} processes cannot share the {smallest} images of the last step; choose"
+            " another batch_size, or fewer devices"
+        )
     view = training_view(encoder, schedule.smallest_area)
     images = epochs_of(source, view, size, schedule.seed, work)
     label = label.to(device)
@@ -145,7 +154,7 @@ def tune(
                 " rates (--backbone-learning-rate, --head-learning-rate)"
             )
         note = f", loss {loss:.3f}"
-        if cached.due and epoch + 1 < schedule.epochs:
+        if cached.due and epoch + 1 < schedule.epochs and processes.rank() == 0:
             cached.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
     work.progress.stop()
     cached.forget()
@@ -167,6 +176,7 @@ class _State:
         for layer in self.backbone.modules():
             if isinstance(layer, GroupedStatistics):
                 layer.groups, layer.parts = 1, 1
+        BatchNorm().convert(self.backbone)  # over all processes
         self.head.to(device)
         self.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         parts = [list(part.parameters()) for part in (self.backbone, self.head)]
@@ -189,11 +199,14 @@ class _State:
                 continue
             torch.manual_seed(draws.mix(self.schedule.seed, _STEP, epoch, step))  # for dropout
             features = self.backbone(views.contiguous(memory_format=torch.channels_last)).float()
-            loss = F.cross_entropy(self.head(features), label[rows.to(label.device)])
+            target = label[rows[share_of(len(rows))].to(label.device)]
+            loss = F.cross_entropy(self.head(features), target) * (len(target) / len(rows))  # this process's part
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
+            sum_gradients(parameter for part in self.parts.values() for parameter in part.parameters())
             self.optimizer.step()
-            total, count = total + loss.detach().double().cpu() * len(rows), count + len(rows)
+            total, count = total + processes.total(loss.detach()).double().cpu() * len(rows), count + len(rows)
+        average_statistics(self.backbone)
         self.losses.append(float(total / count))
         return self.losses[-1]
 

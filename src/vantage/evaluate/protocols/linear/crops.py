@@ -1,6 +1,6 @@
 """Random views of labeled images, epoch by epoch, to train classifiers on.
 
-b: images of a batch   s: side of a view in pixels   c: channels of a view
+b: images of a batch   m: those of this process   s: side of a view in pixels   c: channels of a view
 """
 
 from collections.abc import Callable, Iterator
@@ -18,13 +18,15 @@ from vantage.encoding import Work, in_threads
 from vantage.errors import DataError
 from vantage.evaluate.protocols.linear.plan import TrainingView
 from vantage.progress import Progress, counting
+from vantage.sharing import share_of
+from vantage.views.operations.share import ShareGenerator
 
 __all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
 
 _ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is used for
 
-Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "b c s s"]]]
-"""Numbers of the images with their views, batch by batch."""
+Epoch = Iterator[tuple[Int[Tensor, "b"], Float[Tensor, "m c s s"]]]
+"""Numbers of the images, batch by batch, with the views of those that `share_of` gives this process."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,22 @@ class Epochs:
 
 
 def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: Work) -> Epochs:
-    """Random views of all images. The last batch may be smaller, as in the protocols' own code."""
+    """Random views of all images. The last batch may be smaller, as in the protocols' own code. The processes share
+    each batch, with the views that one process makes."""
     device = work.resolved_device()
 
     def order(epoch: int) -> tuple[Int[Tensor, "b"], ...]:
         return epoch_order(len(source), draws.mix(seed, _ORDER), epoch).split(batch)
 
-    def generator(epoch: int, step: int) -> torch.Generator:
-        return torch.Generator().manual_seed(draws.mix(seed, _VIEWS, epoch, step))
+    def generator(epoch: int, step: int, count: int) -> torch.Generator:
+        chance, own = ShareGenerator(), share_of(count)
+        chance.share = (own.start, own.stop, count)
+        return chance.manual_seed(draws.mix(seed, _VIEWS, epoch, step))
 
     def resident(epoch: int) -> Epoch:
         for step, rows in enumerate(order(epoch)):
-            images = pixels[rows.to(pixels.device)]
-            yield rows, view.batch(images, generator(epoch, step))
+            images = pixels[rows[share_of(len(rows))].to(pixels.device)]
+            yield rows, view.batch(images, generator(epoch, step, len(rows)))
 
     def streamed(epoch: int) -> Epoch:
         def crop(number: int) -> UInt8[Tensor, "3 s s"]:
@@ -62,9 +67,9 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
             return view.crop_one(source.image(number), own)
 
         parts = order(epoch)
-        crops = in_threads(crop, (rows.tolist() for rows in parts), work.num_workers)
+        crops = in_threads(crop, (rows[share_of(len(rows))].tolist() for rows in parts), work.num_workers)
         for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
-            yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step))
+            yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step, len(rows)))
 
     one_by_one = Epochs(streamed, "image by image: streamed")
     if not fits(source, budget=work.resident_bytes):

@@ -20,6 +20,7 @@ from vantage.evaluate.protocols.linear.pooled import on_features, training_view
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.progress import counting
+from vantage.sharing import in_order, own_turns
 from vantage.views.colors.statistics import Statistics
 from vantage.views.evaluation import EvaluationView, Straight
 
@@ -88,17 +89,17 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     source, _ = with_labels(source)
     count = min(len(source), _MOST)
     numbers = [number * len(source) // count for number in range(count)]
-    parts = (numbers[start : start + work.batch_size] for start in range(0, count, work.batch_size))
+    starts = range(0, count, work.batch_size)
+    parts = (numbers[start : start + work.batch_size] for start in own_turns(starts))
     plain = _normalized(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
-    total, squares = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    pixels, images = 0, 0
+    crops = in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers)
+    sums = torch.zeros(3, 3, dtype=torch.float64)
     with counting(work.progress, "mean and deviation") as progress:
-        for crops in in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers):
-            values = plain.finish(crops).double()
-            total += values.sum((0, 2, 3))
-            squares += values.square().sum((0, 2, 3))
-            pixels += values[:, 0].numel()
-            progress(images := images + len(crops), count)
+        each = in_order((_sums(plain.finish(part).double()) for part in crops), len(starts), (3, 3), torch.float64)
+        for start, part in zip(starts, each, strict=True):
+            sums += part[0]
+            progress(min(count, start + work.batch_size), count)
+    pixels, total, squares = sums
     mean = total / pixels
     deviation = (squares / pixels - mean.square()).clamp(min=1e-12).sqrt()
     if bool((deviation < 1e-5).any()):
@@ -106,3 +107,9 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     red, green, blue = mean.tolist()
     first, second, third = deviation.tolist()
     return Statistics((red, green, blue), (first, second, third))
+
+
+def _sums(values: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "1 3 3"]:
+    """The number of pixels, their sum and that of their squares, for each channel."""
+    pixels = torch.full((3,), float(values[:, 0].numel()), dtype=torch.float64)
+    return torch.stack([pixels, values.sum((0, 2, 3)), values.square().sum((0, 2, 3))])[None]

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from vantage import processes
 from vantage.data.sources.source import Source, SourceSubset, cache_key
 from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoders.depths import Depth
@@ -28,6 +29,7 @@ from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_in_parts
+from vantage.sharing import alike, whole
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState
 
@@ -159,10 +161,12 @@ def _train(
     work: Work,
 ) -> None:
     """Train the first classifiers on all images, and the second, if any, on those that `subset` marks; an interrupted
-    training resumes at the epoch it was stopped in."""
+    training resumes at the epoch it was stopped in. Processes share the images of a batch, and take the same steps: by
+    one process's to 1e-6, since a network may round otherwise in smaller batches."""
     live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
     before, device, start = state.read(), work.resolved_device(), 0
-    if before and before.tensors.keys() == live.keys():
+    usable = before is not None and before.tensors.keys() == live.keys()
+    if alike(before.facts["epochs"] if before and usable else 0) and before and usable:
         start = before.facts["epochs"]
         for name, value in before.tensors.items():
             live[name].copy_(value)
@@ -171,12 +175,12 @@ def _train(
     for epoch in range(start, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
         for rows, views in counted(images(epoch), work.progress, epoch * count, note):
-            features, target = encode(encoder.backbone, views), label[rows].to(device)
+            features, target = whole(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
             both[0].step(features, target, factor)
             if subset is not None:
                 some = subset[rows].to(device)
                 both[1].step(features[some], target[some], factor)
-        if state.due:
+        if state.due and processes.rank() == 0:
             state.write(live, {"epochs": epoch + 1})
     work.progress.stop()
 

@@ -20,7 +20,7 @@ from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
 from vantage.measures.neighbors import nearest, vote
-from vantage.sharing import joined, share_of
+from vantage.sharing import share_of, whole
 
 __all__ = ["KNN", "NearestNeighbor"]
 
@@ -54,7 +54,7 @@ class KNN:
         self._check(_check_labels(train, test, work))
         bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
         own, classes = query.vector[share_of(query.count)], _classes(bank, query)
-        guess = torch.cat(joined(self.predict(bank.vector, bank.label, own, classes)))
+        guess = whole(self.predict(bank.vector, bank.label, own, classes), query.count)
         return Outcome(accuracy(guess, query.label, classes).measures(), bank.count, query.count, {})
 
     def predict(
@@ -88,7 +88,7 @@ class NearestNeighbor:
         """Classify each test image by its nearest training image."""
         _check_labels(train, test, work)
         bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
-        guess = torch.cat(joined(self.predict(bank.vector, bank.label, query.vector[share_of(query.count)])))
+        guess = whole(self.predict(bank.vector, bank.label, query.vector[share_of(query.count)]), query.count)
         share = accuracy(guess[:, None], query.label, _classes(bank, query))
         return Outcome(share.measures(), bank.count, query.count, {})
 

@@ -25,6 +25,7 @@ from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
+from vantage.sharing import alone
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState, restore, tensors_of
 
@@ -85,6 +86,7 @@ class Segmentation(OwnTask):
     def task(self, train: Source, test: Source | None) -> Task:
         """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Masks of both sides must have
         the classes of `train`. Raises `UserError` for a test set that is the training set or has other classes."""
+        alone(self.name)
         images = _with_masks(train)
         if test is None:
             return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")

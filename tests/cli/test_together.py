@@ -1,0 +1,66 @@
+"""Verbs on several processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import images, kept_run, tiny_run
+
+from vantage.cli import main
+from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
+
+COMMAND = ("-m", "vantage.cli")
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *COMMAND)
+
+
+@pytest.fixture
+def run_and_images(tmp_path: Path) -> tuple[str, str]:
+    """The folder of a run, and a file of labeled images."""
+    kept_run(tmp_path / "run", tiny_run(Shared(Encoder(Convolutions(widths=(4, 8)), LinearHead(8)))))
+    source = images(60, 0)
+    pixels = np.stack([source.image(number).permute(1, 2, 0).numpy() for number in range(60)])
+    np.savez(tmp_path / "images.npz", images=pixels, labels=[source.label(number) for number in range(60)])
+    return str(tmp_path / "run"), str(tmp_path / "images.npz")
+
+
+@pytest.mark.parametrize("verb", ["evaluate knn", "embed"])
+def test_one_device_by_name_cannot_be_several(
+    verb: str, run_and_images: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    run, data = run_and_images
+    out = ["--out", str(tmp_path / "rows.npy")] if verb == "embed" else []
+    assert main([*verb.split(), run, "--data", data, *out, "--devices", "2", "--device", "cuda:1"]) == 2
+    assert "--device cuda:1 is one, but 2 share the work" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_processes_evaluate_and_embed_as_one_does(
+    run_and_images: tuple[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """By --devices and by torchrun: the results of one process, printed and written once."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    run, data = run_and_images
+    knn = ["evaluate", "knn", run, "--data", data, "--k", "5", "--device", "cpu"]
+    rows = ["embed", run, "--data", data, "--device", "cpu", "--out"]
+    assert main([*knn, "--out", str(tmp_path / "one.json")]) == 0
+    assert main([*rows, str(tmp_path / "one.npy")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    ours = _spoken(COMMAND, *knn, "--devices", "2", "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
+    assert ours == printed[:1], "one line, of the first process"
+    assert (tmp_path / "two.json").read_bytes() == (tmp_path / "one.json").read_bytes()
+    assert _spoken(TORCHRUN, *rows, str(tmp_path / "two.npy"), cache=tmp_path / "other") == [str(tmp_path / "two.npy")]
+    for name in ("{}.npy", "{}.npy.rows.jsonl"):
+        assert (tmp_path / name.format("two")).read_bytes() == (tmp_path / name.format("one")).read_bytes()
+
+
+def _spoken(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
+    environment = {**os.environ, "VANTAGE_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
