@@ -6,13 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny
 import torch
-from torch import Tensor
+from PIL import Image
+from torch import Tensor, nn
 
 from vantage import processes
 from vantage.data import Source, SourceSubset, labels_of
+from vantage.data.sources.masked import MaskedImages, open_masked
 from vantage.encoders import Shared
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
@@ -23,10 +26,15 @@ from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.crops import Epochs, epochs_of
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.protocols.neighbors.knn import NearestNeighbor
+from vantage.evaluate.protocols.segmentation import segmentation
+from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
 from vantage.frozen.embedding import write_embeddings
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.frozen.feature_cache import features_of
 from vantage.learner import Learner
+from vantage.measures.confusion import Confusion
+from vantage.sharing import everywhere
 from vantage.training.probe import knn_so_far
 
 PROTOCOLS = (KNN(5), NearestNeighbor(), Retrieval(3), LinearCached((1e-3, 1e-2)))
@@ -54,6 +62,7 @@ def judged(folder: Path) -> dict[str, Any]:
         results[protocol.name] = {"measures": dict(outcome.measures), "losses": outcome.details.get("losses", [])}
     results["tuned"] = tuned(encoder, train, work)
     results["statistics"] = torch.tensor(statistics_of(encoder, source, work).mean, dtype=torch.float64)
+    results["segmentation"] = segmented(folder, tiny.work(folder, 16))
     for name in ("rows.npy", "rows.parquet"):
         results[name] = _bytes(write_embeddings(encoder, source, folder / name, work))
     return results
@@ -70,6 +79,42 @@ def tuned(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
         schedule = TuningSchedule(2, 25, (0.01, 0.1), 1e-4, 0.08, 0)
         result = tune(schedule, double, source, label, 3, work)
     return {"losses": result.losses, "backbone": result.backbone.state_dict(), "head": result.head.state_dict()}
+
+
+def segmented(folder: Path, work: Work) -> dict[str, Any]:
+    """Measures and weights of a decoder."""
+    if processes.rank() == 0:
+        scenes(folder / "a", 11, 0)
+        scenes(folder / "b", 7, 1)
+    assert everywhere(True)  # the images are there
+    train, test = (open_masked(f"{folder / name / 'images'}#{folder / name / 'masks'}") for name in ("a", "b"))
+    encoder = random_encoder(tiny.tiny_run(Shared(Encoder(tiny.TinyMaps(), LinearHead(8)))))
+    weights, count = list[dict[str, Tensor]](), segmentation._count_pixels
+
+    def counting(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, batch: int, work: Work) -> Confusion:
+        weights.append(decoder.state_dict())
+        return count(maps, decoder, images, batch, work)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segmentation, "_count_pixels", counting)
+        outcome = Segmentation(size=16, width=8, epochs=2, batch_size=4)(encoder, train, test, work)
+    assert "Split" not in outcome.how["decoder"]
+    return {"measures": dict(outcome.measures), "weights": weights[0]}
+
+
+def scenes(folder: Path, count: int, seed: int) -> None:
+    """Squares on a background, and their masks."""
+    chance = np.random.default_rng(seed)
+    for kind in ("images", "masks"):
+        (folder / kind).mkdir(parents=True)
+    for number in range(count):
+        mask = np.zeros((24, 24), np.uint8)
+        top, left = chance.integers(1, 12, 2)
+        mask[top : top + 12, left : left + 12] = 1 + number % 2
+        picture = (60 + 70 * mask[..., None] + chance.normal(0, 20, (24, 24, 3))).clip(0, 255).astype(np.uint8)
+        mask[0] = 255
+        Image.fromarray(picture).save(folder / "images" / f"{number}.png")
+        Image.fromarray(mask).save(folder / "masks" / f"{number}.png")
 
 
 def _in_double(*arguments: Any) -> Epochs:

@@ -8,6 +8,7 @@ b: rows of a part   row: axes of one   w: processes
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.errors import UserError
+from vantage.storage.arrays import AT_ONCE, Rows, kept_rows, made_rows, open_rows
 
 __all__ = [
     "alike",
@@ -26,6 +28,7 @@ __all__ = [
     "joined",
     "own_turns",
     "share_of",
+    "shared_rows",
     "sum_gradients",
     "whole",
     "written_by_first",
@@ -142,6 +145,28 @@ def written_by_first(
             each.close()
         if ended or not begun:
             from_first(0 if done and ended else -1)  # what was written is there
+
+
+def shared_rows(
+    make: Rows, count: int, file: Path, resident: int, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Rows:
+    """As `vantage.storage.arrays.kept_rows`, and made by all processes together, the same bits; the first writes them.
+    A process that does not have the first one's folder makes them alone."""
+
+    def parts(start: int) -> Generator[Tensor, None, None]:
+        each = torch.arange(start, count).split(AT_ONCE)
+        own = (make(numbers) for numbers in own_turns(each))
+        for numbers, rows in zip(each, in_order(own, len(each), tuple(row.shape[1:]), row.dtype), strict=True):
+            yield rows
+            progress(int(numbers[-1]) + 1, count)
+
+    def write(parts: Callable[[int], Iterator[Tensor]]) -> None:
+        made_rows(file, (count, *row.shape[1:]), row.dtype, {}, parts)
+
+    if processes.count() > 1 and not everywhere(open_rows(file, count) is not None):
+        row = make(torch.arange(min(count, 1)))
+        written_by_first(write, parts)
+    return kept_rows(make, count, file, resident, progress)
 
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:

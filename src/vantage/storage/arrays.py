@@ -34,7 +34,7 @@ __all__ = ["Rows", "RowsFile", "draft_of", "fill", "finish", "forget_note", "kep
 Rows = Callable[[Int[Tensor, "b"]], Shaped[Tensor, "b *row"]]
 """By their numbers from 0, rows of one shape, on the CPU."""
 
-_AT_ONCE = 64
+AT_ONCE = 64
 """Rows that are made at once, always the same ones together, so that a matrix product rounds them the same way."""
 
 _SAFE_SECONDS = 5.0
@@ -111,7 +111,7 @@ def kept_rows(
         first = make(torch.arange(min(count, 1)))
 
         def batches(start: int) -> Iterator[Tensor]:
-            for numbers in torch.arange(start, count).split(_AT_ONCE):
+            for numbers in torch.arange(start, count).split(AT_ONCE):
                 yield make(numbers)
                 progress(int(numbers[-1]) + 1, count)
 

@@ -16,7 +16,8 @@ from vantage.errors import DataError
 from vantage.evaluate.protocols.segmentation.decoder import MapAt
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.progress import counting
-from vantage.storage.arrays import Rows, kept_rows
+from vantage.sharing import shared_rows
+from vantage.storage.arrays import Rows
 from vantage.storage.cache import hash_of
 
 __all__ = ["FeatureMaps", "Squares", "mask_for", "mirror_images"]
@@ -35,7 +36,7 @@ class Squares:
 
         file = work.cache / "squares" / f"{self.key}.npy"
         with counting(work.progress, "images as squares") as progress:
-            self._rows = kept_rows(compute, self.count, file, work.resident_bytes, progress)
+            self._rows = shared_rows(compute, self.count, file, work.resident_bytes, progress)
 
     def images(self, numbers: Int[Tensor, "b"]) -> UInt8[Tensor, "b 3 s s"]:
         """Whole images, both sides resized."""
@@ -71,7 +72,7 @@ class FeatureMaps:
         self.key = hash_of(fact.encode() for fact in facts)
         file = work.cache / "maps" / f"{self.key}.npy"
         with counting(work.progress, f"maps, {encoder.name}") as progress:
-            self._rows: Rows = kept_rows(
+            self._rows: Rows = shared_rows(
                 self._compute, self._copies * squares.count, file, work.resident_bytes, progress
             )
 

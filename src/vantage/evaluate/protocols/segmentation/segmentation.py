@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from vantage import draws
+from vantage import draws, processes
 from vantage.data.order import epoch_order
 from vantage.data.sources.masked import IGNORED, MaskedImages, split_masked
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_apart
+from vantage.encoders.normalization import BatchNorm
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, pixel_loss
@@ -25,7 +26,7 @@ from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.confusion import Confusion
-from vantage.sharing import alone
+from vantage.sharing import alike, own_turns, share_of, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState, restore, tensors_of
 
@@ -86,7 +87,6 @@ class Segmentation(OwnTask):
     def task(self, train: Source, test: Source | None) -> Task:
         """Images with masks; without `test`, a fifth of all of them, drawn with seed 0. Masks of both sides must have
         the classes of `train`. Raises `UserError` for a test set that is the training set or has other classes."""
-        alone(self.name)
         images = _with_masks(train)
         if test is None:
             return Task(self, *split_masked(images), f"a fifth of the same {len(images)} images, drawn with seed 0")
@@ -125,11 +125,13 @@ class Segmentation(OwnTask):
         return Outcome(confusion.measures(), len(images), len(test_images), {}, details, how)
 
     def _trained_decoder(self, maps: FeatureMaps, work: Work) -> Decoder:
+        """Processes share the images of a step and normalize them together: as one process does, to rounding."""
         squares = maps.squares
         channels = maps.of(torch.arange(1)).shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             decoder = Decoder(channels, self.width, len(squares.source.classes), squares.size).to(maps.device)
+        BatchNorm().convert(decoder)  # over all processes
         per_epoch = max(1, math.ceil(squares.count / self.batch_size))
         optimizer = torch.optim.AdamW(
             decoder.parameters(), self.learning_rate, weight_decay=self.weight_decay, **_ADAMW
@@ -138,20 +140,23 @@ class Segmentation(OwnTask):
         state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
         before = state.read()
-        start = before.facts["epochs"] if before and restore(parts, optimizer, before.tensors) else 0
+        kept = alike(before.facts["epochs"] if before else 0)
+        start = before.facts["epochs"] if kept and before and restore(parts, optimizer, before.tensors) else 0
         work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)
         for epoch in range(start, self.epochs):
             loss = torch.zeros(())
             for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
                 progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
                 optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
-                mask = mirror_images(squares.masks(rows), flipped).to(maps.device)
-                loss = pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
+                own = share_of(len(rows))
+                loss = _loss(decoder, maps, rows[own], flipped[own])
                 optimizer.zero_grad()
                 loss.backward()
+                sum_gradients(decoder.parameters())
                 optimizer.step()
-            work.progress.advance(epoch + 1, f"loss {float(loss.detach()):.3f}")
-            if state.due:
+            loss = processes.total(loss.detach())
+            work.progress.advance(epoch + 1, f"loss {float(loss):.3f}")
+            if state.due and processes.rank() == 0:
                 state.write(tensors_of(parts, optimizer), {"epochs": epoch + 1})
         work.progress.stop()
         state.forget()
@@ -167,6 +172,14 @@ class Segmentation(OwnTask):
             yield rows, flipped
 
 
+def _loss(decoder: Decoder, maps: FeatureMaps, rows: Int[Tensor, "b"], flipped: Bool[Tensor, "b"]) -> Float[Tensor, ""]:
+    """What these images of a process add to the mean over all pixels of the batch, on all processes."""
+    mask = mirror_images(maps.squares.masks(rows), flipped).to(maps.device)
+    pixels = (mask != IGNORED).sum()
+    part = pixels / processes.total(pixels).clamp(min=1)
+    return part * pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
+
+
 def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
     present = [value for value in present if value != IGNORED]
     if len(present) < 2:
@@ -176,10 +189,10 @@ def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
 
 @torch.no_grad()
 def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, batch: int, work: Work) -> Confusion:
-    """Test pixels by class and prediction, at each mask's own size."""
+    """Test pixels by class and prediction, at each mask's own size; the processes share the batches."""
     confusion = Confusion.empty(len(images.classes))
     work.progress.start(f"test pixels, {maps.encoder.name}", len(images))
-    for numbers in torch.arange(len(images)).split(batch):
+    for numbers in own_turns(torch.arange(len(images)).split(batch)):
         score = decoder(maps.of(numbers))
         for number, one in zip(numbers.tolist(), score, strict=True):
             truth = images.mask(number)
@@ -187,7 +200,7 @@ def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, b
             confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
         work.progress.advance(int(numbers[-1]) + 1)
     work.progress.stop()
-    return confusion
+    return Confusion(processes.total(confusion.count.to(processes.device())).cpu())
 
 
 def _with_masks(source: Source) -> MaskedImages:
