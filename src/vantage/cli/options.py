@@ -123,10 +123,7 @@ class Together(Computing):
     """How a verb reads its images, and the devices that share the work."""
 
     devices: int | None = None
-    """Devices of each machine that share the work; if omitted 1, or those that torchrun started."""
-
-    nodes: int | None = None
-    """Machines, on each of which torchrun starts the processes."""
+    """How many share the work."""
 
     def threads(self) -> int:
         """Threads that decode images: the cores are shared too."""
@@ -136,7 +133,7 @@ class Together(Computing):
         """The same, after the processes have met."""
         from vantage.cli.together import join
 
-        one = replace(self, device=join(self.devices, self.nodes, self.device))
+        one = replace(self, device=join(self.devices, self.device))
         return Computing.work(one, console, batch_size)
 
 

@@ -8,15 +8,15 @@ from vantage.errors import UserError
 __all__ = ["join"]
 
 
-def join(devices: int | None, nodes: int | None, device: str) -> str:
+def join(devices: int | None, device: str) -> str:
     """Start the processes that share the work, or meet those that torchrun started; returns the device of this one.
 
-    `devices` is their number on each of `nodes` machines; if omitted, 1, or as many as torchrun started. Raises
+    `devices` is their number on each machine; if omitted, 1, or as many as torchrun started. Raises
     `UserError` where one `device` was named for several processes, and where this machine has too few.
     """
     started = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # torchrun sets both
-    machines = int(os.environ.get("WORLD_SIZE", "1")) // started if "LOCAL_WORLD_SIZE" in os.environ else 1
-    devices, nodes = devices or started, nodes or machines
+    nodes = int(os.environ.get("WORLD_SIZE", "1")) // started if "LOCAL_WORLD_SIZE" in os.environ else 1
+    devices = devices or started
     if devices * nodes == 1:
         return device
     if device not in ("auto", "cpu", "cuda"):
