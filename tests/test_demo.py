@@ -38,3 +38,4 @@ def test_the_trained_encoder_wins_clearly(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     found = demo(tmp_path / "run")
     assert found.won, found.lines()
+    assert '<section id="map">' in found.page.read_text() and str(found.page) in "\n".join(found.lines())

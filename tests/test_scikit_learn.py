@@ -35,10 +35,7 @@ LABELS = [SOURCE.label(number) for number in range(len(SOURCE))]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    kept_run(
-        folder,
-        replace(tiny_run(), encoders=Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))),
-    )
+    kept_run(folder, replace(tiny_run(), encoders=Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))))
     return folder
 
 
@@ -83,15 +80,7 @@ def test_features_are_those_of_embed_whatever_form_images_have(run: Path, tmp_pa
     for number, picture in enumerate(pictures):
         picture.save(tmp_path / f"{number:02d}.png")
     files = sorted(tmp_path.glob("*.png"))
-    forms: list[Any] = [
-        PIXELS,
-        list(PIXELS),
-        pictures,
-        files,
-        list(map(str, files)),
-        np.array(files),
-        SOURCE,
-    ]
+    forms: list[Any] = [PIXELS, list(PIXELS), pictures, files, list(map(str, files)), np.array(files), SOURCE]
     for form in (*forms, [files[0], pictures[1], *PIXELS[2:]]):
         np.testing.assert_array_equal(encoder.transform(form), expected)
     gray = encoder.transform(PIXELS[..., 0])
@@ -103,11 +92,7 @@ def test_features_are_those_of_embed_whatever_form_images_have(run: Path, tmp_pa
 def test_a_pipeline_classifies_and_a_search_clones_it(run: Path) -> None:
     pipeline = make_pipeline(VantageEncoder(run, device="cpu"), LogisticRegression())
     assert pipeline.fit(PIXELS, LABELS).score(PIXELS, LABELS) > 0.5
-    search = GridSearchCV(
-        pipeline,
-        {"vantageencoder__batch_size": [4, 64], "logisticregression__C": [1.0]},
-        cv=2,
-    )
+    search = GridSearchCV(pipeline, {"vantageencoder__batch_size": [4, 64], "logisticregression__C": [1.0]}, cv=2)
     assert search.fit(PIXELS, LABELS).best_score_ > 0.4
     names = pipeline[:1].get_feature_names_out()
     assert list(names) == [f"vantageencoder{number}" for number in range(8)]
@@ -125,19 +110,11 @@ def test_it_is_cloned_without_what_it_fitted(run: Path) -> None:
 def test_features_may_be_a_table_of_pandas(run: Path) -> None:
     pytest.importorskip("pandas", reason="pandas is not installed")
     table = VantageEncoder(run).set_output(transform="pandas").fit_transform(PIXELS)
-    assert list(table.columns)[:2] == [
-        "vantageencoder0",
-        "vantageencoder1",
-    ] and table.shape == (24, 8)
+    assert list(table.columns)[:2] == ["vantageencoder0", "vantageencoder1"] and table.shape == (24, 8)
 
 
 def test_without_a_run_fit_trains_what_is_planned(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = replace(
-        tiny_run(),
-        encoders=Shared(Encoder(Convolutions((4,)), LinearHead(4))),
-        epochs=1,
-        batch_size=8,
-    )
+    small = replace(tiny_run(), encoders=Shared(Encoder(Convolutions((4,)), LinearHead(4))), epochs=1, batch_size=8)
     small = replace(small.fit(24), hardware=vantage.Hardware("cpu", precision="32-true"))
     asked: list[float] = []
 
@@ -149,10 +126,7 @@ def test_without_a_run_fit_trains_what_is_planned(run: Path, tmp_path: Path, mon
     monkeypatch.setattr("vantage.scikit_learn.plan", planned)
     encoder = VantageEncoder(minutes=2, folder=tmp_path / "kept").fit(PIXELS)
     assert asked == [2.0] and encoder.transform(PIXELS[:2]).shape == (2, 4)
-    np.testing.assert_array_equal(
-        VantageEncoder(tmp_path / "kept").fit_transform(PIXELS),
-        encoder.transform(PIXELS),
-    )
+    np.testing.assert_array_equal(VantageEncoder(tmp_path / "kept").fit_transform(PIXELS), encoder.transform(PIXELS))
 
 
 def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
@@ -165,10 +139,7 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
         (np.zeros((4, 7), np.uint8), r"shape \(4, 7\)"),
         ([], "there are no images"),
         ([3], "image 0 is int"),
-        (
-            [PIXELS[0], np.zeros((2, 2, 4), np.uint8)],
-            r"image 1 is uint8 of shape \(2, 2, 4\)",
-        ),
+        ([PIXELS[0], np.zeros((2, 2, 4), np.uint8)], r"image 1 is uint8 of shape \(2, 2, 4\)"),
         ("photos", "str holds no images"),
         ([tmp_path / "gone.png"], "gone.png"),
     ):

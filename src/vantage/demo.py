@@ -14,6 +14,7 @@ from vantage.planning.speed import measured
 from vantage.planning.trying import Measure
 from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
+from vantage.report import write_report
 from vantage.storage.tables import Table
 from vantage.training.loop import train
 from vantage.training.run import Run
@@ -41,6 +42,11 @@ class Demonstration:
     """How long everything took."""
 
     @property
+    def page(self) -> Path:
+        """The page about the run, for a browser (`vantage.report`)."""
+        return self.folder / "report.html"
+
+    @property
     def won(self) -> bool:
         """Whether the trained encoder beats both baselines by `MARGIN` points of kNN and is no worse by a linear
         classifier."""
@@ -58,6 +64,7 @@ class Demonstration:
             verdict,
             f"The task: which of {len(Photographs().classes)} photographs a patch is from; no pixel is in both splits.",
             f"The backbone is in {self.folder} (took {self.seconds:.0f} s in all).",
+            f"How training went, what it sees as alike, a map of the patches: open {self.page} in a browser.",
             f"Next: vantage export {self.folder} --to safetensors",
         ]
 
@@ -83,7 +90,8 @@ def demo_run(measure: Measure = measured) -> Run:
 
 
 def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
-    """Train on patches of photographs that come with scikit-image and scikit-learn, and compare. Needs no network.
+    """Train on patches of photographs that come with scikit-image and scikit-learn, compare, and write the page of the
+    run on the test patches. Needs no network.
 
     Raises `UserError` if the folder already holds a run.
     """
@@ -99,6 +107,8 @@ def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
         result = evaluate(folder, protocol, *sources, baselines=True, work=Work(progress=progress))
         for name, values in columns.items():
             values.append(result.outcomes["demo" if name == "trained encoder" else name].accuracy.top1)
-    progress.stop()
     accuracies = {name: (knn, linear) for name, (knn, linear) in columns.items()}
-    return Demonstration(folder, accuracies, time.monotonic() - start)
+    shown = Demonstration(folder, accuracies, 0.0)
+    write_report([folder], Photographs("test"), shown.page, work=Work(progress=progress))
+    progress.stop()
+    return replace(shown, seconds=time.monotonic() - start)
