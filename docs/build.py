@@ -44,6 +44,7 @@ START = (
     "docs/comparing",
     "docs/inventing",
     "docs/many_machines",
+    "docs/scale",
     "docs/weights_from_elsewhere",
     "docs/taking_it_elsewhere",
 )

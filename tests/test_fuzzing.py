@@ -99,6 +99,11 @@ def test_lists_with_names_that_no_file_can_have(tmp_path: Path) -> None:
     assert len(source.fingerprint()) == 32
 
 
+def test_a_table_with_a_class_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"a.png,dog\xe0\nb.png,cat\n")
+    assert len(open_source(tmp_path / "a.csv", cache=tmp_path / "cache").fingerprint()) == 32
+
+
 @pytest.mark.parametrize("content", [b'<?xml version="1.0" encoding="none"?><a/>', b"\xff<a/>", b"<a>&b;</a>"])
 def test_annotations_in_an_encoding_of_none(content: bytes, tmp_path: Path) -> None:
     target = targets(tmp_path)["voc"]

@@ -16,7 +16,8 @@ class Embedding:
     """The options of `embed`."""
 
     out: Annotated[str, Word("FILE")]
-    """File to write: .parquet (name, label, embedding) or .npy (with the names of its rows in a second file)."""
+    """File to write: .parquet (name, label, embedding) or .npy (with the names of its rows in a second file); without
+    an ending a folder of .parquet files of 100,000 images each, for very many images."""
 
     batch_size: int = 256
     """Images that the network encodes at once."""
@@ -28,13 +29,16 @@ def embed(words: list[str], console: Console) -> int:
     groups = (RunOrWeights, Images, Embedding, Network, Together)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.frozen.embedding import check_file, write_embeddings
+    from vantage.frozen.embedding_parts import check_folder, write_embedding_parts
     from vantage.frozen.encoder import load
 
     frozen = load(run.folder, network.network)
-    check_file(Path(options.out))  # a mistake is reported before a million images are read
+    out = Path(options.out)
+    check, write = (check_file, write_embeddings) if out.suffix else (check_folder, write_embedding_parts)
+    check(out)  # a mistake is reported before a million images are read
     work = computing.work(console, options.batch_size)
     source = computing.open(images.data, console)
-    file = write_embeddings(frozen, source, Path(options.out), work)
+    file = write(frozen, source, out, work)
     console.note(f"{len(source):,} images × {frozen.width:,} numbers")
     console.result(str(file))
     return 0

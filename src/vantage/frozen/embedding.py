@@ -26,7 +26,7 @@ from vantage.sharing import written_by_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
 from vantage.storage.files import written_whole
 
-__all__ = ["check_file", "write_embeddings"]
+__all__ = ["check_file", "facts_of", "write_embeddings", "write_parquet"]
 
 _GROUP_BYTES = 32 << 20
 """Approximate bytes of embeddings in a row group of a Parquet file."""
@@ -35,7 +35,10 @@ _GROUP_BYTES = 32 << 20
 def check_file(file: Path) -> None:
     """Raises `UserError` for a file that embeddings cannot be written to: one of another format, or one that exists."""
     if file.suffix.lower() not in (".parquet", ".npy"):
-        raise UserError(f"embeddings cannot be written as {file.name}: end the name with .parquet or .npy")
+        raise UserError(
+            f"embeddings cannot be written as {file.name}: end the name with .parquet or .npy (or leave the ending out,"
+            " for a folder of parts)"
+        )
     if file.exists():
         raise UserError(f"{file} exists already: remove it, or choose another name")
 
@@ -57,7 +60,7 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     """
     work = work or Work()
     check_file(file)
-    facts, draft = _facts(encoder, source, work), draft_of(file)
+    facts, draft = facts_of(encoder, source, work), draft_of(file)
 
     def parts(start: int) -> Generator[Tensor, None, None]:
         return (part for _, part in batches(encoder, source, work, start))
@@ -68,7 +71,7 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
             _write_rows(file.with_name(file.name + ".rows.jsonl"), source)
             finish(draft, file)
         else:
-            _write_parquet(file, RowsFile(draft, len(source)), facts, source)
+            write_parquet(file, RowsFile(draft, len(source)), facts, source)
             draft.unlink()
             forget_note(draft)
 
@@ -82,7 +85,7 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     return file
 
 
-def _facts(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
+def facts_of(encoder: FrozenEncoder, source: Source, work: Work) -> dict[str, Any]:
     """Everything that the embeddings depend on."""
     return {
         "encoder": encoder.digest(),
@@ -101,7 +104,8 @@ def _write_rows(file: Path, source: Source) -> None:
             rows.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
 
 
-def _write_parquet(file: Path, rows: RowsFile, facts: dict[str, Any], source: Source) -> None:
+def write_parquet(file: Path, rows: RowsFile, facts: dict[str, Any], source: Source) -> None:
+    """Rows as a Parquet file that appears whole, with the names and labels of their images. Raises `OSError`."""
     (width,) = rows.row
     embedding = pa.list_(pa.field("element", pa.float32(), nullable=False), width)
     fields = [("name", pa.string()), ("label", pa.int32()), ("embedding", embedding)]

@@ -123,7 +123,11 @@ class Marked:
 
     def fingerprint(self) -> str:
         """A hash of all names and marks, and of the bytes of at most 32 files evenly spaced among them."""
-        facts = (self._files.fingerprint().encode(), "\n".join(self.classes).encode(), self._marks.numpy().tobytes())
+        facts = (
+            self._files.fingerprint().encode(),
+            "\n".join(self.classes).encode("utf-8", "surrogateescape"),
+            self._marks.numpy().tobytes(),
+        )
         return hash_of(facts)
 
     def stamp(self) -> str:

@@ -23,7 +23,7 @@ from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_json, try_write_json
 from vantage.storage.files import written_whole
 
-__all__ = ["Descriptor", "Facts", "Index", "index_of", "kept_index", "state_of"]
+__all__ = ["Descriptor", "Facts", "Index", "index_files", "index_of", "kept_index", "state_of"]
 
 _VERSION = 1
 _MOST_BYTES = 1 << 30
@@ -74,9 +74,7 @@ def kept_index(path: str, state: tuple[int, int], cache: Path) -> Index:
 
     Rows in the cache are memory-mapped, others in memory. Raises `DataError` for a shard that cannot be used.
     """
-    size, changed = state
-    key = hash_of([os.path.realpath(path).encode("utf-8", "surrogateescape"), f"{size} {changed}".encode()])
-    facts_file, rows_file = cache / "shards" / f"{key}.json", cache / "shards" / f"{key}.npy"
+    facts_file, rows_file = index_files(path, state, cache)
     if (kept := _read(read_json(facts_file), rows_file)) is not None:
         return kept
     index = index_of(path, state)
@@ -87,6 +85,13 @@ def kept_index(path: str, state: tuple[int, int], cache: Path) -> Index:
         return Index(index.facts, np.load(rows_file, mmap_mode="r" if index.facts.count else None, allow_pickle=False))
     except OSError:
         return index
+
+
+def index_files(path: str, state: tuple[int, int], cache: Path) -> tuple[Path, Path]:
+    """Where the facts and the rows of a shard in a given state are kept."""
+    size, changed = state
+    key = hash_of([os.path.realpath(path).encode("utf-8", "surrogateescape"), f"{size} {changed}".encode()])
+    return cache / "shards" / f"{key}.json", cache / "shards" / f"{key}.npy"
 
 
 def _read(record: Any, rows_file: Path) -> Index | None:

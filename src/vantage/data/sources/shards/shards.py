@@ -55,7 +55,9 @@ class Shards:
                 f"no images in {len(paths):,} shards, the first of which is {paths[0]}. A sample is an image such as"
                 " KEY.jpg, with KEY.cls or KEY.json if it has a label"
             )
-        self._digest = hash_of(f"{self._name(n)} {each.digest}".encode() for n, each in enumerate(facts))
+        self._digest = hash_of(
+            f"{self._name(n)} {each.digest}".encode("utf-8", "surrogateescape") for n, each in enumerate(facts)
+        )
         self.classes, self._label_of_word = _classes(facts, self._paths)
         self._start_reading()
 

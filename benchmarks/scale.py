@@ -1,0 +1,107 @@
+"""Time and memory of very many images, without having them: the order of an epoch, and the index of tar shards.
+
+    python benchmarks/scale.py
+
+The order of an epoch is made for 10⁶, 10⁸ and 10⁹ images in shards of 10,000: up to twenty windows of it. The index is
+that of one real shard of 10,000 samples (image and label), opened as a set of 1,000 shards, 10⁷ images: the files of
+its index in the cache are linked under the names of the others, whose headers are not read again. Each row is
+measured in a process of its own; memory is the process's peak less what Python and torch take.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from timing import write_results
+
+from vantage.data.order import WINDOW, EpochOrder
+from vantage.data.sources.shards import Shards
+from vantage.data.sources.shards.index import index_files, index_of, kept_index, state_of
+
+SHARD, SHARDS, BYTES = 10_000, 1_000, 4096
+
+
+def order(images: int) -> dict[str, Any]:
+    """The first windows of an epoch, as training asks for them, and its last batch, as a resumed run does."""
+    starts, step, windows = torch.arange(0, images + 1, SHARD), 4096, min(20, -(-images // WINDOW))
+    clock, before = time.perf_counter(), _peak()
+    whole = EpochOrder(starts, 0, 0)
+    whole.part(0, step)
+    first = time.perf_counter() - clock
+    for place in range(0, min(images, windows * WINDOW), step):
+        whole.part(place, min(place + step, images))
+    seconds = time.perf_counter() - clock
+    clock = time.perf_counter()
+    EpochOrder(starts, 0, 0).part(images - step, images)
+    return {
+        "what": "order of an epoch",
+        "images": images,
+        "seconds to the first batch": round(first, 2),
+        "seconds to the last batch, resumed": round(time.perf_counter() - clock, 2),
+        "microseconds an image": round(1e6 * seconds / min(images, windows * WINDOW), 2),
+        "MiB": round(_peak() - before),
+    }
+
+
+def index(folder: Path) -> list[dict[str, Any]]:
+    """One shard indexed, and 1,000 shards with such an index opened and read from at random places."""
+    first = folder / "train-000000.tar"
+    with tarfile.open(first, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for number in range(SHARD):
+            for ending, content in (("jpg", bytes(BYTES)), ("cls", b"17")):
+                member = tarfile.TarInfo(f"{number:08d}.{ending}")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+    clock = time.process_time()
+    index_of(str(first), state_of(str(first)))
+    seconds = time.process_time() - clock
+    cache, paths = folder / "cache", [folder / f"train-{number:06d}.tar" for number in range(SHARDS)]
+    kept_index(str(first), state_of(str(first)), cache)
+    kept = index_files(str(first), state_of(str(first)), cache)
+    row = {"what": "index of a shard", "images": SHARD, "samples a second and core": round(SHARD / seconds)}
+    for path in paths[1:]:
+        os.link(first, path)
+        for file, link in zip(kept, index_files(str(path), state_of(str(path)), cache), strict=True):
+            os.link(file, link)
+    clock, before = time.perf_counter(), _peak()
+    source = Shards([str(path) for path in paths], cache)
+    opened = {"seconds to open": round(time.perf_counter() - clock, 1)}
+    numbers = EpochOrder(source.blocks(), 0, 0).part(0, 20_000).tolist()
+    clock = time.perf_counter()
+    for number in numbers:
+        assert len(source.encoded(number)) == BYTES
+    each = (time.perf_counter() - clock) / len(numbers)
+    opened |= {"microseconds to read an image's bytes": round(1e6 * each), "MiB": round(_peak() - before)}
+    size = sum(file.stat().st_size for file in kept) / SHARD
+    return [row | {"bytes an image in the cache": round(size, 1)}, {"what": "shards", "images": len(source)} | opened]
+
+
+def _peak() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        print(json.dumps([order(int(sys.argv[1]))] if sys.argv[1] != "index" else index(Path(sys.argv[2]))))
+        return
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for words in ([str(10**6)], [str(10**8)], [str(10**9)], ["index", folder]):
+            command = [sys.executable, __file__, *words]
+            rows += json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            print(rows[-1], flush=True)
+            write_results("scale", rows)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()

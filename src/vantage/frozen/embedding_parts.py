@@ -1,0 +1,143 @@
+"""Embeddings of very many images: a folder of Parquet files, which Spark, DuckDB, polars and pyarrow read as one table.
+
+Each file holds the embeddings of as many images and appears whole, so that a stopped run goes on after the files that
+are there. Of several processes, each writes every so-many-th file by itself: none waits for another.
+
+n: images of a part   d: width of the features
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from vantage import processes
+from vantage.data.sources.source import Source, SourceSubset
+from vantage.encoding import Work, encode, in_threads
+from vantage.errors import UserError
+from vantage.frozen.embedding import facts_of, write_parquet
+from vantage.frozen.encoder import FrozenEncoder
+from vantage.storage.arrays import RowsFile, draft_of, fill, forget_note
+
+__all__ = ["PART_IMAGES", "check_folder", "write_embedding_parts"]
+
+PART_IMAGES = 100_000
+"""Images of a part, unless the caller sets another number: 0.8 GB of 2,048 numbers."""
+
+
+def write_embedding_parts(
+    encoder: FrozenEncoder, source: Source, folder: Path, work: Work | None = None, part_images: int = PART_IMAGES
+) -> Path:
+    """Write the features of every image to `part-00000-of-00012.parquet`, … in `folder`, in the order of the source.
+
+    The files have the columns and the metadata of `write_embeddings`; the metadata also hold the numbers of the first
+    image and of the one after the last. Parts that are there are kept, so if killed and called again with the same
+    encoder, images, view, batch size and size of parts, it goes on, within a part too, and ends with the same bytes.
+    Drafts lie beside the folder. Raises `UserError` for a folder with other files, and if the disk is full;
+    `UnreadableImage` as `write_embeddings`.
+    """
+    work = work or Work()
+    if part_images < 1:
+        raise UserError(f"part_images is {part_images}: give at least 1")
+    starts = range(0, len(source), part_images)
+    names = [f"part-{number:05d}-of-{len(starts):05d}.parquet" for number in range(len(starts))]
+    facts = facts_of(encoder, source, work)
+    check_folder(folder, set(names))
+    rank, count = _turn()
+    for number in range(rank, len(starts), count):
+        images = torch.arange(starts[number], min(starts[number] + part_images, len(source)))
+        own = {**facts, "part": [starts[number], starts[number] + len(images)]}
+        if _is_there(folder / names[number], own):
+            continue
+        try:
+            _write(encoder, SourceSubset(source, images), folder, names[number], own, work)
+        except OSError as problem:
+            raise UserError(
+                f"{names[number]} could not be written to {folder}: {problem.strerror or problem}. What is finished is"
+                " kept: mend this and run the same again"
+            ) from problem
+    if all((folder / name).exists() for name in names):  # nobody writes any more
+        with contextlib.suppress(OSError):
+            _drafts(folder).rmdir()
+    return folder
+
+
+def _turn() -> tuple[int, int]:
+    """The number of this process, and how many write: those that have met, or else those that torchrun started."""
+    if processes.count() > 1:
+        return processes.rank(), processes.count()
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _drafts(folder: Path) -> Path:
+    return folder.with_name(folder.name + ".drafts")
+
+
+def check_folder(folder: Path, names: set[str] | None = None) -> None:
+    """Raises `UserError` for a folder that parts cannot be written to: a file, or a folder with other files than those
+    of these names (if omitted, than parts)."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file: name a folder for the parts of the embeddings, or end it with .parquet")
+    inside = sorted(os.listdir(folder)) if folder.is_dir() else []
+    for name in inside:
+        if not (name in names if names is not None else name.startswith("part-")):
+            raise UserError(f"{folder} holds {name}, which is no part of these embeddings: choose another folder")
+
+
+def _is_there(file: Path, facts: dict[str, Any]) -> bool:
+    """Whether a part is written. Raises `UserError` if it holds other embeddings."""
+    if not file.exists():
+        return False
+    try:
+        metadata = json.loads((pq.read_schema(file).metadata or {}).get(b"vantage", b"null"))
+    except (pa.ArrowException, ValueError):
+        metadata = None
+    if not isinstance(metadata, dict) or {name: metadata.get(name) for name in facts} != facts:
+        raise UserError(f"{file} is not what this encoder makes of these images: remove it, or choose another folder")
+    return True
+
+
+def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, facts: dict[str, Any], work: Work) -> None:
+    """One part, by way of a draft beside the folder, so that nothing else is ever in it."""
+    beside = _drafts(folder) / name
+    draft = draft_of(beside)
+
+    def parts(start: int) -> Iterator[Tensor]:
+        return _features(encoder, source, work, start, name)
+
+    fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
+    write_parquet(beside, RowsFile(draft, len(source)), facts, source)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.replace(beside, folder / name)
+    draft.unlink()
+    forget_note(draft)
+
+
+def _features(
+    encoder: FrozenEncoder, source: Source, work: Work, start: int, name: str
+) -> Iterator[Float[Tensor, "n d"]]:
+    """The features of a part's images from one on, by this process alone, batch by batch."""
+    device = work.resolved_device()
+    network = encoder.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+
+    def crop(number: int) -> UInt8[Tensor, "3 s s"]:
+        return encoder.view.crop(source.image(number))
+
+    firsts = range(start, len(source), work.batch_size)
+    numbers = (range(first, min(first + work.batch_size, len(source))) for first in firsts)
+    work.progress.start(f"features, {name}", len(source), start)
+    try:
+        for pixels in in_threads(crop, numbers, work.num_workers):
+            yield encode(network, encoder.view.finish(pixels.to(device, non_blocking=True))).cpu()
+            start += len(pixels)
+            work.progress.advance(start)
+    finally:
+        work.progress.stop()
