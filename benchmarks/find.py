@@ -98,7 +98,7 @@ def quality(chosen: argparse.Namespace) -> list[dict[str, Any]]:
                 )
             )
         rows.append(labeled_first(name, own, torch.from_numpy(label)))
-        print(*rows[-10:], sep="\n", flush=True)
+        print(*(row for row in rows if row["features"] == name), sep="\n", flush=True)
     return rows
 
 
