@@ -124,7 +124,7 @@ def test_without_a_run_fit_trains_what_is_planned(run: Path, tmp_path: Path, mon
         return small
 
     monkeypatch.setattr("vantage.scikit_learn.plan", planned)
-    encoder = VantageEncoder(minutes=2, folder=tmp_path / "kept").fit(PIXELS)
+    encoder = VantageEncoder(minutes=2.0, folder=tmp_path / "kept").fit(PIXELS)
     assert asked == [2.0] and encoder.transform(PIXELS[:2]).shape == (2, 4)
     np.testing.assert_array_equal(VantageEncoder(tmp_path / "kept").fit_transform(PIXELS), encoder.transform(PIXELS))
 
@@ -133,7 +133,7 @@ def test_mistakes_are_one_sentence(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="give run= or minutes="):
         VantageEncoder().fit(PIXELS)
     with pytest.raises(UserError, match="give run= or minutes="):
-        VantageEncoder(run, minutes=3).fit(PIXELS)
+        VantageEncoder(run, minutes=3.0).fit(PIXELS)
     for wrong, words in (
         (PIXELS.astype(float), "float64 values: images must be uint8"),
         (np.zeros((4, 7), np.uint8), r"shape \(4, 7\)"),
