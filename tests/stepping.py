@@ -24,6 +24,7 @@ from vantage.training.monitor import Monitor
 from vantage.training.run import Data, Hardware, Run
 from vantage.training.session import Session
 from vantage.views import ViewMaker
+from vantage.views.operations.share import ShareGenerator
 
 __all__ = ["BATCH", "SIZE", "Stepping", "Views", "pictures", "small"]
 
@@ -91,7 +92,7 @@ class Stepping:
         session.feed = Feed(streamed if views is Views.STREAMED else self.images, run.views)
         if views is Views.SENT:
             session.feed = _Sends(session.feed, device)  # pyright: ignore
-        session.generator = torch.Generator()
+        session.generator = ShareGenerator()
         self.session = session
         for store in session.learner.stores.values():
             if store.waits:  # pyright: ignore

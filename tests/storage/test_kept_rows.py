@@ -99,7 +99,7 @@ def test_half_of_the_disk_stays_free(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to tell memory in use")
 def test_memory_is_that_of_a_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AT_ONCE", 4)
+    monkeypatch.setattr(module, "AT_ONCE", 4)
     row, count = torch.ones(1 << 18), 128  # 1 MiB each
     used: list[int] = []
 
