@@ -75,8 +75,8 @@ def main() -> None:
 def _fresh(variables: dict[str, str]) -> dict[str, float]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
     command = [sys.executable, __file__, "--here"]
-    done = subprocess.run(command, env=plain | variables, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, env=plain | variables, capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:

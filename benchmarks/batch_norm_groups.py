@@ -46,9 +46,9 @@ def work(rank: int, count: int, port: int, file: str) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=count)
-    seen = {recipe.__name__: images_seen(recipe(224)) for recipe in RECIPES}
+    counts = {recipe.__name__: images_seen(recipe(224)) for recipe in RECIPES}
     if rank == 0:
-        Path(file).write_text(json.dumps(seen))
+        Path(file).write_text(json.dumps(counts))
     dist.destroy_process_group()
 
 
@@ -66,7 +66,7 @@ def counted(count: int) -> dict[str, int]:
 def main() -> None:
     """Count on each number of processes, and write the table."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    seen = {count: counted(count) for count in COUNTS}
+    counts = {count: counted(count) for count in COUNTS}
     rows = []
     for recipe in RECIPES:
         run, name = recipe(224), recipe.__name__
@@ -76,7 +76,7 @@ def main() -> None:
             "recipe": name,
             "batch_size": run.batch_size,
             "groups": groups,
-            "images": {count: seen[count][name] for count in COUNTS},
+            "images": {count: counts[count][name] for count in COUNTS},
             "each_process": {count: run.batch_size // count // groups for count in COUNTS},
         }
         rows.append(row)

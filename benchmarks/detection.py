@@ -52,10 +52,10 @@ def ten(source: Annotated) -> Annotated:
     """The photographs that are easiest to learn by heart."""
     easy = []
     for number in range(len(source)):
-        shown, least = source.instances(number), min(source.size(number)) / 6
-        sides = shown.box[:, 2:] - shown.box[:, :2]
-        if len(shown) and not bool(shown.crowd.any()) and bool((sides >= least).all()):
-            easy.append((len(shown), number))
+        instances, least = source.instances(number), min(source.size(number)) / 6
+        sides = instances.box[:, 2:] - instances.box[:, :2]
+        if len(instances) and not bool(instances.crowd.any()) and bool((sides >= least).all()):
+            easy.append((len(instances), number))
     return SelectedImages(source, [number for _, number in sorted(easy)[:10]])
 
 
@@ -85,31 +85,33 @@ def main() -> None:
     parser.add_argument("--more", type=int, default=600)
     parser.add_argument("--few", type=int, default=10)
     parser.add_argument("--work", type=Path, default=cache_folder() / "detection-benchmark")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    asked.work.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(asked.tar) as tar:
-        tar.extractall(asked.work, filter="data")
-    files = asked.work / "tiny-coco" / "annotations"
+    options.work.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(options.tar) as tar:
+        tar.extractall(options.work, filter="data")
+    files = options.work / "tiny-coco" / "annotations"
     boxes = ten(open_annotated(files / "instances_train2017.json"))
     people = open_annotated(files / "person_keypoints_train2017.json")
     with_points = [n for n in range(len(people)) if bool((people.instances(n).points[..., 2] > 0).any())]  # pyright: ignore
     persons = SelectedImages(people, with_points[:10])
     few = {"batch_size": BATCH, "learning_rate": RATE, "sizes": FEWER, "precise_batches": 20}
     cases = [
-        ("detection, overfitting", Detection("1x", asked.steps, BATCH, RATE, precise_batches=20, sizes=SIZES), boxes),
-        ("instances, overfitting", InstanceSegmentation("1x", asked.more, **few), boxes),
-        ("detection-c4, overfitting", DetectionC4("1x", asked.more, **few), boxes),
-        ("instances-c4, overfitting", InstancesC4("1x", asked.more, **few), boxes),
-        ("keypoints, a few steps", KeypointDetection("1x", asked.few, **few), persons),
+        ("detection, overfitting", Detection("1x", options.steps, BATCH, RATE, precise_batches=20, sizes=SIZES), boxes),
+        ("instances, overfitting", InstanceSegmentation("1x", options.more, **few), boxes),
+        ("detection-c4, overfitting", DetectionC4("1x", options.more, **few), boxes),
+        ("instances-c4, overfitting", InstancesC4("1x", options.more, **few), boxes),
+        ("keypoints, a few steps", KeypointDetection("1x", options.few, **few), persons),
     ]
     settings = {"side": 96, "batch": BATCH, "rate of a step": RATE * BATCH / 16, "backbone": "ResNet-18, random"}
     rows = []
     for name, protocol, source in cases:
-        kept = asked.work / f"{name.replace(', ', '-').replace(' ', '-')}-{protocol.steps}.json"
-        if not kept.is_file():
-            kept.write_text(json.dumps(case(protocol, source, Work("cpu", cache=asked.work, progress=PlainProgress()))))
-        rows.append({"case": name} | settings | json.loads(kept.read_text()))
+        file = options.work / f"{name.replace(', ', '-').replace(' ', '-')}-{protocol.steps}.json"
+        if not file.is_file():
+            file.write_text(
+                json.dumps(case(protocol, source, Work("cpu", cache=options.work, progress=PlainProgress())))
+            )
+        rows.append({"case": name} | settings | json.loads(file.read_text()))
         print(rows[-1], flush=True)
     print(write_results("detection", rows))
 

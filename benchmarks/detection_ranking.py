@@ -64,32 +64,32 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="protocols, and photographs; all unless given")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--steps", type=int, default=0, help="steps of every protocol in the place of its own")
-    chosen = parser.parse_args()
-    folder, done = chosen.work, chosen.work / "rows.json"
+    options = parser.parse_args()
+    folder, file = options.work, options.work / "rows.json"
     folder.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = json.loads(done.read_text()) if done.exists() else []
+    rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
     if not rows:
-        rows.append(train_with_labels(chosen.data, folder / "run"))
-        done.write_text(json.dumps(rows))
-    sets = {"things": pasted(chosen.data, folder, "things"), "boards": pasted(chosen.data, folder, "boards")}
-    sets["photographs"] = photographs(chosen.data, folder)
+        rows.append(train_with_labels(options.data, folder / "run"))
+        file.write_text(json.dumps(rows))
+    sets = {"things": pasted(options.data, folder, "things"), "boards": pasted(options.data, folder, "boards")}
+    sets["photographs"] = photographs(options.data, folder)
     trained = load(folder / "run")
-    for seed in chosen.seeds:
-        for name, (scenes, protocol) in cases(seed, chosen.steps).items():
+    for seed in options.seeds:
+        for name, (scenes, protocol) in cases(seed, options.steps).items():
             for encoder in (trained, random_encoder(trained.run, seed)):
                 key = {"protocol": name, "encoder": encoder.name, "seed": seed, "steps": protocol.steps}
-                known = any(all(row.get(part) == value for part, value in key.items()) for row in rows)
-                if known or (chosen.only and name not in chosen.only):
+                repeats = any(all(row.get(part) == value for part, value in key.items()) for row in rows)
+                if repeats or (options.only and name not in options.only):
                     continue
                 start, (train, test) = time.process_time(), sets[scenes]
-                found = protocol(
+                outcome = protocol(
                     encoder, train, test, Work("cpu", cache=folder, num_workers=1, progress=PlainProgress())
                 )
-                counts = {"training images": found.train_images, "test images": found.test_images}
+                counts = {"training images": outcome.train_images, "test images": outcome.test_images}
                 seconds = {"seconds of one core": time.process_time() - start}
-                rows.append({**key, "scenes": scenes, **found.measures, **counts, **seconds})
-                rows[-1]["losses"] = found.details["losses"]
-                done.write_text(json.dumps(rows))
+                rows.append({**key, "scenes": scenes, **outcome.measures, **counts, **seconds})
+                rows[-1]["losses"] = outcome.details["losses"]
+                file.write_text(json.dumps(rows))
                 print({part: value for part, value in rows[-1].items() if part != "losses"}, flush=True)
     print(write_results("detection_ranking", rows))
 
@@ -142,8 +142,8 @@ def train_with_labels(data: Path, folder: Path) -> dict[str, Any]:
     some = torch.arange(0, len(test), 10)
     with torch.no_grad():
         images = view.finish(decode_all(test, 32, cache=folder.parent)[some])
-        told = head(backbone(F.interpolate(images, size=COURSE[-1][0], mode="bicubic"))).argmax(1)
-    top1 = 100 * float((told == labels_of(test)[some]).float().mean())
+        guesses = head(backbone(F.interpolate(images, size=COURSE[-1][0], mode="bicubic"))).argmax(1)
+    top1 = 100 * float((guesses == labels_of(test)[some]).float().mean())
     return {"part": "training", "images": COURSE, "seconds of one core": seconds, "top-1 of 1,000 test images": top1}
 
 

@@ -58,18 +58,18 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=8, help="passes over the training images")
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="of the decoders")
-    chosen = parser.parse_args()
-    folder, done = chosen.work, chosen.work / "rows.json"
+    options = parser.parse_args()
+    folder, file = options.work, options.work / "rows.json"
     folder.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = json.loads(done.read_text()) if done.exists() else []
-    parts = {"training": lambda: [train_with_labels(chosen.data, folder / "run", chosen.epochs)]}
-    parts["transfer"] = lambda: judged_elsewhere(chosen.data, folder)
-    for name in chosen.scenes:
-        parts[f"segmentation, {name}"] = partial(segmented, name, chosen.data, folder, chosen.seeds)
+    rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
+    parts = {"training": lambda: [train_with_labels(options.data, folder / "run", options.epochs)]}
+    parts["transfer"] = lambda: judged_elsewhere(options.data, folder)
+    for name in options.scenes:
+        parts[f"segmentation, {name}"] = partial(segmented, name, options.data, folder, options.seeds)
     for part, measure in parts.items():
         if part not in {row["part"] for row in rows}:
             rows += measure()
-            done.write_text(json.dumps(rows))
+            file.write_text(json.dumps(rows))
     write_results("elsewhere", rows)
 
 
@@ -97,8 +97,8 @@ def train_with_labels(data: Path, folder: Path, epochs: int) -> dict[str, Any]:
             optimizer.step()
             schedule.step()
             right += float((score.argmax(1) == label[rows]).sum())
-        told = f"epoch {epoch + 1}: {100 * right / (steps // epochs * 128):.1f} % of the training crops are right"
-        print(told, flush=True)
+        line = f"epoch {epoch + 1}: {100 * right / (steps // epochs * 128):.1f} % of the training crops are right"
+        print(line, flush=True)
     settings.write(run, folder)
     checkpoint.save(folder, steps, {f"learner.{name}": value for name, value in learner.state_dict().items()}, {})
     accuracy = 100 * right / (steps // epochs * 128)
@@ -148,9 +148,9 @@ def segmented(name: str, data: Path, folder: Path, seeds: list[int]) -> list[dic
         for encoder in encoders:
             start = time.process_time()
             protocol = Segmentation(size=96, width=32, epochs=15, seed=seed)
-            found = protocol(encoder, train, test, Work("cpu", num_workers=1, cache=folder / "cache"))
-            row = {"part": f"segmentation, {name}", "encoder": encoder.name, "seed": seed, **found.measures}
-            rows.append({**row, "IoU": found.details["IoU"], "seconds of one core": time.process_time() - start})
+            outcome = protocol(encoder, train, test, Work("cpu", num_workers=1, cache=folder / "cache"))
+            row = {"part": f"segmentation, {name}", "encoder": encoder.name, "seed": seed, **outcome.measures}
+            rows.append({**row, "IoU": outcome.details["IoU"], "seconds of one core": time.process_time() - start})
             print(json.dumps(rows[-1]), flush=True)
     return rows
 
@@ -178,11 +178,11 @@ def coco_scenes(data: Path, folder: Path) -> tuple[MaskedImages, MaskedImages]:
     for archive, top, split, part in parts:
         with tarfile.open(data / f"{archive}.tar.gz") as tar:
             content = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
-            told = json.loads(read(content[f"{top}/annotations/instances_{split}.json"]))
-            group = {one["id"]: group_of(one["supercategory"]) for one in told["categories"]}
-            for image in told["images"]:
+            document = json.loads(read(content[f"{top}/annotations/instances_{split}.json"]))
+            group = {one["id"]: group_of(one["supercategory"]) for one in document["categories"]}
+            for image in document["images"]:
                 mask = np.zeros((image["height"], image["width"]), np.uint8)
-                here = [one for one in told["annotations"] if one["image_id"] == image["id"]]
+                here = [one for one in document["annotations"] if one["image_id"] == image["id"]]
                 for one in sorted(here, key=lambda one: -one["area"]):  # small things lie in front
                     shape = region(one["segmentation"], *mask.shape)
                     mask[shape] = 255 if one.get("iscrowd") else group[one["category_id"]]
@@ -206,10 +206,10 @@ def region(shape: Any, height: int, width: int) -> np.ndarray:
     if isinstance(shape, dict):
         runs = shape["counts"]
         return np.repeat(np.arange(len(runs)) % 2, runs).reshape(width, height).T.astype(bool)
-    drawn = Image.new("1", (width, height))
+    mask = Image.new("1", (width, height))
     for polygon in shape:
-        ImageDraw.Draw(drawn).polygon(polygon, fill=1)
-    return np.array(drawn)
+        ImageDraw.Draw(mask).polygon(polygon, fill=1)
+    return np.array(mask)
 
 
 def read(file: Any) -> bytes:

@@ -56,32 +56,32 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--queries", type=int, default=1000, help="whose neighbors are timed")
     parser.add_argument("--once", action="store_true", help="one search among a million features, and end")
-    chosen = parser.parse_args()
-    if chosen.once:
-        search_once(chosen.queries)
+    options = parser.parse_args()
+    if options.once:
+        search_once(options.queries)
         return
-    kept = chosen.work / "rows.json"
-    rows: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
-    for part in chosen.parts:
+    file = options.work / "rows.json"
+    rows: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    for part in options.parts:
         if part not in rows:
-            rows[part] = PARTS[part](chosen)
-            kept.write_text(json.dumps(rows))
+            rows[part] = PARTS[part](options)
+            file.write_text(json.dumps(rows))
     print(write_results("find", [row for part in PARTS for row in rows.get(part, [])]))
 
 
-def quality(chosen: argparse.Namespace) -> list[dict[str, Any]]:
+def quality(options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each kind of features and each thing that is planted."""
-    photos, run = chosen.data / "flowers5-128.tar.gz", chosen.work / "run"
+    photos, run = options.data / "flowers5-128.tar.gz", options.work / "run"
     if not (run / "checkpoint").exists():
         assert (
-            vantage_command(["pretrain", "--data", str(photos), "--minutes", f"{chosen.minutes:g}", "--out", str(run)])
+            vantage_command(["pretrain", "--data", str(photos), "--minutes", f"{options.minutes:g}", "--out", str(run)])
             == 0
         )
     images, label = pixels_of(photos, 128)
     sets = {
-        "ImageNet": pixels_of(chosen.data / "imagenet-sample-200.tar", 128, 100)[0],
-        "CIFAR-10": pixels_of(f"{chosen.data / 'cifar10-jpg.tar.gz'}#test", 128, 100)[0],
-        "MNIST": pixels_of(f"{chosen.data / 'mnist.npz'}#test", 128, 100)[0],
+        "ImageNet": pixels_of(options.data / "imagenet-sample-200.tar", 128, 100)[0],
+        "CIFAR-10": pixels_of(f"{options.data / 'cifar10-jpg.tar.gz'}#test", 128, 100)[0],
+        "MNIST": pixels_of(f"{options.data / 'mnist.npz'}#test", 128, 100)[0],
     }
     copies, wrong = with_copies(images, 600), with_wrong_labels(images, label, 0.05)
     rows = []
@@ -130,12 +130,12 @@ def copies_found(name: str, vector: Tensor, planted: Planted) -> list[dict[str, 
     if name == "difference hash":
         rules["10 bits"] = (every.distance <= HASH_BITS / 32 + 1e-6).numpy()
     rows = []
-    for rule, chosen in rules.items():
-        of_change = [true & chosen & (planted.change[pair[:, 1]] == number) for number in range(len(CHANGES))]
+    for rule, options in rules.items():
+        of_change = [true & options & (planted.change[pair[:, 1]] == number) for number in range(len(CHANGES))]
         recall = {f"recall, {change}": share(hits.sum(), (planted.change == number).sum())
                   for number, (change, hits) in enumerate(zip(CHANGES, of_change, strict=True))}  # fmt: skip
-        natural = int((chosen & (pair[:, 1] < (planted.truth < 0).sum())).sum())
-        score = judged(true, chosen, -every.ratio.numpy(), int((planted.truth >= 0).sum()))
+        natural = int((options & (pair[:, 1] < (planted.truth < 0).sum())).sum())
+        score = judged(true, options, -every.ratio.numpy(), int((planted.truth >= 0).sum()))
         rows.append({"task": "copies", "features": name, "rule": rule, **score, **recall, "natural": natural})
     return rows
 
@@ -160,9 +160,9 @@ def labeled_first(name: str, vector: Tensor, label: Tensor) -> dict[str, Any]:
     """Accuracy in percent of the nearest labeled neighbor over all images, with 50 labels chosen at random (mean of ten
     draws), by clusters and by k-center."""
     draws = [torch.randperm(len(label), generator=torch.Generator().manual_seed(seed))[:50] for seed in range(10)]
-    chosen = {"clusters": [cluster_centers(vector, 50).number], "k-center": [k_centers(vector, 50).number]}
+    options = {"clusters": [cluster_centers(vector, 50).number], "k-center": [k_centers(vector, 50).number]}
     row: dict[str, Any] = {"task": "50 labels", "features": name}
-    for way, each in {"random": draws, **chosen}.items():
+    for way, each in {"random": draws, **options}.items():
         right = [
             (label[numbers][neighbors_among(vector[numbers], vector, 1).number[:, 0]] == label).double().mean()
             for numbers in each
@@ -171,15 +171,15 @@ def labeled_first(name: str, vector: Tensor, label: Tensor) -> dict[str, Any]:
     return row
 
 
-def judged(true: np.ndarray, chosen: np.ndarray, score: np.ndarray, total: int | None = None) -> dict[str, Any]:
+def judged(true: np.ndarray, options: np.ndarray, score: np.ndarray, total: int | None = None) -> dict[str, Any]:
     """Precision, recall and average precision; `total` counts what should be found, where not all of it is listed."""
     total = int(true.sum()) if total is None else total
     ordered = true[np.argsort(-score, kind="stable")]
     precision = ordered.cumsum() / np.arange(1, len(ordered) + 1)
     return {
-        "found": int(chosen.sum()),
-        "precision": share((true & chosen).sum(), chosen.sum()),
-        "recall": share((true & chosen).sum(), total),
+        "found": int(options.sum()),
+        "precision": share((true & options).sum(), options.sum()),
+        "recall": share((true & options).sum(), total),
         "average precision": round(float((precision * ordered).sum() / total), 3),
     }
 
@@ -189,16 +189,16 @@ def share(part: Any, whole: Any) -> float | None:
     return round(float(part) / float(whole), 3) if float(whole) else None
 
 
-def speed(chosen: argparse.Namespace) -> list[dict[str, Any]]:
+def speed(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds and memory of a search among a million features, in a process of its own."""
-    command = [sys.executable, __file__, "--once", "--queries", str(chosen.queries)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, memory = map(float, done.stdout.split())
-    hours = seconds * ROWS / chosen.queries / 3600
+    command = [sys.executable, __file__, "--once", "--queries", str(options.queries)]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, memory = map(float, process.stdout.split())
+    hours = seconds * ROWS / options.queries / 3600
     row = {
         "task": "speed",
         "features": f"{ROWS:,} × {WIDTH}",
-        "queries timed": chosen.queries,
+        "queries timed": options.queries,
         "seconds of a core": round(seconds, 1),
     }
     return [row | {"extra memory, MiB": round(memory), "hours of a core for all, extrapolated": round(hours, 2)}]

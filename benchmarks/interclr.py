@@ -80,8 +80,8 @@ def problem(size: Size) -> tuple[Keys, Keys]:
     bank = F.normalize(bank, dim=1, out=bank)
     image = torch.randint(size.rows, (size.queries,), generator=generator)
     query = F.normalize(bank[image] + 0.05 * torch.randn(size.queries, WIDTH, generator=generator), dim=1)
-    asked = Keys(query.requires_grad_(), image, label[image], query_seeds(1, 0, image), 1)
-    return asked, Keys(bank, torch.arange(size.rows), label, members=Members())
+    queries = Keys(query.requires_grad_(), image, label[image], query_seeds(1, 0, image), 1)
+    return queries, Keys(bank, torch.arange(size.rows), label, members=Members())
 
 
 def stepping(query: Keys, loss: Step) -> Step:
@@ -138,12 +138,12 @@ def ours(size: Size, rules: tuple[Rule, ...]) -> Step:
 def products(size: Size, share: float) -> Step:
     """One product with a share of the bank and one back, a tile at a time, as a limit."""
     query, pool = problem(size)
-    asked, rows = query.vector.detach(), pool.vector[: round(share * size.rows)]
+    vectors, rows = query.vector.detach(), pool.vector[: round(share * size.rows)]
 
     def step() -> Tensor:
-        back = torch.zeros_like(asked)
+        back = torch.zeros_like(vectors)
         for keys in rows.split(8192):
-            back.addmm_(asked @ keys.T, keys)
+            back.addmm_(vectors @ keys.T, keys)
         return back
 
     return step
@@ -200,15 +200,15 @@ def running_sums(size: Size, index: bool = False) -> Step:
     query, pool = problem(size)
     members, label, image = Members(), pool.clusters.clone(), query.image.unique()
     total, count = torch.zeros(size.clusters, WIDTH, dtype=torch.float64), torch.zeros(size.clusters, dtype=torch.int64)
-    kept = Clustering(pool.vector, label[:, 0], torch.zeros(size.clusters, WIDTH), total, count, members)
-    kept.recount()
+    clustering = Clustering(pool.vector, label[:, 0], torch.zeros(size.clusters, WIDTH), total, count, members)
+    clustering.recount()
     if index:
         members.find(label, query.clusters)
-    to, before = kept.label[image], pool.vector[image]
+    to, before = clustering.label[image], pool.vector[image]
 
     def move() -> Tensor:
         to[::10] = torch.randint(size.clusters, (len(to[::10]),))
-        kept.move(image, to, before)
+        clustering.move(image, to, before)
         return total
 
     return move
@@ -242,11 +242,11 @@ def error(size: Size, rules: tuple[Rule, ...]) -> float:
     """Of the gradient for four queries, against the table's."""
     query, pool = problem(size)
     some = query.rows(slice(0, 4))
-    found, truth = (
+    ours, truth = (
         torch.autograd.grad(way(some, pool, rules, TEMPERATURE, 0).log_sum.sum(), query.vector)[0]
         for way in (sum_negatives, table)
     )
-    return ((found - truth).norm() / truth.norm()).item()
+    return ((ours - truth).norm() / truth.norm()).item()
 
 
 def measure(size: Size, rounds: int) -> list[dict[str, Any]]:

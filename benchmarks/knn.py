@@ -32,14 +32,14 @@ def data(queries: int, classes: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     center = torch.randn(classes, WIDTH, generator=generator) / 4
     label = torch.randint(0, classes, (BANK,), generator=generator)
-    wanted = torch.randint(0, classes, (queries,), generator=generator)
+    query_label = torch.randint(0, classes, (queries,), generator=generator)
     bank, query = (torch.randn(rows, WIDTH, generator=generator) for rows in (BANK, queries))
-    for vectors, numbers in ((bank, label), (query, wanted)):
+    for vectors, numbers in ((bank, label), (query, query_label)):
         # Piece by piece and in place, so that making the data leaves no peak that would hide a lookup's.
         for part, number in zip(vectors.split(500), numbers.split(500), strict=True):
             part.add_(center[number])
             part.div_(part.norm(dim=1, keepdim=True))
-    return bank, label, query, wanted
+    return bank, label, query, query_label
 
 
 def vantage_knn(bank: Tensor, label: Tensor, query: Tensor, classes: int) -> Tensor:
@@ -74,7 +74,7 @@ LOOKUPS: dict[str, Lookup] = {"vantage": vantage_knn, "lightly": lightly_knn}
 def resident(line: str) -> float:
     """MiB of resident memory of this process: now (VmRSS) or at most so far (VmHWM); Linux only."""
     status = Path("/proc/self/status").read_text().splitlines()
-    return int(next(found for found in status if found.startswith(line)).split()[1]) / 1024
+    return int(next(row for row in status if row.startswith(line)).split()[1]) / 1024
 
 
 def look_up_once(name: str, classes: int, queries: int) -> None:
@@ -91,8 +91,8 @@ def extra_memory(name: str, classes: int, queries: int, threads: int) -> float:
     """MiB that one lookup adds at its peak, in a process of its own."""
     # Not by the peak that the system reports for a child: it starts at the parent's size.
     facts = ["--once", name, "--classes", str(classes), "--queries", str(queries), "--threads", str(threads)]
-    done = subprocess.run([sys.executable, __file__, *facts], capture_output=True, text=True, check=True)
-    return float(done.stdout.split()[-1])
+    process = subprocess.run([sys.executable, __file__, *facts], capture_output=True, text=True, check=True)
+    return float(process.stdout.split()[-1])
 
 
 def main() -> None:
@@ -103,27 +103,27 @@ def main() -> None:
     arguments.add_argument("--queries", type=int, default=10_000)
     arguments.add_argument("--once", choices=sorted(LOOKUPS), help="run one case and end; for measuring memory")
     arguments.add_argument("--classes", type=int, default=1000)
-    given = arguments.parse_args()
-    torch.set_num_threads(given.threads)
-    if given.once:
-        look_up_once(given.once, given.classes, given.queries)
+    options = arguments.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.once:
+        look_up_once(options.once, options.classes, options.queries)
         return
     names = ["vantage"] + (["lightly"] if lightly_module() is not None else [])
     rows = []
     for classes in (10, 1000):
-        bank, label, query, wanted = data(given.queries, classes)
+        bank, label, query, query_label = data(options.queries, classes)
         guesses = {name: LOOKUPS[name](bank, label, query, classes) for name in names}
         cases = {name: partial(LOOKUPS[name], bank, label, query, classes) for name in names}
-        seconds = interleave(cases, given.rounds)
+        seconds = interleave(cases, options.rounds)
         for name in names:
             row = {
                 "case": f"{name}, {classes} classes",
-                "queries": given.queries,
+                "queries": options.queries,
                 "seconds": round(statistics.median(seconds[name]), 3),
                 "vantage_is_faster_by": round(speedup(seconds, "vantage", name), 2),
-                "extra_memory_mib": round(extra_memory(name, classes, given.queries, given.threads)),
+                "extra_memory_mib": round(extra_memory(name, classes, options.queries, options.threads)),
                 "same_guesses_as_vantage": float((guesses[name] == guesses["vantage"]).double().mean()),
-                "accuracy": round(100 * float((guesses[name] == wanted).double().mean()), 2),
+                "accuracy": round(100 * float((guesses[name] == query_label).double().mean()), 2),
             }
             rows.append(row)
             print(row, flush=True)

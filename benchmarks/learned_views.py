@@ -67,23 +67,24 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--name", default="learned_views", help="name of the results file")
-    chosen = parser.parse_args()
-    file = RESULTS / f"{chosen.name}.json"
+    options = parser.parse_args()
+    file = RESULTS / f"{options.name}.json"
     rows = [row for row in json.loads(file.read_text())["rows"] if "seed" in row] if file.exists() else []
     folder = Path(tempfile.mkdtemp(prefix="vantage-learned-"))
-    pairs = zip(PLACES[chosen.set], (IMAGES, TEST_IMAGES), strict=True)
+    pairs = zip(PLACES[options.set], (IMAGES, TEST_IMAGES), strict=True)
     places = [
-        cut(open_source(f"{chosen.data}/{place}"), count, folder / f"{n}.npz") for n, (place, count) in enumerate(pairs)
+        cut(open_source(f"{options.data}/{place}"), count, folder / f"{n}.npz")
+        for n, (place, count) in enumerate(pairs)
     ]
-    for seed in chosen.seeds:
-        for space in chosen.spaces:
-            for method in chosen.methods:
-                key = {"set": chosen.set, "recipe": f"{space}: {method}", "seed": seed}
+    for seed in options.seeds:
+        for space in options.spaces:
+            for method in options.methods:
+                key = {"set": options.set, "recipe": f"{space}: {method}", "seed": seed}
                 if any(key.items() <= row.items() for row in rows):
                     continue
                 rows.append(key | measure(method, SPACES[space], seed, places, folder / "work"))
                 print(rows[-1], flush=True)
-                write_results(chosen.name, [*rows, *summary(rows)])
+                write_results(options.name, [*rows, *summary(rows)])
     shutil.rmtree(folder)
 
 
@@ -91,8 +92,8 @@ def measure(method: str, space: ColorSpace, seed: int, places: list[str], folder
     """Learn the views, train on them, judge: one row."""
     start, row = time.process_time(), dict[str, Any]()
     if method != "raw":
-        space, told = learned(method, space, seed, places[0], folder / "views")
-        row |= told
+        space, measures = learned(method, space, seed, places[0], folder / "views")
+        row |= measures
     source, test = (open_source(place) for place in places)
     run = contrast(space, seed, places[0])
     if not train(run, folder / "run", PlainProgress()).finished:
@@ -131,11 +132,13 @@ def learned(
         seed=seed,
         data=Data(place),
     )
-    done = learn(learning, folder, PlainProgress())
-    assert done.last is not None
+    outcome = learn(learning, folder, PlainProgress())
+    assert outcome.last is not None
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
-    told = {name: round(value, 3) for name, value in last.items() if name.startswith("held_out.") or name == "log_det"}
-    return done.last, {"view steps": done.step, **told}
+    measures = {
+        name: round(value, 3) for name, value in last.items() if name.startswith("held_out.") or name == "log_det"
+    }
+    return outcome.last, {"view steps": outcome.step, **measures}
 
 
 def contrast(space: ColorSpace, seed: int, place: str) -> vantage.Run:

@@ -62,13 +62,13 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=10, help="times that each photograph is read in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        cases = make_cases(asked.photos, Path(folder), asked.repeat, asked.workers)
+        cases = make_cases(options.photos, Path(folder), options.repeat, options.workers)
         rates: dict[str, list[float]] = {name: [] for name in cases}
         seconds: dict[str, list[float]] = {name: [] for name in cases}
-        for turn in range(asked.rounds + 1):
+        for turn in range(options.rounds + 1):
             for name, case in cases.items():
                 start = time.perf_counter()
                 photos = case()
@@ -78,7 +78,7 @@ def main() -> None:
                     rates[name].append(photos / took)
         rows = []
         for name in cases:
-            row: dict[str, object] = {"loader": name, "workers": asked.workers}
+            row: dict[str, object] = {"loader": name, "workers": options.workers}
             row["photos_per_second"] = round(statistics.median(rates[name]), 1)
             row["rounds"] = [round(rate, 1) for rate in rates[name]]
             if "lightly" in cases:

@@ -59,9 +59,9 @@ def ours(length: int, way: Callable[..., Negatives] = sum_negatives) -> Callable
 
     def step() -> Tensor:
         query.grad = None
-        asked = Keys(query, image)
-        near = positives(asked, (Keys(key, image),), pool, 0)
-        estimator(near, way(asked, pool, (), TEMPERATURE, 0), 0).mean().backward()
+        queries = Keys(query, image)
+        near = positives(queries, (Keys(key, image),), pool, 0)
+        estimator(near, way(queries, pool, (), TEMPERATURE, 0), 0).mean().backward()
         return query.grad  # pyright: ignore
 
     return step

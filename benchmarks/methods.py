@@ -93,9 +93,9 @@ def ours(
     answers = tuple(Keys(key, image) for key in near)
 
     def loss() -> Tensor:
-        asked = Keys(query, image)
-        rest = way(asked, pool, rules, estimator.temperature, 0)
-        return estimator(OtherViews()(asked, answers, pool, 0), rest, 0).mean()
+        queries = Keys(query, image)
+        rest = way(queries, pool, rules, estimator.temperature, 0)
+        return estimator(OtherViews()(queries, answers, pool, 0), rest, 0).mean()
 
     return stepping(query, loss)
 
@@ -176,16 +176,16 @@ def main() -> None:
     parser.add_argument("--peak", choices=CASES)
     parser.add_argument("--length", type=int)
     parser.add_argument("--dry", action="store_true", help="check the gradients only")
-    chosen = parser.parse_args()
-    if chosen.peak:
-        print(measured_peak(CASES[chosen.peak][2](chosen.length)))
+    options = parser.parse_args()
+    if options.peak:
+        print(measured_peak(CASES[options.peak][2](options.length)))
         return
     rows: list[dict[str, Any]] = []
-    rows += measure_alone(chosen.rounds, chosen.dry, "before")
-    for length in [chosen.length] if chosen.length else BOTH:
-        rows += measure({name: case[2](length) for name, case in CASES.items()}, length, chosen.rounds, chosen.dry)
-    rows += measure_alone(chosen.rounds, chosen.dry, "after")
-    if not chosen.dry:
+    rows += measure_alone(options.rounds, options.dry, "before")
+    for length in [options.length] if options.length else BOTH:
+        rows += measure({name: case[2](length) for name, case in CASES.items()}, length, options.rounds, options.dry)
+    rows += measure_alone(options.rounds, options.dry, "after")
+    if not options.dry:
         write_results("methods", rows)
 
 

@@ -84,23 +84,23 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--join", nargs="+", type=Path, help="only join these results files into one table")
     parser.add_argument("--name", default="methods_quality", help="name of the results file")
-    chosen = parser.parse_args()
-    if chosen.join:
-        rows = [row for path in chosen.join for row in json.loads(path.read_text())["rows"] if "seed" in row]
-        write_results(chosen.name, [*rows, *summary(rows)])
+    options = parser.parse_args()
+    if options.join:
+        rows = [row for path in options.join for row in json.loads(path.read_text())["rows"] if "seed" in row]
+        write_results(options.name, [*rows, *summary(rows)])
         return
     rows = []
-    for name in chosen.sets:
+    for name in options.sets:
         folder = Path(tempfile.mkdtemp(prefix="vantage-quality-"))
-        places = [f"{chosen.data}/{place}" for place in PLACES[name]]
+        places = [f"{options.data}/{place}" for place in PLACES[name]]
         counts = (IMAGES, TEST_IMAGES)
         places = [cut(open_source(p), n, folder / f"{n}.npz") for p, n in zip(places, counts, strict=True)]
-        for seed in chosen.seeds:
-            for method in chosen.methods:
-                told = measure(method, seed, places, folder / "run", baselines=method == chosen.methods[0])
-                rows.append({"set": name, **told})
+        for seed in options.seeds:
+            for method in options.methods:
+                measures = measure(method, seed, places, folder / "run", baselines=method == options.methods[0])
+                rows.append({"set": name, **measures})
                 print(rows[-1], flush=True)
-                write_results(chosen.name, [*rows, *summary(rows)])
+                write_results(options.name, [*rows, *summary(rows)])
         shutil.rmtree(folder)
 
 

@@ -43,18 +43,18 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.001, help="AdamW's rate, on half a cosine")
     parser.add_argument("--seeds", type=int, default=2, help="repetitions")
     parser.add_argument("--published", action="store_true", help="the paper's clips, batches, epochs and rates")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    entry = InfoMinTable4(seeds=chosen.seeds)
-    entry = entry if chosen.published else brief(entry, chosen.steps, chosen.rate)
-    sources = {name: open_source(f"{chosen.data}/{place}") for name, place in PLACES.items()}
-    done = reproduce(entry, sources, chosen.work, Work(device="auto", progress=PlainProgress()))
-    print(done.report.markdown())
-    told = json.loads((chosen.work / f"{entry.name}.json").read_text())
-    each = [json.loads(file.read_text()) for file in sorted((chosen.work / "rows").glob("*.json"))]
-    asked = [row for row in each if row["seed"] < chosen.seeds]
-    summary = {"settings": told["settings"], "notes": told["notes"], "sets": PLACES}
-    write_results("moving_mnist", [summary, *told["rows"], *asked])
+    entry = InfoMinTable4(seeds=options.seeds)
+    entry = entry if options.published else brief(entry, options.steps, options.rate)
+    sources = {name: open_source(f"{options.data}/{place}") for name, place in PLACES.items()}
+    outcome = reproduce(entry, sources, options.work, Work(device="auto", progress=PlainProgress()))
+    print(outcome.report.markdown())
+    document = json.loads((options.work / f"{entry.name}.json").read_text())
+    each = [json.loads(file.read_text()) for file in sorted((options.work / "rows").glob("*.json"))]
+    own_rows = [row for row in each if row["seed"] < options.seeds]
+    summary = {"settings": document["settings"], "notes": document["notes"], "sets": PLACES}
+    write_results("moving_mnist", [summary, *document["rows"], *own_rows])
 
 
 def brief(entry: InfoMinTable4, steps: int, peak: float) -> InfoMinTable4:

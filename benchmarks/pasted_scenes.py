@@ -36,8 +36,8 @@ def write_scenes(
         place.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         canvas = background(backgrounds[int(chance.integers(len(backgrounds)))], chance)
-        for told in paint(canvas, lambda label: photographs[label][left[label].pop()], chance):
-            annotations.append({"id": len(annotations) + 1, "image_id": number + 1, "iscrowd": 0, **told})
+        for facts in paint(canvas, lambda label: photographs[label][left[label].pop()], chance):
+            annotations.append({"id": len(annotations) + 1, "image_id": number + 1, "iscrowd": 0, **facts})
         canvas.save(folder / split / f"{number}.png")
         images.append({"id": number + 1, "file_name": f"{number}.png", "height": SIDE, "width": SIDE})
     file.write_text(json.dumps({"images": images, "categories": categories, "annotations": annotations}))
@@ -52,7 +52,7 @@ def background(path: Path, chance: np.random.Generator) -> Image.Image:
 
 def things(canvas: Image.Image, take: Callable[[int], np.ndarray], chance: np.random.Generator) -> list[dict[str, Any]]:
     """Two or three photographs of any classes, cut to turned ellipses of 36 to 52 pixels that do not overlap."""
-    found: list[dict[str, Any]] = []
+    objects: list[dict[str, Any]] = []
     for _ in range(int(chance.integers(2, 4))):
         for _ in range(50):
             side = int(chance.integers(36, 53))
@@ -60,7 +60,7 @@ def things(canvas: Image.Image, take: Callable[[int], np.ndarray], chance: np.ra
             corners = ellipse(left + side / 2, top + side / 2, side / 2, chance)
             x, y = np.array(corners).reshape(-1, 2).T
             box = [float(x.min()), float(y.min()), float(np.ptp(x)), float(np.ptp(y))]
-            if not any(overlap(box, one["bbox"]) for one in found):
+            if not any(overlap(box, one["bbox"]) for one in objects):
                 label = int(chance.integers(10))
                 shape = Image.new("L", canvas.size)
                 ImageDraw.Draw(shape).polygon(corners, fill=255)
@@ -68,9 +68,9 @@ def things(canvas: Image.Image, take: Callable[[int], np.ndarray], chance: np.ra
                 whole.paste(Image.fromarray(take(label)).resize((side, side), Image.Resampling.BICUBIC), (left, top))
                 canvas.paste(whole, mask=shape)
                 area = float(np.count_nonzero(np.array(shape)))
-                found.append({"bbox": box, "segmentation": [corners], "area": area, "category_id": label + 1})
+                objects.append({"bbox": box, "segmentation": [corners], "area": area, "category_id": label + 1})
                 break
-    return found
+    return objects
 
 
 def ellipse(x: float, y: float, radius: float, chance: np.random.Generator) -> list[float]:
@@ -94,8 +94,8 @@ def boards(canvas: Image.Image, take: Callable[[int], np.ndarray], chance: np.ra
         photograph = Image.fromarray(take(ON_BOARDS[number]))
         canvas.paste(photograph.resize((tile, tile), Image.Resampling.BICUBIC), (x, y))
         points[FIRST_POINT + number] = (x + tile / 2, y + tile / 2, 2)
-    told = {"bbox": [left, top, 2 * tile, 2 * tile], "area": 4 * tile * tile, "category_id": 1}
-    return [{**told, "num_keypoints": len(ON_BOARDS), "keypoints": points.flatten().tolist()}]
+    facts = {"bbox": [left, top, 2 * tile, 2 * tile], "area": 4 * tile * tile, "category_id": 1}
+    return [{**facts, "num_keypoints": len(ON_BOARDS), "keypoints": points.flatten().tolist()}]
 
 
 def points_of(classes: Sequence[str]) -> list[str]:

@@ -32,14 +32,14 @@ def pixels_of(path: Path | str, size: int, most: int = 0) -> tuple[np.ndarray, n
     among them is a planted one. With `most`, so many, spread evenly."""
     source = open_source(path)
     numbers = range(len(source)) if not most else np.linspace(0, len(source) - 1, most).astype(int)
-    seen: dict[bytes, int] = {}
+    first_number: dict[bytes, int] = {}
     images, labels = [], []
     for number in map(int, numbers):
         image = Image.fromarray(source.image(number).permute(1, 2, 0).numpy())
         if image.size != (size, size):
             image = image.resize((size, size), Image.Resampling.BICUBIC)
         array = np.asarray(image)
-        if seen.setdefault(array.tobytes(), number) == number:
+        if first_number.setdefault(array.tobytes(), number) == number:
             images.append(array)
             labels.append(-1 if source.label(number) is None else source.label(number))
     return np.stack(images), np.array(labels)

@@ -47,13 +47,13 @@ def filters(images: Tensor) -> Tensor:
 
 def features(images: Tensor, kernel: Tensor) -> Tensor:
     """Responses of each image to the patches, pooled."""
-    made = []
+    parts = []
     for part in images.split(500):
         answer = conv2d(part.float() / 255 * 2 - 1, kernel * 2)
         answer = answer - answer.mean((2, 3), keepdim=True)
         answer = relu(answer - 0.25 * answer.std((2, 3), keepdim=True))
-        made.append(adaptive_avg_pool2d(answer, 2).flatten(1))
-    return torch.cat(made)
+        parts.append(adaptive_avg_pool2d(answer, 2).flatten(1))
+    return torch.cat(parts)
 
 
 def data(place: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -61,9 +61,9 @@ def data(place: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     train, test = open_source(f"{place}#train"), open_source(f"{place}#test")
     images = decode_all(train, cache=cache_folder())
     kernel = filters(images)
-    known, asked = features(images, kernel), features(decode_all(test, cache=cache_folder()), kernel)
-    mean, deviation = known.mean(0), known.std(0) + 1e-6
-    return (known - mean) / deviation, labels_of(train), (asked - mean) / deviation, labels_of(test)
+    train_features, test_features = features(images, kernel), features(decode_all(test, cache=cache_folder()), kernel)
+    mean, deviation = train_features.mean(0), train_features.std(0) + 1e-6
+    return (train_features - mean) / deviation, labels_of(train), (test_features - mean) / deviation, labels_of(test)
 
 
 def share(weight: Tensor, bias: Tensor, vector: Tensor, label: Tensor) -> float:
@@ -71,7 +71,7 @@ def share(weight: Tensor, bias: Tensor, vector: Tensor, label: Tensor) -> float:
     return 100 * float(((vector @ weight.T + bias).argmax(1) == label).double().mean())
 
 
-def loader_sgd(vector: Tensor, label: Tensor, query: Tensor, wanted: Tensor) -> Curve:
+def loader_sgd(vector: Tensor, label: Tensor, query: Tensor, query_label: Tensor) -> Curve:
     """The common probe: seconds so far and test accuracy, after each epoch; tests are not timed."""
     torch.manual_seed(0)
     layer, curve, spent = nn.Linear(vector.shape[1], int(label.max()) + 1), [], 0.0
@@ -86,18 +86,18 @@ def loader_sgd(vector: Tensor, label: Tensor, query: Tensor, wanted: Tensor) -> 
             optimizer.step()
         schedule.step()
         spent += time.perf_counter() - start
-        curve.append((spent, share(layer.weight.detach(), layer.bias.detach(), query, wanted)))
+        curve.append((spent, share(layer.weight.detach(), layer.bias.detach(), query, query_label)))
     return curve
 
 
-def cached(vector: Tensor, label: Tensor, query: Tensor, wanted: Tensor) -> Curve:
+def cached(vector: Tensor, label: Tensor, query: Tensor, query_label: Tensor) -> Curve:
     """`fit_logistic` stopped after more and more iterations, each time from the start; every stop is a fit of its
     own."""
     curve = []
     for iterations in (25, 50, 75, 100, 150, 200):
         start = time.perf_counter()
         fitted = fit_logistic(vector, label, int(label.max()) + 1, 1e-4, iterations)
-        curve.append((time.perf_counter() - start, share(fitted.weight, fitted.bias, query, wanted)))
+        curve.append((time.perf_counter() - start, share(fitted.weight, fitted.bias, query, query_label)))
     return curve
 
 
@@ -117,33 +117,33 @@ def main() -> None:
     arguments.add_argument("place")
     arguments.add_argument("--threads", type=int, default=2)
     arguments.add_argument("--rounds", type=int, default=3)
-    given = arguments.parse_args()
-    torch.set_num_threads(given.threads)
-    facts = data(given.place)
+    options = arguments.parse_args()
+    torch.set_num_threads(options.threads)
+    facts = data(options.place)
     curves: dict[str, list[Curve]] = {name: [] for name in PROBES}
-    for _ in range(given.rounds):
+    for _ in range(options.rounds):
         for name, probe in PROBES.items():
             curves[name].append(probe(*facts))
     every = itertools.chain.from_iterable(itertools.chain.from_iterable(curves.values()))
     aim = max(accuracy for _, accuracy in every) - 0.5
-    reached = {name: [_first(curve, aim) for curve in found] for name, found in curves.items()}
+    reached = {name: [_first(curve, aim) for curve in trials] for name, trials in curves.items()}
     rows: list[dict[str, object]] = []
-    for name, found in curves.items():
+    for name, trials in curves.items():
         row = {
             "case": name,
             "aim": round(aim, 2),
             "seconds_to_aim": round(statistics.median(reached[name]), 2),
-            "seconds_in_all": round(statistics.median(curve[-1][0] for curve in found), 2),
-            "final_accuracy": round(statistics.median(curve[-1][1] for curve in found), 2),
+            "seconds_in_all": round(statistics.median(curve[-1][0] for curve in trials), 2),
+            "final_accuracy": round(statistics.median(curve[-1][1] for curve in trials), 2),
             "cached_is_faster_by": round(speedup(reached, "cached (L-BFGS)", name), 2),
             "peak_mib": round(measured_peak(lambda probe=PROBES[name]: probe(*facts))),
         }
         rows.append(row)
     one, six = "one rate, an epoch", "six rates side by side, an epoch"
     grid = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]
-    seconds = interleave({one: lambda: sweep(*facts[:2], [0.1]), six: lambda: sweep(*facts[:2], grid)}, given.rounds)
-    for name, found in seconds.items():
-        rows.append({"case": name, "seconds": round(statistics.median(found), 3)})
+    seconds = interleave({one: lambda: sweep(*facts[:2], [0.1]), six: lambda: sweep(*facts[:2], grid)}, options.rounds)
+    for name, trials in seconds.items():
+        rows.append({"case": name, "seconds": round(statistics.median(trials), 3)})
     for row in rows:
         print(row)
     print(write_results("probe", rows))

@@ -57,30 +57,30 @@ def main() -> None:
     parser.add_argument("--no-baselines", action="store_true", help="leave out raw pixels and the random encoder")
     parser.add_argument("--join", nargs="+", type=Path, help="only join these results files into one table")
     parser.add_argument("--name", default="quality", help="name of the results file")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    if chosen.join:
-        joined = [row for path in chosen.join for row in json.loads(path.read_text())["rows"] if "seed" in row]
-        write_results(chosen.name, [*joined, *summary(joined)])
+    if options.join:
+        joined = [row for path in options.join for row in json.loads(path.read_text())["rows"] if "seed" in row]
+        write_results(options.name, [*joined, *summary(joined)])
         return
-    for seed in chosen.seeds:
-        for name in chosen.sets:
-            for recipe in chosen.recipes:
-                rows.append(measure(chosen, name, recipe, seed))
+    for seed in options.seeds:
+        for name in options.sets:
+            for recipe in options.recipes:
+                rows.append(measure(options, name, recipe, seed))
                 print(rows[-1], flush=True)
-                write_results(chosen.name, [*rows, *summary(rows)])
+                write_results(options.name, [*rows, *summary(rows)])
 
 
-def measure(chosen: argparse.Namespace, name: str, recipe: str, seed: int) -> dict[str, Any]:
+def measure(options: argparse.Namespace, name: str, recipe: str, seed: int) -> dict[str, Any]:
     """Train once and judge: one row. Baselines are judged with the first recipe of each seed."""
     folder = Path(tempfile.mkdtemp(prefix="vantage-quality-"))
-    train_place, test_place = (f"{chosen.data}/{place}" for place in PLACES[name])
-    if chosen.images:
-        train_place = cut(open_source(train_place), chosen.images, folder / "train.npz")
+    train_place, test_place = (f"{options.data}/{place}" for place in PLACES[name])
+    if options.images:
+        train_place = cut(open_source(train_place), options.images, folder / "train.npz")
         test_place = cut(open_source(test_place), len(open_source(test_place)), folder / "test.npz")
     source, test = open_source(train_place), open_source(test_place)
     run = RECIPES[recipe](32).fit(len(source))
-    run = run if chosen.published else brief(run, chosen.epochs)
+    run = run if options.published else brief(run, options.epochs)
     run = replace(run, seed=seed, data=vantage.Data(train_place))
     try:
         start = time.perf_counter()
@@ -95,7 +95,7 @@ def measure(chosen: argparse.Namespace, name: str, recipe: str, seed: int) -> di
         }
         row |= {"train images": len(source), "test images": len(test)}
         row |= {"train seconds": round(time.perf_counter() - start), "optimizer": repr(run.optimizer)}
-        first = recipe == chosen.recipes[0] and not chosen.no_baselines
+        first = recipe == options.recipes[0] and not options.no_baselines
         for protocol in (KNN(), LinearCached()):
             result = evaluate(folder / "run", protocol, source, test, baselines=first)
             for encoder, outcome in result.outcomes.items():
@@ -108,11 +108,11 @@ def measure(chosen: argparse.Namespace, name: str, recipe: str, seed: int) -> di
 def cut(source: Source, images: int, path: Path) -> str:
     """The first images of each class as 32-pixel arrays (64-pixel ones averaged 2 by 2), written to a file."""
     label, per_class = labels_of(source), images // len(source.classes)
-    chosen = torch.cat([(label == n).nonzero()[:per_class, 0] for n in range(len(source.classes))])
-    whole = [source.image(int(number)) for number in chosen]
+    options = torch.cat([(label == n).nonzero()[:per_class, 0] for n in range(len(source.classes))])
+    whole = [source.image(int(number)) for number in options]
     smaller = [F.interpolate(image[None].float(), (32, 32), mode="area")[0].round().byte() for image in whole]
     pixels = torch.stack(smaller).permute(0, 2, 3, 1).numpy()
-    np.savez(path, images=pixels, labels=label[chosen].numpy())
+    np.savez(path, images=pixels, labels=label[options].numpy())
     return str(path)
 
 
@@ -130,18 +130,18 @@ def brief(run: vantage.Run, epochs: int) -> vantage.Run:
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mean and standard deviation over seeds of every accuracy."""
     groups = dict.fromkeys((row["set"], row["recipe"], row["optimizer"].partition("(")[0]) for row in rows)
-    found = []
+    summaries = []
     for name, recipe, optimizer in groups:
         mine = [row for row in rows if (row["set"], row["recipe"]) == (name, recipe)]
         mine = [row for row in mine if row["optimizer"].startswith(optimizer)]
-        told: dict[str, Any] = {"summary of": name, "recipe": recipe, "optimizer": optimizer, "seeds": len(mine)}
+        means: dict[str, Any] = {"summary of": name, "recipe": recipe, "optimizer": optimizer, "seeds": len(mine)}
         for key in dict.fromkeys(key for row in mine for key in row if ": " in key):
             values = [row[key] for row in mine if key in row]
             # A baseline that is the same network, or the same pixels, for each seed has no spread.
             spread = f" ± {statistics.stdev(values):.2f}" if len(set(values)) > 1 else ""
-            told[key] = f"{statistics.mean(values):.2f}{spread}"
-        found.append(told)
-    return found
+            means[key] = f"{statistics.mean(values):.2f}{spread}"
+        summaries.append(means)
+    return summaries
 
 
 if __name__ == "__main__":

@@ -93,29 +93,29 @@ def main() -> None:
     parser.add_argument(
         "--collect", action="store_true", help="only write the results file from the cells that are done"
     )
-    chosen = parser.parse_args()
-    if chosen.cell:
-        name, contender, minutes, seed = chosen.cell
-        run_cell(chosen.data, chosen.work, name, contender, float(minutes), int(seed))
+    options = parser.parse_args()
+    if options.cell:
+        name, contender, minutes, seed = options.cell
+        run_cell(options.data, options.work, name, contender, float(minutes), int(seed))
         return
-    cells = chosen.work / "cells"
+    cells = options.work / "cells"
     cells.mkdir(parents=True, exist_ok=True)
-    for name, contender, minutes, seed in () if chosen.collect else order(chosen):
-        if not cell_path(chosen.work, name, contender, minutes, seed).exists():
-            words = ["--data", str(chosen.data), "--work", str(chosen.work)]
+    for name, contender, minutes, seed in () if options.collect else order(options):
+        if not cell_path(options.work, name, contender, minutes, seed).exists():
+            words = ["--data", str(options.data), "--work", str(options.work)]
             words += ["--cell", name, contender, str(minutes), str(seed)]
             subprocess.run([sys.executable, __file__, *words], check=True)
             collect(cells)
     collect(cells)
 
 
-def order(chosen: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
+def order(options: argparse.Namespace) -> Iterator[tuple[str, str, float, int]]:
     """Every cell, seed by seed, so that a part of the table is fair; untrained ones once a seed, pixels once."""
-    for minutes in chosen.minutes:
-        for seed in chosen.seeds:
-            for name in chosen.sets:
-                for contender in chosen.contenders:
-                    if contender == "raw pixels" and seed != chosen.seeds[0]:
+    for minutes in options.minutes:
+        for seed in options.seeds:
+            for name in options.sets:
+                for contender in options.contenders:
+                    if contender == "raw pixels" and seed != options.seeds[0]:
                         continue
                     yield name, contender, 0.0 if contender in UNTRAINED else minutes, seed
 
@@ -283,8 +283,8 @@ def with_vantage(recipe: list[str], train: Images, work: Path, folder: Path, min
     if code := vantage(words):
         raise SystemExit(code)
     run = plan_of(folder)
-    held = run.data.hold_out
-    return frozen(load(folder), round(run.epochs * min(len(train.pixels) * (1 - held), run.data.max_images or np.inf)))
+    share = run.data.hold_out
+    return frozen(load(folder), round(run.epochs * min(len(train.pixels) * (1 - share), run.data.max_images or np.inf)))
 
 
 def frozen(encoder: Any, images: int) -> Entrant:
@@ -385,16 +385,16 @@ def lightly_simclr(
     head = SimCLRProjectionHead(width, width, 128)
     criterion = NTXentLoss()
     optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
-    seen, epoch = 0, 0
+    count, epoch = 0, 0
     for epoch, (one, two) in until(loader(train, SimCLRTransform(input_size=size)), minutes):  # noqa: B007
         with precision:
             loss = criterion(*(head(backbone(view).flatten(1)).float() for view in (one, two)))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        seen += len(one)
+        count += len(one)
     note = f"{note}, SimCLR, views {size}, batch 256, {epoch + 1} epochs begun"
-    return Entrant(Normalized(backbone), size, seen, note)
+    return Entrant(Normalized(backbone), size, count, note)
 
 
 def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int) -> Entrant:
@@ -413,7 +413,7 @@ def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int
     deactivate_requires_grad(slow_head)
     criterion = NTXentLoss(memory_bank_size=(4096, 128))
     optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.06)
-    seen = epochs = 0
+    count = epochs = 0
     for epochs, (one, two) in until(loader(train, MoCoV2Transform(input_size=train.side)), minutes):
         momentum = cosine_schedule(min(epochs, 10), 10, 0.996, 1)  # of the example's ten epochs
         update_momentum(backbone, slow, m=momentum)
@@ -424,9 +424,9 @@ def with_moco(train: Images, work: Path, folder: Path, minutes: float, seed: int
         criterion(query, key).backward()
         optimizer.step()
         optimizer.zero_grad()
-        seen += len(one)
+        count += len(one)
     note = f"ResNet-18, MoCo, views {train.side}, batch 256, {epochs + 1} epochs begun"
-    return Entrant(Normalized(backbone), train.side, seen, note)
+    return Entrant(Normalized(backbone), train.side, count, note)
 
 
 class Normalized(nn.Module):
@@ -451,7 +451,7 @@ def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: i
     head = nn.Linear(network.width, int(train.label.max()) + 1)
     optimizer = torch.optim.AdamW([*network.parameters(), *head.parameters()], 2e-3, weight_decay=0.05)
     half = torch.autocast("cpu", torch.bfloat16) if "bf16" in str(run.hardware.precision) else nullcontext()
-    start, seconds, seen = time.monotonic(), 60 * minutes, 0
+    start, seconds, count = time.monotonic(), 60 * minutes, 0
     resized = replace(
         train,
         pixels=torch.cat(
@@ -468,8 +468,8 @@ def with_labels(train: Images, work: Path, folder: Path, minutes: float, seed: i
         F.cross_entropy(score.float(), train.label[rows]).backward()
         optimizer.step()
         optimizer.zero_grad()
-        seen += len(rows)
-    return Entrant(Centered(network), size, seen, f"{backbone}, labels, {size} px, batch 256")
+        count += len(rows)
+    return Entrant(Centered(network), size, count, f"{backbone}, labels, {size} px, batch 256")
 
 
 def moved(images: Tensor) -> Tensor:

@@ -65,11 +65,11 @@ def index(folder: Path) -> list[dict[str, Any]]:
     seconds = time.process_time() - clock
     cache, paths = folder / "cache", [folder / f"train-{number:06d}.tar" for number in range(SHARDS)]
     kept_index(str(first), state_of(str(first)), cache)
-    kept = index_files(str(first), state_of(str(first)), cache)
+    files = index_files(str(first), state_of(str(first)), cache)
     row = {"what": "index of a shard", "images": SHARD, "samples a second and core": round(SHARD / seconds)}
     for path in paths[1:]:
         os.link(first, path)
-        for file, link in zip(kept, index_files(str(path), state_of(str(path)), cache), strict=True):
+        for file, link in zip(files, index_files(str(path), state_of(str(path)), cache), strict=True):
             os.link(file, link)
     clock, before = time.perf_counter(), _peak()
     source = Shards([str(path) for path in paths], cache)
@@ -80,7 +80,7 @@ def index(folder: Path) -> list[dict[str, Any]]:
         assert len(source.encoded(number)) == BYTES
     each = (time.perf_counter() - clock) / len(numbers)
     opened |= {"microseconds to read an image's bytes": round(1e6 * each), "MiB": round(_peak() - before)}
-    size = sum(file.stat().st_size for file in kept) / SHARD
+    size = sum(file.stat().st_size for file in files) / SHARD
     return [row | {"bytes an image in the cache": round(size, 1)}, {"what": "shards", "images": len(source)} | opened]
 
 

@@ -51,11 +51,11 @@ def ours(views: list[Tensor], device: str, precision: str, channels_last: bool) 
         number = next(count)
         learner.before_step(number)
         with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
-            made = learner(views, image, number)
-        made.loss.backward()
+            result = learner(views, image, number)
+        result.loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        learner.after_step([made.fresh], number)
+        learner.after_step([result.fresh], number)
 
     return step
 
@@ -94,16 +94,16 @@ def cases(batch: int, device: str) -> dict[str, Callable[[], None]]:
     """Every case that can run here."""
     generator = torch.Generator().manual_seed(0)
     views = [torch.randn(batch, 3, 32, 32, generator=generator).to(device) for _ in range(2)]
-    found: dict[str, Callable[[], None]] = {}
+    cases: dict[str, Callable[[], None]] = {}
     try:
-        found["lightly, float32"] = lightly(views, device)
+        cases["lightly, float32"] = lightly(views, device)
     except ImportError:
         print("lightly is not installed: left out")
-    found["ours, float32, its layout"] = ours(views, device, "fp32", channels_last=False)
-    found["ours, float32, channels last"] = ours(views, device, "fp32", channels_last=True)
+    cases["ours, float32, its layout"] = ours(views, device, "fp32", channels_last=False)
+    cases["ours, float32, channels last"] = ours(views, device, "fp32", channels_last=True)
     if has_bf16(device == "cuda"):
-        found["ours, bf16, channels last"] = ours(views, device, "bf16", channels_last=True)
-    return found
+        cases["ours, bf16, channels last"] = ours(views, device, "bf16", channels_last=True)
+    return cases
 
 
 def main() -> None:
@@ -113,22 +113,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--peak", help="print the peak memory of one case and stop")
-    chosen = parser.parse_args()
-    steps = cases(chosen.batch, chosen.device)
-    if chosen.peak:
-        print(measured_peak(steps[chosen.peak]))
+    options = parser.parse_args()
+    steps = cases(options.batch, options.device)
+    if options.peak:
+        print(measured_peak(steps[options.peak]))
         return
     base = next(iter(steps))
-    seconds = interleave(steps, chosen.rounds)
+    seconds = interleave(steps, options.rounds)
     rows: list[dict[str, Any]] = []
     for name, times in seconds.items():
-        peak = fresh_peak(__file__, "--batch", str(chosen.batch), "--device", chosen.device, "--peak", name)
+        peak = fresh_peak(__file__, "--batch", str(options.batch), "--device", options.device, "--peak", name)
         middle = statistics.median(times)
-        row = {"case": name, "ms": round(1e3 * middle), "images/s": round(chosen.batch / middle, 1)}
+        row = {"case": name, "ms": round(1e3 * middle), "images/s": round(options.batch / middle, 1)}
         row |= {f"times faster than {base}": round(speedup(seconds, name, base), 2), "peak MiB": round(peak)}
         rows.append(row)
         print(row, flush=True)
-    write_results("step" if chosen.device == "cpu" else "step-gpu", rows)
+    write_results("step" if options.device == "cpu" else "step-gpu", rows)
 
 
 if __name__ == "__main__":

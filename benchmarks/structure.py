@@ -153,29 +153,29 @@ def running(package: Path) -> dict[str, Any]:
 
         def run(*words: str) -> tuple[list[str], float]:
             begun = time.monotonic()
-            done = subprocess.run([sys.executable, *words], cwd=folder, env=place, capture_output=True, text=True)
-            return done.stdout.splitlines(), round(time.monotonic() - begun, 2)
+            process = subprocess.run([sys.executable, *words], cwd=folder, env=place, capture_output=True, text=True)
+            return process.stdout.splitlines(), round(time.monotonic() - begun, 2)
 
         program = ("-m", "vantage" if (package / "__main__.py").exists() else "vantage.cli")
         first, _ = run(*program, "--help")
         verbs = [match[1] for line in first if (match := re.match(r"  ([a-z][a-z-]*) +\S", line))]
-        asked = ["", *(verb for verb in dict.fromkeys(verbs) if verb != "vantage"), *HELP_OF]
-        told = {f"vantage {words}".strip(): run(*program, *words.split(), "--help") for words in asked}
+        helps = ["", *(verb for verb in dict.fromkeys(verbs) if verb != "vantage"), *HELP_OF]
+        outputs = {f"vantage {words}".strip(): run(*program, *words.split(), "--help") for words in helps}
         frames = [line.removeprefix("FRAME ") for line in run("-c", _PROBE)[0] if line.startswith("FRAME ")]
     return {
         "frames_from_main_to_loss": len(frames),
         "frames": frames,
-        "help_lines": {words: len(lines) for words, (lines, _) in told.items()},
-        "help_seconds": {words: seconds for words, (_, seconds) in told.items()},
+        "help_lines": {words: len(lines) for words, (lines, _) in outputs.items()},
+        "help_seconds": {words: seconds for words, (_, seconds) in outputs.items()},
     }
 
 
-def shown(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A count, or a list of them, in one line."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {shown(inside)}" for key, inside in value.items())
+        return ", ".join(f"{key} {text_of(inside)}" for key, inside in value.items())
     if isinstance(value, list):
-        return f"{len(value)} ({', '.join(shown(inside) for inside in value)})" if value else "none"
+        return f"{len(value)} ({', '.join(text_of(inside) for inside in value)})" if value else "none"
     return str(value)
 
 
@@ -185,15 +185,15 @@ def main() -> None:
     parser.add_argument("checkout", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--static", action="store_true", help="run nothing")
     parser.add_argument("--json", type=Path, help="write the counts here too")
-    asked = parser.parse_args()
-    package = asked.checkout.resolve() / "src" / "vantage"
+    options = parser.parse_args()
+    package = options.checkout.resolve() / "src" / "vantage"
     git = ["git", "-C", str(package), "log", "-1", "--format=%H"]
     commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
     counted = {"command": "python benchmarks/structure.py", "commit": commit, "date": str(datetime.date.today())}
-    counted |= static(package) | ({} if asked.static else running(package))
-    print("\n".join(f"{name.replace('_', ' ')}: {shown(value)}" for name, value in counted.items()))
-    if asked.json:
-        asked.json.write_text(json.dumps(counted, indent=1) + "\n")
+    counted |= static(package) | ({} if options.static else running(package))
+    print("\n".join(f"{name.replace('_', ' ')}: {text_of(value)}" for name, value in counted.items()))
+    if options.json:
+        options.json.write_text(json.dumps(counted, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -56,21 +56,21 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=3_000, help="training images")
     parser.add_argument("--epochs", type=int, default=6, help="passes over them")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    chosen = parser.parse_args()
-    sweep, base = SWEEPS[chosen.sweep]()
-    place = f"{chosen.data}/tiny-imagenet-50.tar.gz"
-    data = vantage.Data(f"{place}#train", num_workers=1, max_images=chosen.images)
-    run = replace(base, epochs=chosen.epochs, data=data, hardware=vantage.Hardware("cpu", precision="32-true"))
-    information, protocols = HeldOutInformation(images=1_500, draws=2), (LINEAR[chosen.sweep], KNN(k=20))
-    asked = Study(sweep, run, tuple(chosen.seeds), information, protocols, discard=True)
+    options = parser.parse_args()
+    sweep, base = SWEEPS[options.sweep]()
+    place = f"{options.data}/tiny-imagenet-50.tar.gz"
+    data = vantage.Data(f"{place}#train", num_workers=1, max_images=options.images)
+    run = replace(base, epochs=options.epochs, data=data, hardware=vantage.Hardware("cpu", precision="32-true"))
+    information, protocols = HeldOutInformation(images=1_500, draws=2), (LINEAR[options.sweep], KNN(k=20))
+    small_study = Study(sweep, run, tuple(options.seeds), information, protocols, discard=True)
     train, test = open_images(data)[0], open_source(f"{place}#val")
-    found = study(asked, train, test, chosen.work / chosen.sweep, Work("cpu", num_workers=1), PlainProgress())
-    rows = [{"summary": row} for row in found.table()]
-    about = {"axis": found.axis, "what": found.caption(), "base": repr(replace(run, data=vantage.Data()))}
-    write_results(f"views_{chosen.sweep}", [about, *rows, *map(asdict, (*found.rows, *found.baselines))])
-    written = write_sweep(found, chosen.work / chosen.sweep)
-    shutil.copy(next(path for path in written if path.suffix == ".png"), RESULTS / f"views_{chosen.sweep}.png")
-    print("\n".join(found.lines()))
+    result = study(small_study, train, test, options.work / options.sweep, Work("cpu", num_workers=1), PlainProgress())
+    rows = [{"summary": row} for row in result.table()]
+    about = {"axis": result.axis, "what": result.caption(), "base": repr(replace(run, data=vantage.Data()))}
+    write_results(f"views_{options.sweep}", [about, *rows, *map(asdict, (*result.rows, *result.baselines))])
+    files = write_sweep(result, options.work / options.sweep)
+    shutil.copy(next(path for path in files if path.suffix == ".png"), RESULTS / f"views_{options.sweep}.png")
+    print("\n".join(result.lines()))
 
 
 def crop() -> tuple[Sweep, vantage.Run]:

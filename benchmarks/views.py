@@ -60,12 +60,12 @@ def pieces(count: int, height: int, width: int) -> list[numpy.ndarray]:
     shipped = [skimage.data.astronaut(), skimage.data.chelsea(), skimage.data.coffee(), skimage.data.rocket()]
     photos = shipped + list(sklearn.datasets.load_sample_images().images)
     sources = [photo for photo in photos if photo.shape[0] >= height and photo.shape[1] >= width]
-    chance, found = random.Random(0), []
+    chance, crops = random.Random(0), []
     for number in range(count):
         photo = sources[number % len(sources)]
         top, left = chance.randrange(photo.shape[0] - height + 1), chance.randrange(photo.shape[1] - width + 1)
-        found.append(numpy.ascontiguousarray(photo[top : top + height, left : left + width]))
-    return found
+        crops.append(numpy.ascontiguousarray(photo[top : top + height, left : left + width]))
+    return crops
 
 
 class Made(Dataset):
@@ -108,20 +108,20 @@ def cases(name: str, views: Views, size: int) -> dict[str, Case]:
     images = [torch.from_numpy(array).permute(2, 0, 1) for array in arrays]  # laid out as decoders do
     whole = torch.stack([image.contiguous() for image in images])
     first, second = view_peers.torchvision_v1(view), view_peers.torchvision_v2(view)
-    found = {
+    cases = {
         "torchvision v1 PIL": Case(lambda: [first(picture) for picture in pictures[:some]], some),
         "torchvision v2 per image": Case(lambda: [second(image) for image in images[:some]], some),
         "torchvision v2, DataLoader, 2 workers": Case(loaded(images[: LOADED[size]], view), LOADED[size]),
     }
     if (theirs := view_peers.lightly(name, size)) is not None:
-        found["lightly"] = Case(lambda: [theirs(picture) for picture in pictures[: some // 2]], some // 2 * 2)
+        cases["lightly"] = Case(lambda: [theirs(picture) for picture in pictures[: some // 2]], some // 2 * 2)
     if (batched := view_peers.kornia(view)) is not None:
-        found["kornia batch"] = Case(lambda: batched(whole), len(whole))
-    found["vantage"] = Case(ours(views, images, whole if size < 224 else None), len(images))
+        cases["kornia batch"] = Case(lambda: batched(whole), len(whole))
+    cases["vantage"] = Case(ours(views, images, whole if size < 224 else None), len(images))
     if size == 224 and name == "A-MoCo2":
         chance = torch.Generator().manual_seed(0)
-        found["vantage, crop only"] = Case(lambda: [views.crop(image, chance) for image in images], len(images))
-    return found
+        cases["vantage, crop only"] = Case(lambda: [views.crop(image, chance) for image in images], len(images))
+    return cases
 
 
 def processor_time() -> float:
@@ -130,10 +130,10 @@ def processor_time() -> float:
     return sum(part.ru_utime + part.ru_stime for part in used)
 
 
-def measure(setting: str, found: dict[str, Case], rounds: int) -> list[dict]:
+def measure(setting: str, cases: dict[str, Case], rounds: int) -> list[dict]:
     """Time the cases, print them, and give the rows for the results file."""
-    seconds = interleave({name: case.run for name, case in found.items()}, rounds, processor_time)
-    per_view = {name: [time / found[name].views for time in times] for name, times in seconds.items()}
+    seconds = interleave({name: case.run for name, case in cases.items()}, rounds, processor_time)
+    per_view = {name: [time / cases[name].views for time in times] for name, times in seconds.items()}
     rows = []
     for name, times in per_view.items():
         against = {base: round(speedup(per_view, name, base), 2) for base in per_view if base != name}
@@ -142,12 +142,12 @@ def measure(setting: str, found: dict[str, Case], rounds: int) -> list[dict]:
             "case": name,
             "microseconds_per_view": round(sorted(times)[len(times) // 2] * 1e6, 1),
             "times_faster_than": against if name.startswith("vantage") else {},
-            "peak_mib": round(measured_peak(found[name].run)),
+            "peak_mib": round(measured_peak(cases[name].run)),
             "rounds": len(times),
         }
         rows.append(row)
-        told = ", ".join(f"{times}x {base}" for base, times in row["times_faster_than"].items())
-        print(f"{setting:16} {name:38} {row['microseconds_per_view']:>9} us/view  {told}", flush=True)
+        ratios = ", ".join(f"{times}x {base}" for base, times in row["times_faster_than"].items())
+        print(f"{setting:16} {name:38} {row['microseconds_per_view']:>9} us/view  {ratios}", flush=True)
     return rows
 
 
