@@ -123,7 +123,9 @@ def equality() -> list[dict[str, Any]]:
 
 
 def _apart(ours: list[float], theirs: list[float]) -> float:
-    return max(abs(mine - other) / abs(other) for mine, other in zip(ours, theirs, strict=True))
+    """The largest difference, relative to the largest loss: a loss of the first steps may be 0."""
+    apart = [abs(mine - other) for mine, other in zip(ours, theirs, strict=True)]
+    return max(apart) / max(map(abs, theirs))
 
 
 def _points(ours: dict[str, float], theirs: dict[str, float]) -> float:
