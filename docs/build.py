@@ -50,7 +50,7 @@ START = (
 )
 EXTEND = ("CONTRIBUTING", "docs/extend/*")
 UNDERSTAND = ("docs/architecture", "docs/decisions", "docs/glossary", "docs/identities", "docs/traps")
-RECORD = ("docs/claims", "benchmarks/README", "CHANGELOG", "SECURITY")
+RECORD = ("docs/claims", "benchmarks/README", "CHANGELOG", "docs/security", "SECURITY")
 
 
 def public_modules(source: Path = SOURCE) -> list[str]:

@@ -39,14 +39,14 @@ class VantageEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __init__(
         self,
-        run: str | Path | None = None,
+        run: Any = None,  # scikit-learn's constructors take anything; `fit` and `transform` look at it
         *,
-        minutes: float | None = None,
-        folder: str | Path | None = None,
-        network: int | None = None,
-        device: str = "auto",
-        batch_size: int = 256,
-        num_workers: int | None = None,
+        minutes: Any = None,
+        folder: Any = None,
+        network: Any = None,
+        device: Any = "auto",
+        batch_size: Any = 256,
+        num_workers: Any = None,
     ) -> None:
         """`run` is the folder of a run, or `torchvision:NAME=FILE` or `timm:NAME=FILE`; or else `minutes` says how long
         `fit` trains, and `folder` where that run is kept (if omitted, nothing is). `network` is the number of one
