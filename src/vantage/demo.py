@@ -108,7 +108,7 @@ def demo(folder: Path, progress: Progress | None = None) -> Demonstration:
         for name, values in columns.items():
             values.append(result.outcomes["demo" if name == "trained encoder" else name].accuracy.top1)
     accuracies = {name: (knn, linear) for name, (knn, linear) in columns.items()}
-    shown = Demonstration(folder, accuracies, 0.0)
-    write_report([folder], Photographs("test"), shown.page, work=Work(progress=progress))
+    result = Demonstration(folder, accuracies, 0.0)
+    write_report([folder], Photographs("test"), result.page, work=Work(progress=progress))
     progress.stop()
-    return replace(shown, seconds=time.monotonic() - start)
+    return replace(result, seconds=time.monotonic() - start)

@@ -84,15 +84,22 @@ def encode_all(
 
 
 def encode_batches(
-    network: nn.Module, view: EvaluationView | Straight, source: Source, work: Work, name: str, start: int = 0
+    network: nn.Module,
+    view: EvaluationView | Straight,
+    source: Source,
+    work: Work,
+    name: str,
+    start: int = 0,
+    alone: bool = False,
 ) -> Iterator[tuple[int, Float[Tensor, "b d"]]]:
     """First number and features of each batch from image `start` on, in order, with a few batches in memory at a time;
     `name` is the encoder's name in the progress report.
 
     Batches begin at multiples of `work.batch_size` counted from `start`, so that a continued run multiplies the same
     matrices. Several processes share the batches, and each gets all of them, with the bits that one process gives them
-    if their networks are equal; all must ask for them, and read to the end. The network is moved to the device in
-    place; its mode stays as it is. Raises `UnreadableImage` for an image that cannot be decoded, with its name.
+    if their networks are equal; all must ask for them, and read to the end. With `alone` this process makes every batch
+    and waits for none. The network is moved to the device in place; its mode stays as it is. Raises `UnreadableImage`
+    for an image that cannot be decoded, with its name.
     """
     device = work.resolved_device()
     network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -100,13 +107,15 @@ def encode_batches(
     def crop(number: int) -> UInt8[Tensor, "3 s s"]:
         return view.crop(source.image(number))
 
-    numbers = list(range(start, len(source), work.batch_size))
-    parts = (range(first, min(first + work.batch_size, len(source))) for first in own_turns(numbers))
+    numbers = range(start, len(source), work.batch_size)
+    turns = numbers if alone else own_turns(numbers)
+    parts = (range(first, min(first + work.batch_size, len(source))) for first in turns)
     crops = in_threads(crop, parts, work.num_workers)
     own = (encode(network, view.finish(part.to(device, non_blocking=True))) for part in crops)
+    each = own if alone else in_order(own, len(numbers), (width_of(network),))
     work.progress.start(f"features, {name}", len(source), start)
     try:
-        for first, vector in zip(numbers, in_order(own, len(numbers), (width_of(network),)), strict=True):
+        for first, vector in zip(numbers, each, strict=True):
             yield first, vector.cpu()
             work.progress.advance(first + len(vector))
     finally:

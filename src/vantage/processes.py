@@ -3,12 +3,14 @@
 w: processes   b: rows here
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["count", "device", "gather", "leave", "own_rows", "rank", "total"]
+__all__ = ["add_up", "count", "device", "gather", "leave", "own_rows", "rank", "total"]
 
 
 def count() -> int:
@@ -70,3 +72,12 @@ def total(number: Tensor) -> Tensor:
     number = number.detach().clone()
     dist.all_reduce(number)
     return number
+
+
+def add_up(tensors: Sequence[Tensor]) -> None:
+    """Make each tensor, in place, the sum of those of all processes, by one exchange. All are of one dtype."""
+    if count() == 1 or not tensors:
+        return
+    sums = total(torch.cat([tensor.flatten() for tensor in tensors]))
+    for tensor, part in zip(tensors, sums.split([tensor.numel() for tensor in tensors]), strict=True):
+        tensor.copy_(part.view_as(tensor))

@@ -171,12 +171,7 @@ def shared_rows(
 
 def sum_gradients(parameters: Iterable[Tensor]) -> None:
     """Make every gradient the sum of those of all processes, all of which have the same ones."""
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    if processes.count() == 1 or not gradients:
-        return
-    total = processes.total(torch.cat([gradient.flatten() for gradient in gradients]))
-    for gradient, part in zip(gradients, total.split([gradient.numel() for gradient in gradients]), strict=True):
-        gradient.copy_(part.view_as(gradient))
+    processes.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
 
 
 def alone(what: str) -> None:

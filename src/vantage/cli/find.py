@@ -13,12 +13,12 @@ from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.curation import Found
+    from vantage.curation import Findings
     from vantage.data import Source
     from vantage.encoding import Work
     from vantage.frozen.encoder import FrozenEncoder
 
-    Search = Callable[[FrozenEncoder, Source, Work], Found]
+    Search = Callable[[FrozenEncoder, Source, Work], Findings]
 
 __all__ = ["find"]
 
@@ -99,7 +99,7 @@ def _duplicates(words: list[str], console: Console) -> int:
         test = computing.open(options.test, console)
         return lambda encoder, source, work: find_leaks(encoder, source, test, work, options.limit)
 
-    return _found("duplicates", _duplicates.__doc__, _Duplicates(), search, words, console)
+    return _search("duplicates", _duplicates.__doc__, _Duplicates(), search, words, console)
 
 
 def _outliers(words: list[str], console: Console) -> int:
@@ -114,7 +114,7 @@ def _outliers(words: list[str], console: Console) -> int:
 
         return find_outliers
 
-    return _found("outliers", _outliers.__doc__, None, search, words, console)
+    return _search("outliers", _outliers.__doc__, None, search, words, console)
 
 
 def _representatives(words: list[str], console: Console) -> int:
@@ -129,7 +129,7 @@ def _representatives(words: list[str], console: Console) -> int:
 
         return lambda encoder, source, work: find_representatives(encoder, source, options.count, options.by, work)
 
-    return _found("representatives", _representatives.__doc__, _Representatives(), search, words, console)
+    return _search("representatives", _representatives.__doc__, _Representatives(), search, words, console)
 
 
 def _mistakes(words: list[str], console: Console) -> int:
@@ -145,10 +145,10 @@ def _mistakes(words: list[str], console: Console) -> int:
 
         return find_mistakes
 
-    return _found("mistakes", _mistakes.__doc__, None, search, words, console)
+    return _search("mistakes", _mistakes.__doc__, None, search, words, console)
 
 
-def _found(
+def _search(
     kind: str,
     about: str | None,
     settings: Any,
@@ -156,19 +156,19 @@ def _found(
     words: list[str],
     console: Console,
 ) -> int:
-    """Read the options, search, and write what was found."""
+    """Read the options, search, and write what comes out."""
     groups = (RunOrWeights, Images, *([settings] if settings else []), _Writing, Network, Computing)
     run, images, *options, writing, network, computing = read(Command(f"find {kind}", about or ""), words, *groups)
     table, picture = writing.files()
-    from vantage.curation import write_found
+    from vantage.curation import write_findings
     from vantage.frozen.encoder import load
 
     encoder, work = load(run.folder, network.network), computing.work(console)
     source = computing.open(images.data, console)
-    found = search(options[0] if options else None, computing)(encoder, source, work)
-    write_found(found, table, picture)
-    console.note(found.rule)
-    console.result(found.summary)
+    findings = search(options[0] if options else None, computing)(encoder, source, work)
+    write_findings(findings, table, picture)
+    console.note(findings.rule)
+    console.result(findings.summary)
     console.result(str(table))
     console.result(str(picture))
     return 0

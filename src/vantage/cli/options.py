@@ -1,6 +1,5 @@
 """Options that several verbs share, each written once, and what they mean."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ __all__ = [
     "Together",
     "absolute",
     "assignments",
+    "is_there",
     "look_at",
 ]
 
@@ -179,8 +179,13 @@ def look_at(data: "Data", console: Console) -> "tuple[Source, str]":
 def absolute(path: str) -> str:
     """A path on this disk made absolute, so that a run finds its images from any folder; other names as they are."""
     file, mark, part = (path, "", "") if Path(path).exists() else path.partition("#")
-    if "{" in file and not Path(file).exists():
-        from vantage.data.sources.shards import expanded
+    return f"{Path(file).absolute()}{mark}{part}" if file and is_there(file) else path
 
-        return os.path.abspath(file) if Path(expanded(file)[0]).exists() else path
-    return f"{Path(file).absolute()}{mark}{part}" if file and Path(file).exists() else path
+
+def is_there(path: str) -> bool:
+    """Whether this disk has the path, or the first file that it names with braces."""
+    if Path(path).exists() or "{" not in path:
+        return Path(path).exists()
+    from vantage.data.sources.shards import expanded
+
+    return Path(expanded(path)[0]).exists()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Devices, Loading, RunFolder, assignments
+from vantage.cli.options import Devices, Loading, RunFolder, assignments, is_there
 from vantage.cli.pretrain import ended
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replaced, settings_in
@@ -32,7 +32,6 @@ def resume(words: list[str], console: Console) -> int:
 
     Hardware, monitoring and data may be changed; all other settings stay as they are.
     """
-    from vantage.data.sources.shards import expanded
     from vantage.training import loop, settings
     from vantage.training.run import refuse_conflicts
 
@@ -44,9 +43,7 @@ def resume(words: list[str], console: Console) -> int:
     run = replaced(stored, read_assignments(stored, written, name="the run"))
     refuse_conflicts(stored, run)
     path = run.data.path
-    moved = ":" not in path and not any(
-        Path(each).exists() for each in (path, path.partition("#")[0], expanded(path)[0])
-    )
+    moved = ":" not in path and not (is_there(path) or is_there(path.partition("#")[0]))
     if moved and path == stored.data.path:
         raise UserError(f"the images of the run are not at {path}: give their new location with --data PATH")
     return ended(loop.resume(options.folder, run, console.progress()), run, console)

@@ -1,19 +1,19 @@
 """What to do about images, by their features: near-duplicates, outliers, representatives, and labels that are mistakes.
 
 `neighbors`, `duplicates`, `outliers`, `representatives` and `mistakes` are functions of features; `search` and
-`search_duplicates` apply them to the images of a source, and `found` writes what they found.
+`search_duplicates` apply them to the images of a source, and `findings` writes what comes out.
 """
 
-from vantage.curation.found import Found, write_found
+from vantage.curation.findings import Findings, write_findings
 from vantage.curation.search import find_mistakes, find_outliers, find_representatives
 from vantage.curation.search_duplicates import find_duplicates, find_leaks
 
 __all__ = [
-    "Found",
+    "Findings",
     "find_duplicates",
     "find_leaks",
     "find_mistakes",
     "find_outliers",
     "find_representatives",
-    "write_found",
+    "write_findings",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
-from vantage.curation.found import Found
+from vantage.curation.findings import Findings
 from vantage.curation.mistakes import LEAD, mistakes
 from vantage.curation.neighbors import neighbors_of
 from vantage.curation.outliers import outliers
@@ -25,7 +25,7 @@ _VOTERS = 20
 """Neighbors that vote on a label."""
 
 
-def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Found:
+def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Findings:
     """All images by their mean distance (1 − cosine) to their ten nearest neighbors, the farthest first. Outliers are
     those above the upper quartile and three times the range between the quartiles (Tukey's outer fence).
 
@@ -48,7 +48,7 @@ def find_outliers(encoder: FrozenEncoder, source: Source, work: Work | None = No
         "score: mean distance (1 − cosine) to the ten nearest neighbors; an outlier is above "
         f"{far.limit:.4g}: the upper quartile and three times the range between the quartiles"
     )
-    return Found(summary, rule, columns, _in_rows(tiles))
+    return Findings(summary, rule, columns, _in_rows(tiles))
 
 
 def find_representatives(
@@ -57,7 +57,7 @@ def find_representatives(
     count: int = 100,
     by: Literal["clusters", "k-center"] = "clusters",
     work: Work | None = None,
-) -> Found:
+) -> Findings:
     """`count` images that stand for all, those to label first: the nearest to the centers of as many clusters, or
     k-center greedy, which covers rare images too and so takes strangers first.
 
@@ -83,10 +83,10 @@ def find_representatives(
         "clusters": "the image nearest to the center of each k-means cluster, the largest cluster first",
         "k-center": "each is the farthest from all before it (k-center greedy); the first is nearest to the mean",
     }
-    return Found(summary, rule[by], columns, _in_rows(tiles))
+    return Findings(summary, rule[by], columns, _in_rows(tiles))
 
 
-def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Found:
+def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = None) -> Findings:
     """All labeled images by how much their 20 nearest labeled neighbors contradict the label; likely mistakes first.
     The rule is that of `vantage.curation.mistakes.mistakes`.
 
@@ -116,7 +116,7 @@ def find_mistakes(encoder: FrozenEncoder, source: Source, work: Work | None = No
         f"the {neighbors.number.shape[1]} nearest neighbors vote for their labels; a label is a likely mistake where "
         f"another class leads by {LEAD:g} of the votes or more (score)"
     )
-    return Found(summary, rule, columns, tiles)
+    return Findings(summary, rule, columns, tiles)
 
 
 def _of_two_classes(source: Source) -> Source:

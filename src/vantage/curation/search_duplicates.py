@@ -6,7 +6,7 @@ import torch
 
 from vantage.curation.columns import ROWS, WIDE, counted, features, label_column, names, tile
 from vantage.curation.duplicates import ALIKE, groups, leaks, near_duplicates
-from vantage.curation.found import Found
+from vantage.curation.findings import Findings
 from vantage.curation.neighbors import neighbors_of
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_apart
@@ -19,7 +19,7 @@ __all__ = ["find_duplicates", "find_leaks"]
 _DOUBT = "; most images have the same features as another: either they are copies, or the features say nothing"
 
 
-def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = None, limit: float = ALIKE) -> Found:
+def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = None, limit: float = ALIKE) -> Findings:
     """Groups of images that may be the same picture, the surest group first. The first image of each group, in the
     order of the source, is the one to keep.
 
@@ -56,12 +56,12 @@ def find_duplicates(encoder: FrozenEncoder, source: Source, work: Work | None = 
         f"near-duplicates: {counted(len(starts), 'group')} with {len(members):,} of {counted(len(source), 'image')}; "
         f"{left:,} are left with one of each group"
     )
-    return Found(summary, _duplicates_rule(limit) + _DOUBT * duplicates.same, columns, tiles)
+    return Findings(summary, _duplicates_rule(limit) + _DOUBT * duplicates.same, columns, tiles)
 
 
 def find_leaks(
     encoder: FrozenEncoder, source: Source, test: Source, work: Work | None = None, limit: float = ALIKE
-) -> Found:
+) -> Findings:
     """Test images with a near-duplicate among other images, such as those a network is trained on; the surest first.
 
     The rule is that of `vantage.curation.duplicates.leaks`. Raises `UserError` where both sets are the same, for fewer
@@ -90,7 +90,7 @@ def find_leaks(
         f"leaks: {len(numbers):,} of {counted(len(test), 'test image')} ({share:.1%}), near-duplicates of some of "
         f"{counted(len(source), 'image')}"
     )
-    return Found(summary, _duplicates_rule(limit), columns, tiles)
+    return Findings(summary, _duplicates_rule(limit), columns, tiles)
 
 
 def _check_limit(limit: float) -> None:

@@ -57,13 +57,13 @@ def accumulated(module: nn.Module, parts: int) -> None:
 def average_statistics(module: nn.Module) -> None:
     """Make the running statistics of all processes their mean. They follow the batches linearly, so after each step
     this is what one process with the joint batch has, to rounding."""
+    if processes.count() == 1:
+        return
     norms = [norm for norm in module.modules() if isinstance(norm, _BatchNorm) and norm.track_running_stats]
     running = [value for norm in norms for value in (norm.running_mean, norm.running_var) if value is not None]
-    if not running or processes.count() == 1:
-        return
-    mean = processes.total(torch.cat(running)) / processes.count()
-    for value, part in zip(running, mean.split([len(value) for value in running]), strict=True):
-        value.copy_(part)
+    processes.add_up(running)
+    for value in running:
+        value /= processes.count()
 
 
 class GroupedStatistics(_BatchNorm):

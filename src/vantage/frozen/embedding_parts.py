@@ -2,8 +2,6 @@
 
 Each file holds the embeddings of as many images and appears whole, so that a stopped run goes on after the files that
 are there. Of several processes, each writes every so-many-th file by itself: none waits for another.
-
-n: images of a part   d: width of the features
 """
 
 import contextlib
@@ -16,12 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage import processes
 from vantage.data.sources.source import Source, SourceSubset
-from vantage.encoding import Work, encode, in_threads
+from vantage.encoding import Work, encode_batches
 from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
@@ -111,7 +108,8 @@ def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, fact
     draft = draft_of(beside)
 
     def parts(start: int) -> Iterator[Tensor]:
-        return _features(encoder, source, work, start, name)
+        batches = encode_batches(encoder.backbone, encoder.view, source, work, name, start, alone=True)
+        return (part for _, part in batches)
 
     fill(draft, (len(source), encoder.width), torch.float32, facts, parts)
     write_parquet(beside, RowsFile(draft, len(source)), facts, source)
@@ -119,25 +117,3 @@ def _write(encoder: FrozenEncoder, source: Source, folder: Path, name: str, fact
     os.replace(beside, folder / name)
     draft.unlink()
     forget_note(draft)
-
-
-def _features(
-    encoder: FrozenEncoder, source: Source, work: Work, start: int, name: str
-) -> Iterator[Float[Tensor, "n d"]]:
-    """The features of a part's images from one on, by this process alone, batch by batch."""
-    device = work.resolved_device()
-    network = encoder.backbone.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-
-    def crop(number: int) -> UInt8[Tensor, "3 s s"]:
-        return encoder.view.crop(source.image(number))
-
-    firsts = range(start, len(source), work.batch_size)
-    numbers = (range(first, min(first + work.batch_size, len(source))) for first in firsts)
-    work.progress.start(f"features, {name}", len(source), start)
-    try:
-        for pixels in in_threads(crop, numbers, work.num_workers):
-            yield encode(network, encoder.view.finish(pixels.to(device, non_blocking=True))).cpu()
-            start += len(pixels)
-            work.progress.advance(start)
-    finally:
-        work.progress.stop()

@@ -46,6 +46,6 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     with in_evaluation(backbone):
         vector = encode_all(backbone, evaluation_view(run), part, work, run.recipe)
     classes, k = int(label.max()) + 1, min(_NEIGHBORS, int((~query).sum()))
-    asked = vector[query]
-    guess = vote(vector[~query], label[~query], asked[share_of(len(asked))], classes, k, _TEMPERATURE)
-    return accuracy(whole(guess, len(asked)), label[query], classes).top1
+    queries = vector[query]
+    guess = vote(vector[~query], label[~query], queries[share_of(len(queries))], classes, k, _TEMPERATURE)
+    return accuracy(whole(guess, len(queries)), label[query], classes).top1

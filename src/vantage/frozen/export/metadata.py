@@ -5,7 +5,7 @@ import json
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.evaluation import EvaluationView, Straight
 
-__all__ = ["metadata_of", "preparation"]
+__all__ = ["input_of", "metadata_of", "preparation"]
 
 
 def preparation(view: EvaluationView | Straight) -> str:
@@ -15,6 +15,11 @@ def preparation(view: EvaluationView | Straight) -> str:
         return f"shorter side resized to {view.base.resize} pixels, then both sides to {size} (bilinear, antialiased)"
     resized = f"shorter side resized to {view.resize} pixels (bilinear, antialiased)"
     return f"{resized}, the middle {view.size} x {view.size} cropped"
+
+
+def input_of(view: EvaluationView | Straight) -> str:
+    """What a graph takes, in words."""
+    return f"images: uint8 (n, 3, {view.size}, {view.size}), RGB; {preparation(view)}"
 
 
 def metadata_of(encoder: FrozenEncoder, how: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.graph import Check, Crops, check, program_of
-from vantage.frozen.export.metadata import metadata_of, preparation
+from vantage.frozen.export.metadata import input_of, metadata_of
 
 __all__ = ["onnx_file", "onnx_script"]
 
@@ -19,10 +19,9 @@ _MOST_BYTES = 2_000_000_000
 
 def onnx_script(encoder: FrozenEncoder, file: str) -> str:
     """The lines that load a file."""
-    size = encoder.view.size
     return (
         f"import onnxruntime\n\nmodel = onnxruntime.InferenceSession({file!r})\n"
-        f"# images: uint8 (n, 3, {size}, {size}), RGB; {preparation(encoder.view)}\n"
+        f"# {input_of(encoder.view)}\n"
         '# (features,) = model.run(None, {"images": images})\n'
     )
 

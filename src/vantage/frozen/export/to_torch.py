@@ -7,17 +7,16 @@ import torch
 
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.export.graph import Check, Crops, check, program_of
-from vantage.frozen.export.metadata import metadata_of, preparation
+from vantage.frozen.export.metadata import input_of, metadata_of
 
 __all__ = ["torch_file", "torch_script"]
 
 
 def torch_script(encoder: FrozenEncoder, file: str) -> str:
     """The lines that load a file."""
-    size = encoder.view.size
     return (
         f"import torch\n\nmodel = torch.export.load({file!r}).module()\n"
-        f"# images: uint8 (n, 3, {size}, {size}), RGB; {preparation(encoder.view)}\n"
+        f"# {input_of(encoder.view)}\n"
         "# features = model(images)\n"
     )
 

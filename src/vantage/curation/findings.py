@@ -12,17 +12,17 @@ from vantage.curation.sheet import Tile, contact_sheet
 from vantage.storage.files import result_file, write_result
 from vantage.storage.tables import csv_text
 
-__all__ = ["Found", "write_found"]
+__all__ = ["Findings", "write_findings"]
 
 Column = Sequence[str] | Sequence[int] | Sequence[float] | Sequence[bool]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search among images found."""
+class Findings:
+    """What a search among images brought to light."""
 
     summary: str
-    """How much was found, in a sentence."""
+    """How much there is, in a sentence."""
     rule: str
     """By which rule, with its numbers."""
     columns: Mapping[str, Column]
@@ -31,17 +31,17 @@ class Found:
     """The first rows of it as images."""
 
 
-def write_found(found: Found, table: Path, picture: Path) -> None:
+def write_findings(findings: Findings, table: Path, picture: Path) -> None:
     """Write the table as CSV or, where its name ends with .parquet, as Parquet, and the images as PNG.
 
     Parquet's metadata hold summary and rule under "vantage". Raises `UserError` where a file cannot be written.
     """
     if table.suffix.lower() == ".parquet":
-        about = {"vantage": json.dumps({"found": found.summary, "rule": found.rule})}
+        about = {"vantage": json.dumps({"found": findings.summary, "rule": findings.rule})}
         with result_file(table, "the table") as file:
-            pq.write_table(pa.table(dict(found.columns)).replace_schema_metadata(about), file)
+            pq.write_table(pa.table(dict(findings.columns)).replace_schema_metadata(about), file)
     else:
-        rows = zip(*found.columns.values(), strict=True)
-        write_result(table, csv_text(list(found.columns), rows), "the table")
+        rows = zip(*findings.columns.values(), strict=True)
+        write_result(table, csv_text(list(findings.columns), rows), "the table")
     with result_file(picture, "the picture") as file:
-        contact_sheet(found.tiles, found.summary).save(file, "PNG")
+        contact_sheet(findings.tiles, findings.summary).save(file, "PNG")
