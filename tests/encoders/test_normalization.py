@@ -2,16 +2,24 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import processes
 from vantage.encoders.backbones import ResNet, Timm
-from vantage.encoders.grouped import GroupedStatistics, SplitBatchNorm2d, share_of_groups
+from vantage.encoders.grouped import (
+    GroupedStatistics,
+    SplitBatchNorm2d,
+    folded_batch_norm,
+    grouped_batch_norm,
+    share_of_groups,
+)
 from vantage.encoders.heads import NormalizedMLP
 from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
 from vantage.errors import UserError
@@ -79,6 +87,27 @@ def test_groups_of_the_joined_batch_are_separate_norms(
     assert len(result) == len(expected) == 7
     for one, other in zip(result, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(("kind", "rest"), SHAPES, ids=lambda value: getattr(value, "__name__", str(value)))
+@pytest.mark.parametrize("settings", [{}, {"momentum": None}, {"affine": False}, {"track_running_stats": False}])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_groups_folded_into_channels_are_groups_one_by_one(
+    kind: Callable[..., nn.Module], rest: tuple[int, ...], settings: dict[str, Any], layout: torch.memory_format
+) -> None:
+    first = filled(kind(3, **settings))
+    images = torch.randn(8, 3, *rest, dtype=torch.float64)
+    if layout == torch.channels_last and len(rest) == 2:
+        images = images.contiguous(memory_format=layout)
+    weight, results = torch.randn_like(images), []
+    for normalize in (grouped_batch_norm, folded_batch_norm):
+        norm, own = copy.deepcopy(first), images.clone().requires_grad_()
+        assert isinstance(norm, _BatchNorm)
+        result = normalize(norm, own, 4)
+        (result * weight).sum().backward()
+        gradients = [parameter.grad for parameter in norm.parameters()]
+        results.append((result.detach(), own.grad, *gradients, *norm.buffers()))
+    torch.testing.assert_close(results[1], results[0], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("settings", [{"affine": False}, {"track_running_stats": False}])

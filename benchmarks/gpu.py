@@ -1,0 +1,130 @@
+"""A training step on a GPU, by recipe, beside the passes of its networks alone.
+
+    python benchmarks/gpu.py --data cifar10-jpg.tar.gz#train [--recipes moco_v2 jcl] [--batch-size 512] [--profile]
+
+ResNet-18 for 32 pixels, batch 512, bf16, images that live on the device: what a person gets from `vantage pretrain`
+with `--backbone resnet18 --size 32 --batch-size 512`. A step is `Session.step`: views, passes, loss, optimizer and all
+stores. "networks" repeats the passes of the recipe's networks on the same number of views, forward and, where the
+recipe has them, backward, without views, loss, optimizer and stores. Rounds of `--steps` steps, each recipe in turn;
+the median, and ratios to `moco_v2` by round. Memory is the most that the recipe's steps took on the device, its images
+included.
+"""
+
+import argparse
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from timing import interleave, speedup, write_results
+from torch.profiler import ProfilerActivity, profile
+
+from vantage.data import Batch, open_source
+from vantage.encoders import backbone_named
+from vantage.planning.sizing import with_network
+from vantage.progress import QuietProgress
+from vantage.recipes import RECIPES
+from vantage.training.first_rows import begin
+from vantage.training.run import Run
+from vantage.training.session import Session, launch
+
+BASE = "moco_v2"
+RECIPES_SHOWN = (BASE, "moco_v1", "ring_moco", "jcl", "interclr", "simclr", "hcl", "instance_discrimination", "ring_ir",
+                 "infomin", "everything")  # fmt: skip
+WARM = 30
+"""Steps before the first that is timed."""
+
+
+class Steps:
+    """A recipe that goes on, step by step."""
+
+    def __init__(self, run: Run, source: Any) -> None:
+        fabric, run = launch(run, QuietProgress())
+        self.session, self.step, self.epoch = Session(run, fabric, source), 0, 0
+        begin(self.session.learner, run, source, QuietProgress())
+        self.batches = self.session.feed.batches(0, 0)
+        self.views = self.session.feed.views_of(self.batch(), self.session.generator)
+
+    def batch(self) -> Batch:
+        """The next batch, of the next epoch where one is over."""
+        batch = next(self.batches, None)
+        if batch is None:
+            self.epoch += 1
+            self.batches = self.session.feed.batches(self.epoch, 0)
+            batch = next(self.batches)
+        return batch.to(self.session.fabric.device)
+
+    def go(self, count: int) -> None:
+        """So many steps."""
+        for _ in range(count):
+            self.session.step(self.batch(), self.step)
+            self.step += 1
+
+    def networks(self) -> None:
+        """The passes of a step's networks alone, on the views of one batch."""
+        learner = self.session.learner
+        with torch.autocast("cuda", torch.bfloat16):
+            queries = learner.networks.queries({n: self.views[n] for n in learner.query_views})
+            keys = learner.networks.keys({n: self.views[n] for n in learner.key_views}, queries, 0)
+            torch.stack([vector.sum() for vector in (*queries.values(), *keys.values())]).sum().backward()
+        self.session.optimizer.zero_grad(set_to_none=True)
+
+
+def run_of(recipe: Callable[[int], Run], images: int, batch: int, backbone: str, compiled: bool) -> Run:
+    """A recipe at this size."""
+    run = with_network(recipe(32), backbone_named(backbone, 32)).fit(images, batch).resized(batch, 200)
+    return replace(run, hardware=replace(run.hardware, accelerator="cuda", compile=compiled))
+
+
+def main() -> None:
+    """Time, print, and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--recipes", nargs="+", default=list(RECIPES_SHOWN))
+    parser.add_argument("--batch-size", type=int, default=512)
+    parser.add_argument("--backbone", default="resnet18")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--profile", action="store_true", help="print the dearest operations of each recipe instead")
+    chosen = parser.parse_args()
+    source, recipes = open_source(chosen.data), {recipe.__name__: recipe for recipe in RECIPES}
+    rows, cases, peaks = [], {}, {}
+    for name in chosen.recipes:
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        steps = Steps(run_of(recipes[name], len(source), chosen.batch_size, chosen.backbone, chosen.compile), source)
+        steps.go(WARM)
+        peaks[name] = (torch.cuda.max_memory_allocated() - before) / 2**20
+        if chosen.profile:
+            _profile(name, steps)
+            continue
+        cases[name] = lambda steps=steps: steps.go(chosen.steps)
+        cases[f"{name}, networks"] = lambda steps=steps: [steps.networks() for _ in range(chosen.steps)]
+    if chosen.profile:
+        return
+    seconds = interleave(cases, chosen.rounds)
+    for name in chosen.recipes:
+        step = statistics.median(seconds[name]) / chosen.steps
+        row: dict[str, Any] = {"recipe": name, "ms a step": round(1e3 * step, 2)}
+        row["images/s"] = round(chosen.batch_size / step)
+        if BASE in seconds:
+            row[f"times {BASE}"] = round(1 / speedup(seconds, name, BASE), 2)
+        row["networks, ms"] = round(1e3 * statistics.median(seconds[f"{name}, networks"]) / chosen.steps, 2)
+        row["peak MiB"] = round(peaks[name])
+        rows.append(row)
+        print(row, flush=True)
+    write_results("gpu" + "_compiled" * chosen.compile, rows)
+
+
+def _profile(name: str, steps: Steps) -> None:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
+        steps.go(10)
+        torch.cuda.synchronize()
+    print(f"== {name}\n{found.key_averages().table(sort_by='cuda_time_total', row_limit=14, max_name_column_width=60)}")
+    print(found.key_averages().table(sort_by="self_cpu_time_total", row_limit=14, max_name_column_width=60))
+
+
+if __name__ == "__main__":
+    main()
