@@ -50,7 +50,7 @@ def pair(queries: int, pool: int, seed: int, dtype: torch.dtype = torch.float64)
 
 
 def gradient(result: Tensor, query: Keys) -> Tensor:
-    weight = torch.linspace(0.5, 2.0, len(result), dtype=result.dtype)
+    weight = torch.linspace(0.5, 2.0, len(result), dtype=result.dtype, device=result.device)
     finite = torch.where(torch.isfinite(result), result, 0.0)
     return torch.autograd.grad((finite * weight).sum(), query.vector)[0]
 

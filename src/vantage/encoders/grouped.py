@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import processes
+from vantage.encoders.folded import Folded
 from vantage.errors import UserError
 
 __all__ = ["SPLIT_KINDS", "GroupedStatistics", "accumulated", "average_statistics", "share_of_groups"]
@@ -147,12 +148,11 @@ def folded_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups:
     It takes two copies of the images and a few operations in place of g times as many.
     """
     means, variances, weight_on_new = _running(norm, images, groups)
-    folded = images.movedim(1, -1).unflatten(0, (groups, -1)).movedim(0, -2).flatten(-2).movedim(-1, 1)
-    mean, variance = (None if values is None else values.flatten() for values in (means, variances))
-    weight, bias = (None if values is None else values.repeat(groups) for values in (norm.weight, norm.bias))
-    result = F.batch_norm(folded, mean, variance, weight, bias, True, weight_on_new, norm.eps)
+    running = (None if values is None else values.flatten() for values in (means, variances))
+    result = Folded.apply(images, norm.weight, norm.bias, *running, groups, weight_on_new, norm.eps)
     _keep(norm, means, variances)
-    return result.movedim(1, -1).unflatten(-1, (groups, -1)).movedim(-2, 0).flatten(0, 1).movedim(-1, 1)
+    assert isinstance(result, Tensor)
+    return result
 
 
 def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
