@@ -149,7 +149,9 @@ def fill(module: nn.Module, seed: int = 0) -> None:
             module.networks.slow.load_state_dict(module.networks.network.state_dict())  # pyright: ignore
         for name, buffer in module.named_buffers():
             if name.startswith("stores.") and name.endswith("vector"):
-                buffer.copy_(nn.functional.normalize(numbers(buffer), dim=1))
+                store: Any = module.get_submodule(name.removesuffix(".vector"))
+                rows = numbers(buffer.new_empty(1).expand(store.room, buffer.shape[1]))  # all, where some are here
+                buffer.copy_(nn.functional.normalize(rows[store.share], dim=1))
 
 
 def learner(run: Run, dtype: torch.dtype = torch.float64) -> Learner:

@@ -5,6 +5,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+import dealt
 import ranks
 import small_runs
 import torch
@@ -23,7 +24,7 @@ LEGS = ((1, 4), (2, 11), (4, 17), (1, 24))
 
 
 def runs(folder: Path) -> dict[str, Run]:
-    """A queue, banks with clusters, and a learned color space, in float64."""
+    """A queue, banks with clusters, whole and dealt out, and a learned color space, in float64."""
     place = small_runs.write_images(folder / "images.npz")
     made = {name: small_runs.small_run(name, place, epochs=4) for name in ("moco_v2", "interclr", "pirl")}
     flow = Flow(RealNVP(4, 2), 3)
@@ -31,6 +32,8 @@ def runs(folder: Path) -> dict[str, Run]:
     space = write_learned(folder / LAST, flow, flow.build(), YDbDr(), Statistics((0.1, -0.2, 0.3), (0.9, 1.1, 1.3)))
     learned = small_runs.small_run("cmc", place, epochs=4)
     made["learned"] = replace(learned, views=in_space(learned.views, space))
+    for name in ("interclr", "local_aggregation"):
+        made[f"dealt-{name}"] = dealt.dealt(small_runs.small_run(name, place, epochs=4))
     return {name: replace(run, hardware=_hardware(1)) for name, run in made.items()}
 
 

@@ -16,9 +16,9 @@ from vantage.estimators import Estimator, EstimatorChoice, TableEstimator
 from vantage.memory import Memory, StoreOf
 from vantage.memory.remember import EachKey, Remember
 from vantage.negatives import Rule
-from vantage.partition import negatives_of, sum_negatives
+from vantage.partition import scores_of_negatives, sum_negatives
 from vantage.positives import Positives
-from vantage.records import Keys, Scores
+from vantage.records import Keys, Pool, Scores
 from vantage.schedules import Constant, Schedule
 
 __all__ = ["Branch", "BranchLoss", "owners"]
@@ -83,7 +83,7 @@ class Branch:
         return self.keys if self.pool is None else self.pool
 
     def contrast(
-        self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int, state: TableEstimator | None = None
+        self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int, state: TableEstimator | None = None
     ) -> BranchLoss:
         """The loss of these queries against the pool. `state` is the estimator that an `EstimatorChoice` built.
 
@@ -94,7 +94,7 @@ class Branch:
         estimator = self.estimator if state is None else state
         match estimator:
             case TableEstimator():
-                losses = estimator(positive, negatives_of(query, pool, self.negatives, step), step)
+                losses = estimator(positive, scores_of_negatives(query, pool, self.negatives, step), step)
             case EstimatorChoice():
                 raise UserError(f"{type(estimator).__name__} keeps state: hand Branch.contrast what its build() made")
             case Estimator():
@@ -103,7 +103,7 @@ class Branch:
         return BranchLoss(_mean(losses, positive), positive)
 
 
-def _with_clusters(query: Keys, pool: Keys) -> Keys:
+def _with_clusters(query: Keys, pool: Pool) -> Keys:
     if pool.cluster is None or query.cluster is not None:
         return query
     words = "a query's cluster is looked up by its image, but the memory keeps no row for each: use a bank"

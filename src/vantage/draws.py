@@ -51,9 +51,9 @@ def query_seeds(seed: int, step: int, image: Int[Tensor, "b"]) -> Int[Tensor, "b
     return _scramble(image * _STEP + mix(seed, step))
 
 
-def bits(seed: Int[Tensor, "b"], count: int, salt: int = 0) -> Int[Tensor, "b k"]:
-    """`count` random 64-bit integers for each seed; another `salt` gives others."""
-    counter = torch.arange(1, count + 1, device=seed.device) + (salt << 40)
+def bits(seed: Int[Tensor, "b"], count: int, salt: int = 0, first: int = 0) -> Int[Tensor, "b k"]:
+    """`count` random 64-bit integers for each seed, from column `first` on; another `salt` gives others."""
+    counter = torch.arange(first + 1, first + count + 1, device=seed.device) + (salt << 40)
     return _scramble(seed[:, None] + counter * _STEP)
 
 

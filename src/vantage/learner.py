@@ -100,6 +100,8 @@ class Learner(nn.Module):
         for number, branch in enumerate(branches):
             if not isinstance(branch.memory, StoreOf):
                 self.stores[str(number)] = branch.memory.build(images, self.networks.width)
+        # DDP would give every process the rows that the first one holds of a sharded bank; all else is alike anyway.
+        self._ddp_params_and_buffers_to_ignore = [f"stores.{name}" for name, _ in self.stores.named_buffers()]
         self.estimators = nn.ModuleDict()
         for number, branch in enumerate(branches):
             if isinstance(branch.estimator, EstimatorChoice):

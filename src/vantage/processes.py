@@ -10,7 +10,7 @@ import torch.distributed as dist
 from jaxtyping import Shaped
 from torch import Tensor
 
-__all__ = ["add_up", "count", "device", "gather", "leave", "own_rows", "rank", "total"]
+__all__ = ["add_up", "count", "device", "gather", "leave", "own_rows", "own_total", "rank", "total"]
 
 
 def count() -> int:
@@ -35,20 +35,23 @@ def leave() -> None:
         dist.destroy_process_group()
 
 
+def _exchangeable(tensor: Tensor) -> Tensor:
+    """It, where it can be exchanged: GPUs exchange nothing that lies on the CPU, where a run is tried."""
+    return tensor.to(device()) if tensor.device.type == "cpu" else tensor
+
+
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows: Tensor) -> Tensor:
-        parts = [torch.empty_like(rows) for _ in range(count())]
-        dist.all_gather(parts, rows.contiguous())
-        return torch.cat(parts)
+        here = _exchangeable(rows).contiguous()
+        parts = [torch.empty_like(here) for _ in range(count())]
+        dist.all_gather(parts, here)
+        return torch.cat(parts).to(rows.device)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         # Summed, since every process compares its queries with these rows; DDP then averages parameter gradients.
-        # Cloned, since autograd may share this tensor.
-        gradient = gradient.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(gradient)
-        return own_rows(gradient)
+        return own_rows(total(gradient.contiguous()))
 
 
 def gather(rows: Shaped[Tensor, "b *s"]) -> Shaped[Tensor, "w_b *s"]:
@@ -65,13 +68,29 @@ def own_rows(rows: Shaped[Tensor, "w_b *s"]) -> Shaped[Tensor, "b *s"]:
     return rows.chunk(count())[rank()]
 
 
+class _OwnTotal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows: Tensor) -> Tensor:
+        return own_rows(total(rows)).clone()
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return gather(gradient)
+
+
+def own_total(rows: Shaped[Tensor, "w_b *s"]) -> Shaped[Tensor, "b *s"]:
+    """The rows of this process in the sum of what all processes have for the rows of all: the reverse of `gather`,
+    whose gradient each makes of the other."""
+    return _OwnTotal.apply(rows) if count() > 1 else rows  # pyright: ignore[reportReturnType]
+
+
 def total(number: Tensor) -> Tensor:
     """Sum over processes, without gradient."""
     if count() == 1:
         return number
-    number = number.detach().clone()
-    dist.all_reduce(number)
-    return number
+    there = _exchangeable(number.detach()).clone()
+    dist.all_reduce(there)
+    return there.to(number.device)
 
 
 def add_up(tensors: Sequence[Tensor]) -> None:

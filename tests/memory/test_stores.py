@@ -15,6 +15,7 @@ CONTRACT: tuple[Memory, ...] = (
     InBatch(),
     Queue(5),
     Bank(0.3),
+    Bank(0.3, sharded=True),
     ClusteredBank(0.3, clusters=3, refresh_every=2, smallest=2),
     ClusteredBank(0.3, clusters=4, refresh_every=1, smallest=3, closeness=InnerProduct()),
     ReclusteredBank(0.3, clusters=3, clusterings=2),

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from vantage.errors import UserError
-from vantage.memory.store import Store
-from vantage.records import Keys, demand
+from vantage.memory.rows import RowStore
+from vantage.records import Keys, Pool, Shard, demand
 
-__all__ = ["Bank", "BankStore", "check_images", "first_of_each", "move_rows", "random_rows"]
+__all__ = ["Bank", "BankStore", "check_images", "first_of_each", "move_rows"]
 
 
 @dataclass(frozen=True)
@@ -29,40 +29,30 @@ class Bank:
     momentum: float = 0.5
     """Weight on the old row, 0 (replace) to 1 (never change)."""
 
+    sharded: bool = False
+    """Whether each process holds the rows of its share of the images, and not all of them: for banks that do not fit a
+    device. Losses are those of a whole bank, to rounding; steps exchange more (docs/scale.md)."""
+
     def __post_init__(self) -> None:
         if not 0 <= self.momentum <= 1:
             raise UserError(f"bank momentum {self.momentum} must lie in [0, 1]: it is the weight on the old row")
 
     def build(self, images: int, width: int) -> "BankStore":
         """A bank of random unit vectors, drawn from torch's default generator."""
-        return BankStore(images, width, self.momentum)
+        return BankStore(images, width, self.momentum, self.sharded)
 
 
-class BankStore(Store):
+class BankStore(RowStore):
     """Row i belongs to image i; saved."""
 
-    vector: Tensor
-    image: Tensor
-
-    def __init__(self, images: int, width: int, momentum: float) -> None:
-        super().__init__()
+    def __init__(self, images: int, width: int, momentum: float, sharded: bool = False) -> None:
+        super().__init__(images, width, sharded)
         self.momentum = momentum
-        self.register_buffer("vector", random_rows(images, width))
-        self.register_buffer("image", torch.arange(images))
 
-    @property
-    def room(self) -> int:
-        """A key for every image."""
-        return len(self.vector)
-
-    @torch.no_grad()
-    def begin(self, keys: Keys) -> None:
-        """Take these rows."""
-        self.vector.copy_(keys.vector)
-
-    def read(self, fresh: Keys) -> Keys:
+    def read(self, fresh: Keys) -> Pool:
         """Every row as earlier steps left it. Not a copy: write only after the loss has been computed."""
-        return Keys(self.vector, self.image)
+        own = Keys(self.vector, self.image)
+        return Shard(own, self.share.start, self.images) if self.dealt else own
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
@@ -72,13 +62,8 @@ class BankStore(Store):
         """
         if len(fresh) == 0:
             return
-        check_images(fresh.image, len(self.vector))
-        move_rows(self.vector, fresh, self.momentum)
-
-
-def random_rows(images: int, width: int) -> Float[Tensor, "m d"]:
-    """Unit vectors, uniform in the cube before they are normalized."""
-    return normalize(torch.rand(images, width) * 2 - 1, dim=1)
+        check_images(fresh.image, self.images)
+        move_rows(self, fresh, self.momentum)
 
 
 def check_images(image: Int[Tensor, "b"], rows: int) -> None:
@@ -96,10 +81,20 @@ def check_images(image: Int[Tensor, "b"], rows: int) -> None:
         )
 
 
-def move_rows(vector: Float[Tensor, "m d"], fresh: Keys, momentum: float) -> None:
-    """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images, in place."""
-    mean = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype))
-    vector[fresh.image] = normalize(torch.lerp(mean, vector[fresh.image], momentum), dim=1)
+def move_rows(store: RowStore, fresh: Keys, momentum: float) -> None:
+    """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images that this process holds, in place."""
+    vector, row = store.vector, fresh.image - store.share.start
+    mean, place = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype)), row
+    if store.dealt:
+        place = row.clamp(0, len(vector) - 1)
+    old = vector[place]
+    new = normalize(torch.lerp(mean, old, momentum), dim=1)
+    if store.dealt:  # a row of elsewhere becomes one that is here, or is left as it was: no device is asked
+        mine = row == place
+        some = mine.long().argmax()
+        place = torch.where(mine, place, place[some])
+        new = torch.where(mine[:, None], new, torch.where(mine[some], new[some], old[some]))
+    vector[place] = new
 
 
 def _mean_of_image(image: Int[Tensor, "b"], vector: Float[Tensor, "b d"]) -> Float[Tensor, "b d"]:

@@ -13,10 +13,8 @@ from vantage.memory.bank import Bank
 from vantage.memory.clustering import Clustering
 from vantage.memory.kmeans import Closeness, Distance, kmeans, nearest
 from vantage.memory.known import Known
-from vantage.memory.labeled_rows import Written, at_least, check_begun, label_rows, read_rows, write_rows
-from vantage.memory.store import Store
+from vantage.memory.labeled_rows import LabeledRows, Written, at_least, check_begun
 from vantage.records import Keys
-from vantage.records.members import Members
 
 __all__ = ["ClusteredBank", "OnlineStore"]
 
@@ -59,6 +57,9 @@ class ClusteredBank:
     iterations: int = 20
     """Iterations of the first k-means, at most."""
 
+    sharded: bool = False
+    """Whether each process holds the rows of its share of the images, as in `Bank`; every process has all labels."""
+
     def __post_init__(self) -> None:
         Bank(self.momentum)
         at_least(self, 2, "clusters")
@@ -78,14 +79,9 @@ class ClusteredBank:
         return OnlineStore(images, width, self)
 
 
-class OnlineStore(Store):
+class OnlineStore(LabeledRows):
     """The store of `ClusteredBank`: centroids and running sums beside the labels, all saved."""
 
-    vector: Tensor
-    image: Tensor
-    label: Tensor
-    written: Tensor
-    seed: Tensor
     centroid: Tensor
     total: Tensor
     count: Tensor
@@ -93,10 +89,9 @@ class OnlineStore(Store):
     begun: Tensor
 
     def __init__(self, images: int, width: int, choice: ClusteredBank) -> None:
-        super().__init__()
-        self.choice, self.members = choice, Members()  # the index is a cache, not state, and so is what is known
-        self.rows_written, self.writes_known, self.begun_known, self.seed_known = (Known() for _ in range(4))
-        label_rows(self, images, width, choice.clusters, 1)
+        super().__init__(images, width, choice.clusters, 1, choice.sharded)
+        self.choice = choice
+        self.writes_known, self.begun_known, self.seed_known = Known(), Known(), Known()  # no state either
         self.register_buffer("centroid", torch.zeros(choice.clusters, width))
         self.register_buffer("total", torch.zeros(choice.clusters, width, dtype=torch.float64))
         self.register_buffer("count", torch.zeros(choice.clusters, dtype=torch.int64))
@@ -108,27 +103,18 @@ class OnlineStore(Store):
         """Whether the rows of the untrained network are still missing."""
         return self.choice.first == 0 and not self.begun_known.reached(self.begun, 1)
 
-    @property
-    def room(self) -> int:
-        """A key for every image."""
-        return len(self.vector)
-
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
         """Take these rows and cluster them at once, as if `first` passes were over."""
         self.vector.copy_(keys.vector)
         self.begun.fill_(True)
-        self.written.fill_(self.choice.first * len(self.vector))
+        self.written.fill_(self.choice.first * self.images)
         self.cluster(draws.mix(int(self.seed), 1))
 
     @property
     def clustering(self) -> Clustering:
         """The labels, centroids and sums, to be changed in place."""
-        return Clustering(self.vector, self.label[:, 0], self.centroid, self.total, self.count, self.members)
-
-    def read(self, fresh: Keys) -> Keys:
-        """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
-        return read_rows(self)
+        return Clustering(self.rows, self.label[:, 0], self.centroid, self.total, self.count, self.members)
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
@@ -137,9 +123,9 @@ class OnlineStore(Store):
         if len(fresh) == 0:
             return
         check_begun(self)
-        filled = self.choice.first * len(self.vector)
+        filled = self.choice.first * self.images
         clustered = self.rows_written.reached(self.written, filled)
-        moves = write_rows(self, fresh, self.choice.momentum)
+        moves = self.write_rows(fresh, self.choice.momentum)
         if clustered:
             self.follow(moves)
         elif self.rows_written.reached(self.written, filled):
@@ -147,7 +133,7 @@ class OnlineStore(Store):
 
     def cluster(self, seed: int) -> None:
         """k-means over all rows."""
-        label, centroid = kmeans(self.vector, self.choice.clusters, seed, self.choice.iterations)
+        label, centroid = kmeans(self.rows, self.choice.clusters, seed, self.choice.iterations)
         self.label[:, 0] = label
         self.centroid.copy_(centroid)
         self.clustering.recount()
@@ -155,7 +141,7 @@ class OnlineStore(Store):
     def follow(self, written: Written) -> None:
         """New labels for the moved rows; centroids now and then; small clusters always."""
         now, image = self.clustering, written.image
-        label = nearest(self.vector[image], self.centroid, self.choice.closeness)[0]
+        label = nearest(self.rows[image], self.centroid, self.choice.closeness)[0]
         now.move(image, label, written.old, written.first)
         self.writes_known.add(self.writes, 1, 1)
         writes = self.writes_known.exactly(self.writes)

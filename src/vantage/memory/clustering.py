@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.memory.kmeans import Closeness, add_rows, kmeans, nearest, sums
+from vantage.memory.rows import Rows
 from vantage.records.members import Members
 
 __all__ = ["Clustering"]
@@ -21,7 +22,7 @@ class Clustering:
     """One clustering of a bank's rows with its running sums. It holds the bank's own tensors, and its methods change
     them in place."""
 
-    vector: Float[Tensor, "m d"]
+    vector: Float[Tensor, "m d"] | Rows
     """The rows, which are only read."""
 
     label: Int[Tensor, "m"]

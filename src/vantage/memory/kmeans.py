@@ -1,8 +1,9 @@
 """k-means on the rows of a bank, on the bank's own device.
 
 scikit-learn's k-means runs on the CPU alone, so each clustering would copy the bank off the device and hold it twice
-more; this one works in chunks on any device. The processes of a run, which all hold the rows, share the chunks, and
-get the labels and sums of one process, bit by bit.
+more; this one works in chunks on any device. Where the processes of a run all hold the rows, they share the chunks, and
+get the labels and sums of one process, bit by bit. Where each holds its share (`Rows`), it works on that, and sums are
+added up in float64.
 
 m: rows   k: clusters   u: clusters that occur   d: width
 """
@@ -15,7 +16,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vantage import processes
 from vantage.errors import UserError
+from vantage.memory.rows import Rows
 from vantage.sharing import share_of, whole
 
 __all__ = ["Closeness", "Distance", "InnerProduct", "add_rows", "kmeans", "nearest", "sums"]
@@ -52,19 +55,23 @@ class InnerProduct:
 
 
 def nearest(
-    vector: Float[Tensor, "m d"], centroid: Float[Tensor, "k d"], closeness: Closeness = Distance()
+    vector: Float[Tensor, "m d"] | Rows, centroid: Float[Tensor, "k d"], closeness: Closeness = Distance()
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "m"]]:
     """The nearest centroid of each row and how close it is; of equally close ones, any. Where there are many rows, the
     processes share them, and all must ask for the same."""
-    chunk = max(1, _BYTES // (max(1, len(centroid)) * vector.element_size()))
-    own = share_of(-(-len(vector) // chunk))
-    best = [closeness(part, centroid).max(1) for part in vector[chunk * own.start : chunk * own.stop].split(chunk)]
+    chunk = max(1, _BYTES // (max(1, len(centroid)) * centroid.element_size()))
+    if isinstance(vector, Rows):
+        own = vector.own
+    else:
+        share = share_of(-(-len(vector) // chunk))
+        own = vector[chunk * share.start : chunk * share.stop]
+    best = [closeness(part, centroid).max(1) for part in own.split(chunk)]
     label, close = torch.cat([part.indices for part in best]), torch.cat([part.values for part in best])
     return whole(label, len(vector)), whole(close, len(vector))
 
 
 def sums(
-    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"], dtype: torch.dtype | None = None
+    label: Int[Tensor, "m"], vector: Float[Tensor, "m d"] | Rows, dtype: torch.dtype | None = None
 ) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
     """The labels that occur, in order, and the sum (in `dtype`, or the rows' own) and number of rows of each.
 
@@ -72,6 +79,8 @@ def sums(
     additions would not give that. Where there are many rows, the processes share the labels, and all must ask for the
     same.
     """
+    if isinstance(vector, Rows):
+        return _sums_of_shares(label, vector, dtype or vector.own.dtype)
     dtype = dtype or vector.dtype
     place = label.argsort(stable=True)
     unique, times = label[place].unique_consecutive(return_counts=True)
@@ -81,6 +90,19 @@ def sums(
     for rows, many in parts[share_of(len(parts))]:
         own.append(torch.segment_reduce(vector[rows].to(dtype), "sum", lengths=many, axis=0))
     return unique, whole(torch.cat(own), len(unique)), times
+
+
+def _sums_of_shares(
+    label: Int[Tensor, "m"], rows: Rows, dtype: torch.dtype
+) -> tuple[Int[Tensor, "u"], Float[Tensor, "u d"], Int[Tensor, "u"]]:
+    """`sums` of rows that are dealt out: each process adds up its own."""
+    unique, times = label.unique(return_counts=True)
+    place = torch.searchsorted(unique, label[rows.first : rows.first + len(rows.own)])
+    total = rows.own.new_zeros(len(unique), rows.own.shape[1], dtype=torch.float64)
+    room = max(1, _BYTES // (rows.own.shape[1] * total.element_size()))
+    for part, own in zip(place.split(room), rows.own.split(room), strict=True):
+        add_rows(total, part, own)
+    return unique, processes.total(total).to(dtype), times
 
 
 def add_rows(total: Float[Tensor, "k d"], label: Int[Tensor, "m"], vector: Float[Tensor, "m d"]) -> None:
@@ -106,7 +128,7 @@ def _per_part(part: Int[Tensor, "u"], weight: Int[Tensor, "u"]) -> list[int]:
 
 
 def kmeans(
-    vector: Float[Tensor, "m d"], clusters: int, seed: int, iterations: int = 20
+    vector: Float[Tensor, "m d"] | Rows, clusters: int, seed: int, iterations: int = 20
 ) -> tuple[Int[Tensor, "m"], Float[Tensor, "k d"]]:
     """Labels and centroids after Lloyd's iterations, fewer if labels no longer change; rows have unit length.
 
@@ -117,15 +139,17 @@ def kmeans(
     if not 1 <= clusters <= len(vector):
         raise UserError(f"{clusters} clusters of {len(vector)} images cannot be made: ask for fewer clusters")
     start = torch.randperm(len(vector), generator=torch.Generator().manual_seed(seed))[:clusters]
-    centroid = vector[start.to(vector.device)]
+    device = vector.own.device if isinstance(vector, Rows) else vector.device
+    centroid = vector[start.to(device)]
     label, close = nearest(vector, centroid)
     for _ in range(iterations):
         unique, total, times = sums(label, vector)
         centroid = centroid.clone()
         centroid[unique] = total / times[:, None]
-        empty = torch.ones(clusters, dtype=torch.bool, device=vector.device).index_fill_(0, unique, False)
+        empty = torch.ones(clusters, dtype=torch.bool, device=device).index_fill_(0, unique, False)
         lonely = int(empty.sum())
-        centroid[empty] = vector[close.topk(lonely, largest=False).indices]
+        if lonely:
+            centroid[empty] = vector[close.topk(lonely, largest=False).indices]
         before, (label, close) = label, nearest(vector, centroid)
         if not lonely and torch.equal(before, label):
             break

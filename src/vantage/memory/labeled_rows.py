@@ -1,35 +1,63 @@
-"""What banks with clusters share: labeled rows, and how a write moves them.
+"""What banks with clusters have in common: labeled rows, and how a write moves them.
 
 m: images   b: images of a step   d: width   c: clusterings
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.memory.bank import check_images, first_of_each, move_rows, random_rows
+from vantage.memory.bank import check_images, first_of_each, move_rows
 from vantage.memory.known import Known
+from vantage.memory.rows import RowStore
 from vantage.memory.store import Store
-from vantage.records import Keys
+from vantage.records import Keys, Pool, Shard
 from vantage.records.members import Members
 
-__all__ = ["LabeledRows", "Written", "at_least", "check_begun", "label_rows", "read_rows", "write_rows"]
+__all__ = ["LabeledRows", "Written", "at_least", "check_begun"]
 
 
-@runtime_checkable
-class LabeledRows(Protocol):
-    """The buffers of a store whose rows have labels."""
+class LabeledRows(RowStore):
+    """What stores of labeled rows have in common; the labels of all rows are on every process."""
 
-    vector: Tensor
-    image: Tensor
     label: Tensor
     written: Tensor
     seed: Tensor
-    members: Members
-    rows_written: Known
+
+    def __init__(self, images: int, width: int, clusters: int, clusterings: int, sharded: bool) -> None:
+        """Random rows, each a cluster of its own, and a seed. Which clusterings were made follows from the number of
+        rows written, which is saved. Raises `UserError` for more clusters than images."""
+        if clusters > images:
+            raise UserError(f"{clusters} clusters of {images} images cannot be made: ask for fewer, or use Run.fit")
+        super().__init__(images, width, sharded)
+        self.members, self.rows_written = Members(), Known()  # the index is a cache, not state
+        self.register_buffer("label", torch.arange(images)[:, None].repeat(1, clusterings))
+        self.register_buffer("written", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("seed", torch.randint(2**62, ()))
+
+    def read(self, fresh: Keys) -> Pool:
+        """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
+        if not self.dealt:
+            return Keys(self.vector, self.image, self.label, members=self.members)
+        own = Keys(self.vector, self.image, self.label[self.share])
+        return Shard(own, self.share.start, self.images, self.label, self.members)
+
+    def write_rows(self, fresh: Keys, momentum: float) -> "Written":
+        """Move the rows of these images and count them. Raises `UserError` as `BankStore.write`."""
+        check_images(fresh.image, self.images)
+        first = None
+        if fresh.image.device.type == "cpu":
+            image = fresh.image.unique()
+        else:  # how many images differ, a device would have to be asked for
+            image = fresh.image.sort().values
+            first = first_of_each(image)
+        old = self.rows[image]
+        move_rows(self, fresh, momentum)
+        self.rows_written.add(self.written, len(image) if first is None else first.sum(), len(image))
+        return Written(image, old, first)
 
 
 class Written(NamedTuple):
@@ -59,36 +87,3 @@ def check_begun(store: Store) -> None:
             "the bank's first clusters are of the untrained network's features, which are not there yet: call"
             " Store.begin with a unit vector of every image, as vantage.train does, or take first=1"
         )
-
-
-def label_rows(store: Store, images: int, width: int, clusters: int, clusterings: int) -> None:
-    """Give a store its buffers: random rows, each a cluster of its own, and a seed. Which clusterings were made follows
-    from the number of rows written, which is saved. Raises `UserError` for more clusters than images."""
-    if clusters > images:
-        raise UserError(f"{clusters} clusters of {images} images cannot be made: ask for fewer, or use Run.fit")
-    image = torch.arange(images)
-    store.register_buffer("vector", random_rows(images, width))
-    store.register_buffer("image", image)
-    store.register_buffer("label", image[:, None].repeat(1, clusterings))
-    store.register_buffer("written", torch.zeros((), dtype=torch.int64))
-    store.register_buffer("seed", torch.randint(2**62, ()))
-
-
-def read_rows(store: LabeledRows) -> Keys:
-    """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
-    return Keys(store.vector, store.image, store.label, members=store.members)
-
-
-def write_rows(store: LabeledRows, fresh: Keys, momentum: float) -> Written:
-    """Move the rows of these images and count them. Raises `UserError` as `BankStore.write`."""
-    check_images(fresh.image, len(store.vector))
-    first = None
-    if fresh.image.device.type == "cpu":
-        image = fresh.image.unique()
-    else:  # how many images differ, a device would have to be asked for
-        image = fresh.image.sort().values
-        first = first_of_each(image)
-    old = store.vector[image]
-    move_rows(store.vector, fresh, momentum)
-    store.rows_written.add(store.written, len(image) if first is None else first.sum(), len(image))
-    return Written(image, old, first)

@@ -13,10 +13,8 @@ from vantage.memory.bank import Bank
 from vantage.memory.first_labels import Apart, FirstLabels
 from vantage.memory.kmeans import kmeans
 from vantage.memory.known import Known
-from vantage.memory.labeled_rows import at_least, check_begun, label_rows, read_rows, write_rows
-from vantage.memory.store import Store
+from vantage.memory.labeled_rows import LabeledRows, at_least, check_begun
 from vantage.records import Keys
-from vantage.records.members import Members
 
 __all__ = ["ReclusteredBank", "ReclusteredStore"]
 
@@ -54,6 +52,9 @@ class ReclusteredBank:
     images_per_cluster: int = 42
     """Images that a cluster has on average at least, where `fit` makes the clusters fewer: 42 in local aggregation."""
 
+    sharded: bool = False
+    """Whether each process holds the rows of its share of the images, as in `Bank`; every process has all labels."""
+
     def __post_init__(self) -> None:
         Bank(self.momentum)
         at_least(self, 2, "clusters")
@@ -74,22 +75,15 @@ class ReclusteredBank:
         return ReclusteredStore(images, width, self)
 
 
-class ReclusteredStore(Store):
+class ReclusteredStore(LabeledRows):
     """The store of `ReclusteredBank`; saved."""
 
-    vector: Tensor
-    image: Tensor
-    label: Tensor
-    written: Tensor
-    seed: Tensor
     begun: Tensor
 
     def __init__(self, images: int, width: int, choice: ReclusteredBank) -> None:
-        super().__init__()
-        self.choice, self.members = choice, Members()  # the index is a cache, not state
-        self.rows_written, self.begun_known = Known(), Known()
-        label_rows(self, images, width, choice.clusters, choice.clusterings)
-        self.label.copy_(choice.start.of(self.image)[:, None].expand_as(self.label))
+        super().__init__(images, width, choice.clusters, choice.clusterings, choice.sharded)
+        self.choice, self.begun_known = choice, Known()
+        self.label.copy_(choice.start.of(torch.arange(images))[:, None].expand_as(self.label))
         if choice.first == 0:
             self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
 
@@ -98,11 +92,6 @@ class ReclusteredStore(Store):
         """Whether the rows of the untrained network have not come yet."""
         return self.choice.first == 0 and not self.begun_known.reached(self.begun, 1)
 
-    @property
-    def room(self) -> int:
-        """A key for every image."""
-        return len(self.vector)
-
     @torch.no_grad()
     def begin(self, keys: Keys) -> None:
         """Take these rows and cluster them at once, as if `first` passes were over; the first clustering is the one
@@ -110,14 +99,10 @@ class ReclusteredStore(Store):
         self.vector.copy_(keys.vector)
         if self.choice.first == 0:
             self.begun.fill_(True)
-        self.written.fill_(self.choice.first * len(self.vector))
+        self.written.fill_(self.choice.first * self.images)
         first = draws.mix(int(self.seed), self.clusterings_by(int(self.written)))
         for number in range(self.choice.clusterings):
             self._cluster(number, draws.mix(first, number) if number else first)
-
-    def read(self, fresh: Keys) -> Keys:
-        """Every row and its labels as earlier steps left them. Not a copy: write only after the loss."""
-        return read_rows(self)
 
     @torch.no_grad()
     def write(self, fresh: Keys) -> None:
@@ -127,20 +112,20 @@ class ReclusteredStore(Store):
             return
         check_begun(self)
         before = self.clusterings_by(self.rows_written.surely(self.written))
-        write_rows(self, fresh, self.choice.momentum)
+        self.write_rows(fresh, self.choice.momentum)
         passes = self.choice.first + before * self.choice.every
-        if self.rows_written.reached(self.written, passes * len(self.vector)):
+        if self.rows_written.reached(self.written, passes * self.images):
             due = self.clusterings_by(self.rows_written.exactly(self.written))
             self.cluster(draws.mix(int(self.seed), due))
 
     def clusterings_by(self, rows: int) -> int:
         """One after `first` passes, and one every `every` passes from there."""
-        past = rows // len(self.vector) - self.choice.first
+        past = rows // self.images - self.choice.first
         return 0 if past < 0 else 1 + past // self.choice.every
 
     def rehearse(self) -> int:
         """One clustering; an epoch repeats it for each of the clusterings, where it makes them anew."""
-        kmeans(self.vector, self.choice.clusters, 0, self.choice.iterations)
+        kmeans(self.rows, self.choice.clusters, 0, self.choice.iterations)
         return -(-self.choice.clusterings // self.choice.every)
 
     def cluster(self, seed: int) -> None:
@@ -149,4 +134,4 @@ class ReclusteredStore(Store):
             self._cluster(number, draws.mix(seed, number))
 
     def _cluster(self, number: int, seed: int) -> None:
-        self.label[:, number] = kmeans(self.vector, self.choice.clusters, seed, self.choice.iterations)[0]
+        self.label[:, number] = kmeans(self.rows, self.choice.clusters, seed, self.choice.iterations)[0]

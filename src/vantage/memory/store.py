@@ -1,7 +1,8 @@
 """The contract of memories: a frozen choice, and the store built from it, whose state is saved buffers.
 
 Stores are read with this step's fresh keys, gathered from all processes, before the loss, and written after the
-optimizer step; so no key meets itself, and every process holds the same content.
+optimizer step; so no key meets itself. Every process holds the same content, but for a bank that is dealt out, of which
+each has its share (`vantage.memory.rows`).
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from torch import nn
 
 from vantage.errors import UserError
-from vantage.records import Keys
+from vantage.records import Keys, Pool
 
 __all__ = ["Memory", "Store", "StoreOf"]
 
@@ -20,7 +21,7 @@ class Store(nn.Module, ABC):
     """Remembered keys. Everything that changes is a registered, saved buffer."""
 
     @abstractmethod
-    def read(self, fresh: Keys) -> Keys:
+    def read(self, fresh: Keys) -> Pool:
         """The pool that this step's queries are compared with. Remembered vectors carry no gradient."""
 
     @abstractmethod
@@ -37,10 +38,15 @@ class Store(nn.Module, ABC):
         """How many keys of earlier steps it holds, which `begin` can fill in; 0: none, and there is no `begin`."""
         return 0
 
+    @property
+    def share(self) -> slice:
+        """Which of the `room` keys `begin` takes on this process: all, unless the store is dealt out."""
+        return slice(0, self.room)
+
     def begin(self, keys: Keys) -> None:
-        """Start from unit vectors of `room` images, or of all images where they are fewer, each once; a bank's are in
-        the order of its rows. Called before the first step of a run that starts from another, and where a store
-        `waits`. Raises `UserError` where there is no room."""
+        """Start from unit vectors of `room` images, or of all images where they are fewer, each once, or of the
+        `share` of them; a bank's are in the order of its rows. Called before the first step of a run that starts from
+        another, and where a store `waits`. Raises `UserError` where there is no room."""
         raise UserError(f"{type(self).__name__} has no room for keys of earlier steps: nothing can be begun")
 
     def rehearse(self) -> int:

@@ -11,8 +11,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from vantage import processes
 from vantage.errors import UserError
 from vantage.negatives.ranks import within
+from vantage.negatives.shards import within_all
 from vantage.records import Keys, Scores
 from vantage.schedules import Constant, Schedule
 
@@ -44,6 +46,12 @@ class BandRule(ABC):
         value = scores.cosine.detach()
         value = value if scores.all_kept else value.masked_fill(~scores.keep, -torch.inf)
         return scores.only(within(value, *self.edges(scores, step)).inside)
+
+    def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
+        """The pairs of the band that are here, where every process has some columns of the same queries."""
+        value = scores.cosine.detach().masked_fill(~scores.keep, -torch.inf)
+        inner, outer = self.ranks(processes.total(scores.count), step)
+        return scores.only(within_all(value, inner, outer))
 
 
 @dataclass(frozen=True)

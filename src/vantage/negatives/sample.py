@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Bool, Int, Int64
 from torch import Tensor
 
-from vantage import draws
+from vantage import draws, processes
 from vantage.errors import UserError
 from vantage.negatives.rows import over_rows
 from vantage.negatives.rule import BlindRule
+from vantage.negatives.shards import largest_of_all
 from vantage.records import Keys, Scores
 
 __all__ = ["Distinct", "Draw", "Drawn", "Sample"]
@@ -95,6 +96,11 @@ class Draw(ABC):
     def on_device(self, keep: Bool[Tensor, "b n"], query: Keys) -> Drawn:
         """`among`, all rows at once; the same draws."""
 
+    def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
+        """The drawn pairs that are here, where every process has some columns of the same queries, this one those from
+        `first` on. Raises `UserError` unless the kind of draw can do so."""
+        raise UserError(f"{type(self).__name__} cannot draw from a sharded bank: take Sample, or sharded=False")
+
 
 @dataclass(frozen=True)
 class Sample(Draw, BlindRule):
@@ -131,6 +137,17 @@ class Sample(Draw, BlindRule):
         column = torch.searchsorted(upto, nth).clamp_(max=keep.shape[1] - 1)
         return Drawn(column, keep.gather(1, column))
 
+    def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
+        """The drawn pairs that are here, each as the column of its draw."""
+        counts = processes.gather(scores.keep.sum(1)[None])
+        before, total = counts[: processes.rank()].sum(0)[:, None], counts.sum(0)[:, None]
+        nth = draws.integers(query.seeds, self.count, total.clamp(min=1), self.salt) - before
+        if not scores.keep.shape[1]:  # none of a narrowed pool is here
+            return scores
+        upto = scores.keep.cumsum(1)
+        column = torch.searchsorted(upto, nth + 1).clamp_(max=upto.shape[1] - 1)
+        return scores.narrow(column).only((nth >= 0) & (nth < upto[:, -1:]))
+
 
 @dataclass(frozen=True)
 class Distinct(Draw):
@@ -153,3 +170,9 @@ class Distinct(Draw):
         order = (draws.bits(query.seeds, keep.shape[1], self.salt) ^ _LEAST).masked_fill_(~keep, _LEAST)
         column = order.topk(self.most(keep.shape[1]), dim=1, sorted=False).indices
         return Drawn(column, keep.gather(1, column))
+
+    def on_shard(self, scores: Scores, query: Keys, first: int, step: int) -> Scores:
+        """The drawn pairs that are here, in columns as they are."""
+        order = draws.bits(query.seeds, scores.keep.shape[1], self.salt, first) ^ _LEAST
+        count = processes.total(scores.keep.sum(1)).clamp(max=self.count)
+        return scores.only(largest_of_all(order.masked_fill_(~scores.keep, _LEAST), count[:, None])[0])

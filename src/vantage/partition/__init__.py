@@ -9,7 +9,8 @@ paths to the same number, chosen by what the rules declare (`vantage.negatives.r
 * *band*: pair rules, then one that keeps a band of ranks; tiles of rows over all keys, selected without sorting;
 * *pooled*: the same and then a draw; selected likewise, but only the drawn keys are summed;
 * *subset*: a first rule that keeps a random subset for all queries narrows the pool, and the others take their path;
-* *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper.
+* *drawn*: a first rule that draws columns without looking; only the drawn keys are scored, when that is cheaper;
+* *shards*: any of these rules on a bank that is dealt out to the processes.
 
 b: queries   m: keys in the pool   r: rows of a tile   n: keys scored   d: width
 """
@@ -24,19 +25,41 @@ from vantage.negatives import BandRule, Draw, PairRule, PoolRule, Rule
 from vantage.partition.band import band
 from vantage.partition.pooled import pooled
 from vantage.partition.precision import BUDGET
+from vantage.partition.shards import cosines_of_rows, scores_of_shards, sum_over_shards
 from vantage.partition.streaming import streaming
 from vantage.partition.table import negatives_of, table
-from vantage.records import Keys, Negatives
+from vantage.records import Keys, Negatives, Pool, Scores, Shard
 
-__all__ = ["BUDGET", "band", "log_partition", "negatives_of", "pooled", "streaming", "sum_negatives", "table"]
+__all__ = [
+    "BUDGET",
+    "band",
+    "cosines_of_rows",
+    "log_partition",
+    "negatives_of",
+    "pooled",
+    "scores_of_negatives",
+    "streaming",
+    "sum_negatives",
+    "table",
+]
 
 
-def sum_negatives(query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
+def scores_of_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], step: int) -> Scores:
+    """The scores that the rules leave, as one differentiable table."""
+    if isinstance(pool, Shard):
+        return scores_of_shards(query, pool, rules, step)
+    return negatives_of(query, pool, rules, step)
+
+
+def sum_negatives(query: Keys, pool: Pool, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
     """log Σ_j exp(q·k_j/τ) over the negatives that the rules leave, −inf for a query with none; and their number.
 
     Computed in float32 (float64 for float64 input), also under autocast, since these similarities select.
     Differentiable once, with respect to the queries and, if they require it, to the keys.
     """
+    if isinstance(pool, Shard):
+        with torch.autocast(query.vector.device.type, enabled=False):
+            return sum_over_shards(query, pool, rules, temperature, step)
     if rules and isinstance(rules[0], PoolRule):
         narrowed = pool.rows(rules[0].narrowed(query, len(pool)))
         return sum_negatives(query, narrowed, rules[1:], temperature, step)

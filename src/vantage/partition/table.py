@@ -15,7 +15,7 @@ from vantage.partition.drawn import drawn_cosines
 from vantage.partition.precision import BUDGET, full, in_full
 from vantage.records import Keys, Negatives, Scores, score
 
-__all__ = ["negatives_of", "softmax", "table"]
+__all__ = ["negatives_of", "rows_of_table", "softmax", "summed", "table"]
 
 _GATHER_COST = 32  # fetching one key at random costs about as much as scoring this many in a matrix product
 
@@ -24,14 +24,23 @@ def table(
     query: Keys, pool: Keys, rules: tuple[Rule, ...], temperature: float, step: int, budget: int = BUDGET
 ) -> Negatives:
     """`sum_negatives` for any rules, in tiles of query rows: the oracle. `budget` bounds a tile, in bytes."""
+    rows = rows_of_table(query, len(pool), budget)
+    return summed(query, pool, lambda part, keys: negatives_of(part, keys, rules, step), temperature, rows)
+
+
+def rows_of_table(query: Keys, keys: int, budget: int = BUDGET) -> int:
+    """Queries whose table with so many keys is within the budget."""
     # Per pair: cosine, logit, weight and their temporaries, and the 64-bit numbers of a rule that draws.
     pair = 4 * full(query.vector[:0]).element_size() + 4 * 8
-    rows = max(1, budget // (max(1, len(pool)) * pair))
+    return max(1, budget // (max(1, keys) * pair))
 
+
+def summed(query: Keys, pool: Keys, select: Callable[[Keys, Keys], Scores], temperature: float, rows: int) -> Negatives:
+    """The log-sum-exp of the scores that `select` leaves of queries and keys, `rows` queries at a time."""
     sizes = dict[int, Tensor]()  # by the first row of a tile, since a backward pass may make the tile again
 
     def tile(vector: Tensor, keys: Tensor, part: slice) -> Scores:
-        scores = negatives_of(replace(query.rows(part), vector=vector), replace(pool, vector=keys), rules, step)
+        scores = select(replace(query.rows(part), vector=vector), replace(pool, vector=keys))
         sizes[part.start] = scores.count
         return scores
 

@@ -120,7 +120,7 @@ def _begin(session: Session) -> float:
             count, device = min(store.room, len(session.source)), session.fabric.device
             rows = normalize(torch.randn(count, session.learner.networks.width), dim=1).to(device)
             began = time.monotonic()
-            store.begin(Keys(rows, torch.arange(count, device=device)))
+            store.begin(Keys(rows, torch.arange(count, device=device)).rows(store.share))
             seconds += time.monotonic() - began
     return seconds
 

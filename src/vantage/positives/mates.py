@@ -16,8 +16,8 @@ from vantage import draws
 from vantage.errors import UserError
 from vantage.partition.drawn import drawn_cosines
 from vantage.positives.nearest import nearest_rows
-from vantage.positives.positives import paired
-from vantage.records import Keys, Scores
+from vantage.positives.positives import of_rows
+from vantage.records import Keys, Pool, Scores, Shard
 from vantage.records.members import Members
 
 __all__ = ["ClusterMate", "ClusterMates", "NearMates", "OtherMate"]
@@ -33,7 +33,7 @@ class ClusterMate:
     With several clusterings, one of them is drawn first. An image alone in its cluster has its own row.
     """
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         members, start, size = _cluster(query, pool)
         return _mate(query, pool, members.rows(_place(query, start, size)), size)
@@ -43,15 +43,15 @@ class ClusterMate:
 class OtherMate:
     """`ClusterMate` that never draws the query's own row, unless its image is alone in its cluster."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         members, start, size = _cluster(query, pool)
         place = _place(query, start, size - 1)  # the last member is never drawn: it stands in for the own row
-        own = pool.image[members.rows(place)] == query.image
+        own = pool.image_of(members.rows(place)) == query.image
         return _mate(query, pool, members.rows(torch.where(own, start + size - 1, place)), size)
 
 
-def _cluster(query: Keys, pool: Keys) -> tuple[Members, Int[Tensor, "b"], Int[Tensor, "b"]]:
+def _cluster(query: Keys, pool: Pool) -> tuple[Members, Int[Tensor, "b"], Int[Tensor, "b"]]:
     """Where the members of one cluster of each query begin, and how many there are."""
     members = pool.members or Members()
     starts, sizes = members.find(pool.clusters, query.clusters)
@@ -66,8 +66,8 @@ def _place(query: Keys, start: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Int[
     return start + draws.integers(query.seeds, 1, size.clamp(min=1)[:, None], _SALT + 1)[:, 0]
 
 
-def _mate(query: Keys, pool: Keys, row: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Scores:
-    return paired(query, pool.vector[row][:, None], row[:, None], size[:, None] > 0)
+def _mate(query: Keys, pool: Pool, row: Int[Tensor, "b"], size: Int[Tensor, "b"]) -> Scores:
+    return of_rows(query, pool, row[:, None], size[:, None] > 0)
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ class ClusterMates:
         if self.most < 1:
             raise UserError(f"ClusterMates(most={self.most}) leaves no positive: give at least 1")
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         members = pool.members or Members()
         starts, sizes = members.find(pool.clusters, query.clusters)
         count = self.most
-        if sizes.device.type == "cpu":  # a device would have to be asked
+        if sizes.device.type == "cpu" and not isinstance(pool, Shard):  # a device, or all, would have to be asked
             count = min(self.most, max(1, int(sizes.max())))
         rows, keeps = [], []
         for number, (start, size) in enumerate(zip(starts.T[:, :, None], sizes.T[:, :, None], strict=True)):
@@ -101,7 +101,7 @@ class ClusterMates:
             keeps.append(place < size)
             rows.append(members.rows(start + place))
         row, keep = _each_once(torch.cat(rows, 1), torch.cat(keeps, 1), len(pool))
-        return paired(query, pool.vector[row], row, keep)
+        return of_rows(query, pool, row, keep)
 
 
 def _each_once(
@@ -134,14 +134,16 @@ class NearMates:
         """At most a quarter of the images."""
         return replace(self, count=min(self.count, max(1, images // 4)))
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory keeps no clusters."""
         row = nearest_rows(query, pool, self.count)
         keep = torch.zeros_like(row, dtype=torch.bool)
         for mine, theirs in zip(query.clusters.T, pool.clusters.T, strict=True):
             keep |= theirs[row] == mine[:, None]
+        if isinstance(pool, Shard):  # every process asks for as many
+            return of_rows(query, pool, row, keep)
         if keep.device.type != "cpu":  # a device would have to be asked how many there are: all near rows are scored
             return Scores(drawn_cosines(query.vector, pool.vector, row), row, keep)
         column = keep.sort(dim=1, descending=True, stable=True).indices[:, : max(1, int(keep.sum(1).max()))]
         row, keep = row.gather(1, column), keep.gather(1, column)
-        return paired(query, pool.vector[row], row, keep)
+        return of_rows(query, pool, row, keep)

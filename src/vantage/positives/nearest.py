@@ -3,22 +3,49 @@
 b: queries   m: keys in the pool   k: rows for each query
 """
 
-import torch
-from jaxtyping import Int
-from torch import Tensor
+from typing import NamedTuple
 
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import pad
+
+from vantage import processes
 from vantage.partition import BUDGET
-from vantage.records import Keys
+from vantage.records import Keys, Pool, Shard, asked
 
 __all__ = ["nearest_rows"]
 
 
 @torch.no_grad()
-def nearest_rows(query: Keys, pool: Keys, count: int) -> Int[Tensor, "b k"]:
+def nearest_rows(query: Keys, pool: Pool, count: int) -> Int[Tensor, "b k"]:
     """The `count` rows most similar to each query, or all there are, from the nearest on.
 
-    In tiles of queries, so that a bank of any size costs a bounded table.
+    In tiles of queries, so that a bank of any size costs a bounded table. Where the rows are dealt out, every process
+    gives the nearest of its own, and the nearest of these are taken.
     """
-    tile = max(1, BUDGET // (2 * pool.vector.element_size() * len(pool)))
-    count, keys = min(count, len(pool)), pool.vector.T
-    return torch.cat([(part @ keys).topk(count, dim=1).indices for part in query.vector.split(tile)])
+    count = min(count, len(pool))
+    if not isinstance(pool, Shard):
+        return _nearest(query.vector, pool.vector, count).indices
+    most = min(count, -(-len(pool) // processes.count()))  # of one process, alike everywhere
+    close, row = _nearest(asked(query).vector, pool.own.vector, min(most, len(pool.own)))
+    close = pad(close, (0, most - close.shape[1]), value=-torch.inf)
+    row = pad(row + pool.first, (0, most - row.shape[1]))
+    close, row = (processes.gather(part[None]).transpose(0, 1).flatten(1) for part in (close, row))
+    return processes.own_rows(row).gather(1, processes.own_rows(close).topk(count, dim=1).indices)
+
+
+def _nearest(query: Float[Tensor, "b d"], keys: Float[Tensor, "m d"], count: int) -> "Nearest":
+    tile = max(1, BUDGET // (2 * keys.element_size() * len(keys)))
+    parts = [(part @ keys.T).topk(count, dim=1) for part in query.split(tile)]
+    return Nearest(*(torch.cat(each) for each in zip(*parts, strict=True)))
+
+
+class Nearest(NamedTuple):
+    """The keys nearest to each query."""
+
+    values: Float[Tensor, "b k"]
+    """How near they are."""
+
+    indices: Int[Tensor, "b k"]
+    """Their rows."""

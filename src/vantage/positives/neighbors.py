@@ -9,9 +9,9 @@ import torch
 
 from vantage.negatives import AbsoluteRing, Ring
 from vantage.positives.nearest import nearest_rows
-from vantage.positives.positives import Positives, paired
+from vantage.positives.positives import Positives, of_rows
 from vantage.positives.views import Remembered
-from vantage.records import Keys, Scores
+from vantage.records import Keys, Pool, Scores
 
 __all__ = ["Neighbors"]
 
@@ -33,12 +33,12 @@ class Neighbors:
     ring: Ring | AbsoluteRing = Ring()
     """The ring whose inner cut is taken, of all keys that are remembered."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` as `own` and the ring do."""
         own = self.own(query, keys, pool, step)
         inner, _ = self.ring.ranks(torch.tensor([len(pool)]), step)
         row = nearest_rows(query, pool, int(inner))
-        near = paired(query, pool.vector[row], row, torch.ones_like(row, dtype=torch.bool))
+        near = of_rows(query, pool, row, torch.ones_like(row, dtype=torch.bool))
         pairs = ((own.cosine, near.cosine), (own.key, near.key), (own.keep, near.keep))
         cosine, key, keep = (torch.cat(pair, dim=1) for pair in pairs)
         return Scores(cosine, key, keep)

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from vantage.records import Keys, Scores
+from vantage.partition import cosines_of_rows
+from vantage.records import Keys, Pool, Scores, Shard
 
-__all__ = ["Positives", "paired"]
+__all__ = ["Positives", "of_rows", "paired"]
 
 
 @runtime_checkable
@@ -19,7 +20,7 @@ class Positives(Protocol):
     """Chooses positives: from the keys of this step (one record per answering view, aligned with the queries) or from
     the pool."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Cosines of each query with its positives; `step` counts from 0, for settings that follow it."""
         ...
 
@@ -31,3 +32,11 @@ def paired(
     # the query on the left: with a column on the right the product takes twice as long, its gradient four times
     cosine = torch.bmm(query.vector.unsqueeze(1), vector.mT).squeeze(1)
     return Scores.whole(cosine, key) if keep is None else Scores(cosine, key, keep)
+
+
+def of_rows(query: Keys, pool: Pool, row: Int[Tensor, "b p"], keep: Bool[Tensor, "b p"] | None = None) -> Scores:
+    """Scores of each query with its own rows of the pool; if `keep` is omitted, all of them count."""
+    if not isinstance(pool, Shard):
+        return paired(query, pool.vector[row], row, keep)
+    cosine = cosines_of_rows(query, pool, row)
+    return Scores.whole(cosine, row) if keep is None else Scores(cosine, row, keep)

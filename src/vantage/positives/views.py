@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from vantage.errors import UserError
-from vantage.positives.positives import paired
-from vantage.records import Keys, Scores
+from vantage.positives.positives import of_rows, paired
+from vantage.records import Keys, Pool, Scores
 
 __all__ = ["FixedViews", "OtherViews", "Remembered"]
 
@@ -18,7 +18,7 @@ class OtherViews:
     `key` counts the answering views, since these keys are not in the pool.
     """
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the branch names no answering view."""
         if not keys:
             raise UserError("OtherViews needs a view that answers: name one or more in Branch.keys")
@@ -34,7 +34,7 @@ class FixedViews:
     With a slow network they never get one.
     """
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the branch names no answering view."""
         fixed = tuple(replace(key, vector=key.vector.detach()) for key in keys)
         return OtherViews()(query, fixed, pool, step)
@@ -44,7 +44,7 @@ class FixedViews:
 class Remembered:
     """What the bank remembers of the query's own image (IR, CMC, PIRL): row i of the bank for image i."""
 
-    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Keys, step: int) -> Scores:
+    def __call__(self, query: Keys, keys: tuple[Keys, ...], pool: Pool, step: int) -> Scores:
         """Raises `UserError` if the memory does not keep one row per image."""
         row = pool.row_of(query, "Remembered looks an image up by its number, but the memory is no bank: use Bank()")
-        return paired(query, pool.vector[row][:, None], row[:, None])
+        return of_rows(query, pool, row[:, None])

@@ -3,5 +3,6 @@
 from vantage.records.keys import Keys, Scores, demand, score
 from vantage.records.members import Members
 from vantage.records.negatives import Negatives
+from vantage.records.shard import Pool, Shard, asked
 
-__all__ = ["Keys", "Members", "Negatives", "Scores", "demand", "score"]
+__all__ = ["Keys", "Members", "Negatives", "Pool", "Scores", "Shard", "asked", "demand", "score"]

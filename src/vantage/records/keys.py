@@ -78,6 +78,10 @@ class Keys:
         demand((self.image[row] == query.image).all(), otherwise)
         return row
 
+    def image_of(self, row: Int[Tensor, "r"]) -> Int[Tensor, "r"]:
+        """The image of each of these rows."""
+        return self.image[row]
+
     def rows(self, index: slice | Int[Tensor, "r"] | Bool[Tensor, "m"]) -> "Keys":
         """The same record for some rows only."""
         cluster = None if self.cluster is None else self.cluster[index]

@@ -7,7 +7,8 @@ from vantage import draws
 from vantage.branch import Branch
 from vantage.data import Source, SourceSubset
 from vantage.encoders import EncoderNetwork, PerView, RoleNetworks
-from vantage.encoding import Work, encode_all, in_evaluation
+from vantage.encoders.backbones import width_of
+from vantage.encoding import Work, encode_batches, in_evaluation
 from vantage.learner import Learner
 from vantage.progress import Progress
 from vantage.records import Keys
@@ -31,7 +32,7 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
 
     As in InterCLR's release: backbone and head in evaluation mode, images as in evaluation (`evaluation_view`).
     A store with less room than images gets a random part of them, in random order. The processes share the images, and
-    all hold the same rows, with the bits that one process would give them.
+    all get the same rows, or those of their share, with the bits that one process would give them.
     """
     store, choice = learner.store(branch), run.branches[branch]
     numbers = torch.arange(len(source))
@@ -41,10 +42,15 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
     network = key_encoder(learner.networks, choice)
     view = evaluation_view(run, choice.pooled[0] if isinstance(run.encoders, PerView) else 0)
     device = next(network.parameters()).device
+    share = range(len(numbers))[store.share]
+    rows = torch.empty(len(share), width_of(network))
     with in_evaluation(network):
         work = Work(device=str(device), num_workers=max(1, run.data.num_workers), progress=progress)
-        rows = encode_all(network, view, SourceSubset(source, numbers), work, name)
-    store.begin(Keys(rows.to(device), numbers.to(device)))
+        for start, part in encode_batches(network, view, SourceSubset(source, numbers), work, name):
+            first, last = max(start, share.start), min(start + len(part), share.stop)
+            if first < last:
+                rows[first - share.start : last - share.start] = part[first - start : last - start]
+    store.begin(Keys(rows.to(device), numbers[store.share].to(device)))
 
 
 def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:

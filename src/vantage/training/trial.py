@@ -119,7 +119,8 @@ def _try(branch: Branch, batch: int, step: int) -> None:
     memory = branch.memory.fit_to(_IMAGES, batch) if isinstance(branch.memory, Fits) else branch.memory
     store = memory.build(_IMAGES, _WIDTH)
     if store.waits:
-        store.begin(Keys(normalize(torch.randn(_IMAGES, _WIDTH), dim=1), torch.arange(_IMAGES)))
+        rows = Keys(normalize(torch.randn(_IMAGES, _WIDTH), dim=1), torch.arange(_IMAGES))
+        store.begin(rows.rows(store.share))
     state = branch.estimator.build(_IMAGES) if isinstance(branch.estimator, EstimatorChoice) else None
     image = torch.arange(batch).flip(0) + _IMAGES // 2  # no image has the number of its row
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]

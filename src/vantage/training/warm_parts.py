@@ -182,6 +182,6 @@ def _take_memory(start: WarmStart, store: Store, branch: Branch, others: list[in
         if rows is None or image is None or store.room != images or own["vector"].shape != rows.shape:
             continue
         if torch.equal(image, torch.arange(images)):
-            store.begin(Keys(rows, image))
+            store.begin(Keys(rows, image).rows(store.share))
             return TAKEN if own.keys() <= {"vector", "image"} else ROWS_TAKEN
     return ANEW

@@ -79,7 +79,9 @@ class TrainedNetworks:
         """The keys that a branch's store remembers: none, if it compares within a batch."""
         device = next(self.learner.parameters()).device
         none = torch.zeros(0, self.learner.networks.width, device=device)
-        return self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
+        pool = self.learner.store(branch).read(Keys(none, torch.zeros(0, dtype=torch.int64, device=device)))
+        assert isinstance(pool, Keys)  # no process shares it
+        return pool
 
     def before(self) -> "TrainedNetworks | None":
         """The networks of the previous checkpoint, if it is still there."""

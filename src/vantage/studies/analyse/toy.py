@@ -144,7 +144,9 @@ class TrainedToy:
                 step = epoch * steps + number
                 query, fresh = critic.queries(x[image], seed, step, image), critic.keys(y)
                 positive = critic.value(query, fresh.rows(image))
-                estimate = cnce(positive, query, store.read(fresh), rules, self.temperature, step).mean()
+                pool = store.read(fresh)
+                assert isinstance(pool, Keys)  # no process shares it
+                estimate = cnce(positive, query, pool, rules, self.temperature, step).mean()
                 optimizer.zero_grad()
                 (-estimate).backward()
                 optimizer.step()

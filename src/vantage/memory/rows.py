@@ -1,0 +1,137 @@
+"""A store with a row for each image: all of them on every process, or each process's share of them.
+
+m: images   s: rows here   d: width   r: rows
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from vantage import processes
+from vantage.memory.store import Store
+from vantage.records import Keys
+from vantage.sharing import share_of
+
+__all__ = ["Rows", "RowStore", "at_first", "random_rows"]
+
+_AT_ONCE = 2**16  # rows that are drawn, or sent, at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a bank that are dealt out to the processes in their order. `rows[number]` gives those of any numbers,
+    if every process asks for the same."""
+
+    own: Float[Tensor, "s d"]
+    """The rows of this process."""
+
+    first: int
+    """The number of the first of them."""
+
+    count: int
+    """Rows of all processes."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, row: Int[Tensor, "r"]) -> Float[Tensor, "r d"]:
+        local = row - self.first
+        mine = (local >= 0) & (local < len(self.own))
+        return processes.total(self.own[local.clamp(0, len(self.own) - 1)] * mine[:, None])
+
+
+class RowStore(Store):
+    """Row i belongs to image i; saved. If `sharded`, each process holds the rows of its share of the images.
+
+    Its state is then all rows on the first process, in the memory of the host, and their shape alone (on the device
+    meta) on the others, all of which must ask for it; and what is loaded is all rows. So it does not depend on the
+    number of processes.
+    """
+
+    vector: Tensor
+    image: Tensor
+
+    def __init__(self, images: int, width: int, sharded: bool) -> None:
+        super().__init__()
+        self.images, self._share = images, slice(0, images)
+        if sharded and 1 < processes.count() <= images:
+            self._share = share_of(images)
+            self.register_state_dict_post_hook(_make_whole)
+            self.register_load_state_dict_pre_hook(_take_share)
+        self.register_buffer("vector", random_rows(images, width, self.share))
+        self.register_buffer("image", torch.arange(images)[self.share].clone())
+
+    @property
+    def room(self) -> int:
+        """A key for every image."""
+        return self.images
+
+    @property
+    def share(self) -> slice:
+        """The rows that this process holds."""
+        return self._share
+
+    @property
+    def dealt(self) -> bool:
+        """Whether other processes hold other rows."""
+        return len(self.vector) < self.images
+
+    @property
+    def rows(self) -> Tensor | Rows:
+        """All rows, by their numbers."""
+        return Rows(self.vector, self.share.start, self.images) if self.dealt else self.vector
+
+    @torch.no_grad()
+    def begin(self, keys: Keys) -> None:
+        """Take these rows."""
+        self.vector.copy_(keys.vector)
+
+
+def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
+    """A share of so many unit vectors, uniform in the cube before they are normalized; all are drawn, some kept."""
+    if share == slice(0, images):
+        return normalize(torch.rand(images, width) * 2 - 1, dim=1)
+    rows = torch.empty(share.stop - share.start, width)
+    for start in range(0, images, _AT_ONCE):
+        drawn = torch.rand(min(_AT_ONCE, images - start), width)
+        first, last = max(share.start, start), min(share.stop, start + len(drawn))
+        if first < last:
+            rows[first - share.start : last - share.start] = drawn[first - start : last - start]
+    return normalize(rows * 2 - 1, dim=1)
+
+
+def at_first(own: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *row"]:
+    """All `count` rows on the first process, in the memory of its host; their shape alone on the others."""
+    first = processes.rank() == 0
+    everything = torch.empty(count, *own.shape[1:], dtype=own.dtype, device="cpu" if first else "meta")
+    edges = list(pairwise(count * rank // processes.count() for rank in range(processes.count() + 1)))
+    longest = max(end - start for start, end in edges)
+    for begin in range(0, longest, _AT_ONCE):
+        part = own[begin : begin + _AT_ONCE]
+        block = torch.zeros(min(_AT_ONCE, longest - begin), *own.shape[1:], dtype=own.dtype, device=processes.device())
+        block[: len(part)] = part
+        blocks = [torch.empty_like(block) for _ in edges] if first else None
+        dist.gather(block, blocks)
+        for (start, end), rows in zip(edges, blocks or [], strict=False):
+            place = everything[start:end][begin : begin + len(block)]
+            place.copy_(rows[: len(place)])
+    return everything
+
+
+def _make_whole(store: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
+    assert isinstance(store, RowStore)
+    for name in ("vector", "image"):
+        state[prefix + name] = at_first(state[prefix + name], store.images)
+
+
+def _take_share(store: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    assert isinstance(store, RowStore)
+    for name in (prefix + "vector", prefix + "image"):
+        if name in state and len(state[name]) == store.images:
+            state[name] = state[name][store.share]

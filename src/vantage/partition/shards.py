@@ -1,0 +1,122 @@
+"""Negatives in a bank that is dealt out to the processes: the queries go to the rows.
+
+Each process scores the queries of all against its own rows, and the parts are joined: sums of exponentials are added,
+ranks are counted over all processes, and a drawn row is scored where it lies. What is exchanged of a query is its
+vector, a few numbers, and the counts of a rank; never a row.
+
+b: queries here   w_b: queries of all processes   n: columns   p: rows asked for   s: rows here
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from vantage import processes
+from vantage.errors import UserError
+from vantage.negatives import BandRule, BlindRule, Draw, PairRule, PoolRule, Rule
+from vantage.partition.drawn import drawn_cosines
+from vantage.partition.streaming import streaming
+from vantage.partition.table import rows_of_table, summed
+from vantage.records import Keys, Negatives, Scores, Shard, asked, score
+
+__all__ = ["cosines_of_rows", "scores_of_shards", "sum_over_shards"]
+
+
+def sum_over_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], temperature: float, step: int) -> Negatives:
+    """`sum_negatives` where each process holds a share of the pool. Raises `UserError` for a rule that cannot work so.
+    Every process must ask."""
+    pool, rules = _narrowed(query, pool, rules)
+    queries = asked(query)
+    if all(isinstance(rule, PairRule) for rule in rules):
+        part = streaming(queries, pool.own, rules, temperature, step)
+    else:
+        rows = rows_of_table(queries, -(-len(pool) // processes.count()))  # alike everywhere
+        part = summed(queries, pool.own, _selection(pool, rules, step), temperature, rows)
+    log_sum: Tensor = _Joined.apply(part.log_sum)  # pyright: ignore[reportAssignmentType]
+    return Negatives(log_sum, lambda: processes.own_total(part.count))
+
+
+def scores_of_shards(query: Keys, pool: Shard, rules: tuple[Rule, ...], step: int) -> Scores:
+    """`negatives_of` where each process holds a share of the pool: of drawn negatives only, since all others would be
+    columns of every process."""
+    pool, rules = _narrowed(query, pool, rules)
+    draw = next((rule for rule in rules if isinstance(rule, BlindRule)), None)
+    if draw is None:
+        raise UserError(
+            "this estimator looks at every negative by itself, which a sharded bank gives only of rows drawn with"
+            " Sample: end the rules with it, or take the bank with sharded=False"
+        )
+    queries = asked(query)
+    scores = _selection(pool, rules, step)(queries, pool.own)
+    if not len(pool.own):  # of a narrowed pool none is here; yet the queries get a gradient, which all exchange
+        nothing = (queries.vector[:, :1] * 0.0).expand(-1, draw.most(len(pool)))
+        scores = Scores(nothing, nothing.long(), nothing.bool())
+    key = (scores.key + pool.first).masked_fill(~scores.keep, 0)
+    cosine = processes.own_total(scores.cosine.masked_fill(~scores.keep, 0.0))
+    return Scores(cosine, processes.own_total(key), processes.own_total(scores.keep.long()) > 0)
+
+
+def cosines_of_rows(query: Keys, pool: Shard, row: Int[Tensor, "b p"]) -> Float[Tensor, "b p"]:
+    """Each query's cosines with rows of its own, wherever they lie. Every process must ask for as many."""
+    if row.shape[1] == 0:
+        return query.vector[:, :0]
+    local, mine = _here(pool, processes.gather(row))
+    cosine = drawn_cosines(asked(query).vector, pool.own.vector, local)
+    return processes.own_total(cosine.masked_fill(~mine, 0.0))
+
+
+def _narrowed(query: Keys, pool: Shard, rules: tuple[Rule, ...]) -> tuple[Shard, tuple[Rule, ...]]:
+    while rules and isinstance(rules[0], PoolRule):
+        pool, rules = pool.narrowed(rules[0].narrowed(query, len(pool))), rules[1:]
+    return pool, rules
+
+
+def _here(pool: Shard, row: Int[Tensor, "w_b p"]) -> tuple[Int[Tensor, "w_b p"], Bool[Tensor, "w_b p"]]:
+    """Where rows of the whole pool are among those here, and whether they are."""
+    local = row - pool.first
+    return local.clamp(0, max(0, len(pool.own) - 1)), (local >= 0) & (local < len(pool.own))
+
+
+def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Keys, Keys], Scores]:
+    """What the rules leave of queries, which are the same on every process, and the keys here."""
+
+    def select(query: Keys, keys: Keys) -> Scores:
+        first, rest = rules[0], rules
+        if isinstance(first, BlindRule):
+            rest = rules[1:]
+        if isinstance(first, BlindRule) and len(keys):
+            column, mine = _here(pool, first.blindly(query, len(pool)))
+            scores = Scores(drawn_cosines(query.vector, keys.vector, column), column, mine)
+        else:
+            scores = score(query, keys)
+        for rule in rest:
+            match rule:
+                case PairRule():
+                    scores = rule(scores, query, keys, step)
+                case BandRule() | Draw():
+                    scores = rule.on_shard(scores, query, pool.first, step)
+                case _:
+                    raise UserError(f"{type(rule).__name__} cannot select from a sharded bank: take sharded=False")
+        return scores
+
+    return select
+
+
+class _Joined(torch.autograd.Function):
+    """log Σ exp over processes of what each has for the queries of all: that of the queries here."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor) -> Tensor:
+        whole = torch.logsumexp(processes.gather(part[None]), 0)
+        ctx.save_for_backward(part, whole)
+        return processes.own_rows(whole).clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        part, whole = ctx.saved_tensors
+        share = (part - whole.clamp(min=torch.finfo(whole.dtype).min)).exp_()
+        return processes.gather(gradient) * share

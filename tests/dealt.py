@@ -1,0 +1,107 @@
+"""What each process does for `memory/test_dealt_banks.py`: banks whose rows are dealt out, and whole ones."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ranks
+import shrunken
+import torch
+
+from vantage import processes
+from vantage.branch import Branch
+from vantage.composition.fitting import everywhere
+from vantage.errors import UserError
+from vantage.estimators import NCE
+from vantage.memory import Bank, ClusteredBank, ReclusteredBank
+from vantage.negatives import Ball, Distinct, Easiest, Hardest, OtherClusters, OtherImages, Ring, Sample, Subset
+from vantage.positives import NearMates, Neighbors, OtherMate
+from vantage.recipes import RECIPES, instance_discrimination, local_aggregation
+from vantage.schedules import Constant
+from vantage.training.run import Run
+
+_WIDE = Ring(Constant(0.7), Constant(0.3))
+BANKS = (Bank, ClusteredBank, ReclusteredBank)
+
+
+def dealt(run: Run) -> Run:
+    """The run with its banks dealt out."""
+    return everywhere(run, lambda part: replace(part, sharded=True) if isinstance(part, BANKS) else part)
+
+
+def cases() -> dict[str, Run]:
+    """Every recipe that has a bank, made small, and what no recipe has."""
+    runs = {recipe.__name__: shrunken.shrunk(recipe(32), None) for recipe in RECIPES}
+    own = shrunken.shrunk(instance_discrimination(32), None)
+    (bank,) = own.branches
+    (near,) = shrunken.shrunk(local_aggregation(32), None).branches
+    others: dict[str, Branch] = {
+        "subset, draw": replace(bank, negatives=(Subset(9), Sample(6))),
+        "few of a subset": replace(bank, negatives=(Subset(2), Sample(6))),
+        "few, by themselves": replace(bank, negatives=(Subset(2), Sample(6)), estimator=NCE(0.1)),
+        "ring, draw, by themselves": replace(bank, negatives=(_WIDE, Sample(5)), estimator=NCE(0.1)),
+        "distinct": replace(bank, negatives=(OtherImages(), Ball(), Distinct(3))),
+        "easiest": replace(near, positives=OtherMate(), negatives=(OtherClusters(), Easiest(), Distinct(2))),
+        "draw, ring": replace(bank, negatives=(Sample(11), Hardest())),
+        "no neighbors": replace(bank, positives=Neighbors(ring=Ring())),
+        "neighbors": replace(bank, positives=Neighbors(ring=_WIDE), negatives=(_WIDE,)),
+        "all near": replace(near, positives=NearMates(24)),
+    }
+    made = {name: replace(own, branches=(branch,)) for name, branch in others.items()}
+    return {name: run for name, run in {**runs, **made}.items() if dealt(run) != run}
+
+
+def train(run: Run) -> dict[str, Any]:
+    """`ranks.train` of a dealt run that starts from the rows of the whole one; the state is the first process's."""
+    return ranks.train(run, wrap=processes.count() > 1)
+
+
+def every_case(folder: Path) -> None:
+    """All cases on this process, their banks dealt out."""
+    results = {name: train(dealt(run)) for name, run in cases().items()}
+    if processes.rank():
+        for result in results.values():
+            del result["state"]
+    torch.save(results | {"held": held(), "refused": refused()}, folder / f"{processes.rank()}.pt")
+
+
+def held() -> list[int]:
+    """Rows that this process holds of 10."""
+    store = Bank(sharded=True).build(10, 3)
+    return store.image.tolist()
+
+
+def refused() -> list[str]:
+    """What is said of parts that need a whole bank."""
+    words = []
+    run = dealt(shrunken.shrunk(instance_discrimination(32), None))
+    (branch,) = run.branches
+    for other in (
+        replace(branch, negatives=(OtherImages(),), estimator=NCE(0.1)),
+        replace(branch, negatives=(_Own(),)),
+        replace(branch, positives=_First()),
+    ):
+        learner = shrunken.learner(replace(run, branches=(other,)))
+        views, image = shrunken.batches(1, shrunken.shapes(run))[0]
+        try:
+            learner([processes.own_rows(view) for view in views], processes.own_rows(image), 0)
+            words.append("")
+        except UserError as problem:
+            words.append(str(problem))
+    return words
+
+
+class _Own:
+    """A rule of a user."""
+
+    def __call__(self, scores: Any, query: Any, pool: Any, step: int) -> Any:
+        """All."""
+        return scores
+
+
+class _First:
+    """Positives of a user."""
+
+    def __call__(self, query: Any, keys: Any, pool: Any, step: int) -> Any:
+        """The first row."""
+        return pool.vector[:1]

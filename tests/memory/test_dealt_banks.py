@@ -1,0 +1,34 @@
+"""Banks that are dealt out to processes by image number give what whole ones give."""
+
+from pathlib import Path
+from typing import Any
+
+import dealt
+import pytest
+import ranks
+from torch.testing import assert_close
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_dealt_bank_equals_a_whole_one(tmp_path: Path, count: int) -> None:
+    """Losses, gradients, parameters and stores of every recipe with a bank, over several steps, in float64."""
+    several = ranks.spawn(dealt.every_case, tmp_path, count)
+    for name, run in dealt.cases().items():
+        one = dealt.train(run)
+        for rank, results in enumerate(several):
+            equals(results[name], one, name)
+            assert ("state" in results[name]) == (rank == 0)
+    assert [number for results in several for number in results["held"]] == list(range(10))
+    for results in several:
+        table, rule, positives = results["refused"]
+        assert "only of rows drawn with Sample" in table and "sharded=False" in table
+        assert rule == "_Own cannot select from a sharded bank: take sharded=False"
+        assert "looks at a whole bank" in positives
+
+
+def equals(mine: dict[str, Any], one: dict[str, Any], name: str) -> None:
+    """Everything that both have."""
+    assert len(one["losses"]) == ranks.STEPS
+    for part in mine:
+        assert_close(mine[part], one[part], rtol=0, atol=1e-9, msg=lambda text, part=part: f"{name}, {part}: {text}")
