@@ -25,9 +25,9 @@ class Reproducing:
     """Entries, such as jcl-table-1; a paper (jcl, cnce, interclr, infomin) or `all` stands for all of its own. If
     omitted, entries are listed with their state."""
 
-    level: Literal["smoke", "two-cores", "paper"] = "two-cores"
-    """smoke: a minute, on photographs that need no file; two-cores: hours; paper: print the commands of the paper's own
-    scale."""
+    level: Literal["smoke", "two-cores", "one-gpu", "paper"] = "two-cores"
+    """smoke: a minute, on photographs that need no file; two-cores: hours; one-gpu: a larger network for thirty times
+    as many images; paper: print the commands of the paper's own scale."""
 
     data: Annotated[tuple[str, ...], Word("NAME=PATH", repeated=True)] = ()
     """An image set, such as tiny-imagenet-50=tiny-imagenet-50.tar.gz. May be repeated."""
@@ -112,10 +112,10 @@ def _make(order: "Order", options: Reproducing, console: Console) -> bool:
     if todo and not options.collect:
         console.note(f"to be done: {expected(maker, todo).words(options.jobs)}")
     finished = options.collect or make_all(order, options.jobs, console.note)
-    for path in write_collected(maker, order.entries, order.seeds, _results(options)):
+    for path in write_collected(maker, order.entries, order.seeds, _numbers(options), options.level):
         console.note(f"numbers are in {path}")
     for entry in order.entries:
-        _print(entry, rule(entry, numbers_in(_results(options), entry)), console)
+        _print(entry, rule(entry, numbers_in(_numbers(options), entry)), console)
     return finished
 
 
@@ -135,20 +135,29 @@ def _show(entries: "tuple[Entry, ...]", console: Console) -> None:
 
 
 def _order(entries: "tuple[Entry, ...]", options: Reproducing) -> "Order":
-    from vantage.studies.lab import Order, smoke
+    from vantage.studies.lab import LEVELS, Order, smoke
 
     small = options.level == "smoke"
     data = tuple(_pair(word) for word in options.data)
     folder = check_folder(Path(options.out))
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
-    made = tuple(map(smoke, entries)) if small else entries
+    level = smoke if small else next(each.entry for each in LEVELS if each.name == options.level)
+    made = tuple(map(level, entries))
     return Order(made, _seeds(options.seeds), folder, data, small, options.device)
 
 
 def _results(options: Reproducing) -> Path:
     smoke = "smoke-results" if options.level == "smoke" else "results"
     return Path(options.results) if options.results else Path(options.out) / smoke
+
+
+def _numbers(options: Reproducing) -> Path:
+    """Where numbers of the level are, in the folder of results."""
+    from vantage.studies.lab import LEVELS
+
+    level = next((each for each in LEVELS if each.name == options.level), LEVELS[0])
+    return level.folder(_results(options))
 
 
 def _named(names: tuple[str, ...]) -> "tuple[Entry, ...]":

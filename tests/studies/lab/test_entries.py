@@ -1,14 +1,22 @@
 import math
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from vantage.cli import main
+from vantage.composition.fitting import everywhere, parts_of
+from vantage.encoders import Convolutions, ResNet9
+from vantage.memory import Queue
+from vantage.negatives import Sample
 from vantage.studies.lab import ENTRIES, Arm, Entry, Order, make_all, missing, numbers_in, page, rule, smoke, state_of
+from vantage.studies.lab.levels import LEVELS, one_gpu
+from vantage.studies.lab.making import arms_of, composition
 from vantage.studies.lab.page import scale_of
 from vantage.studies.lab.results import read_results, write_collected
 from vantage.studies.lab.ruling import VERDICTS
+from vantage.training.run import Run
 
 RESULTS = "benchmarks/results/claims"
 
@@ -69,13 +77,45 @@ def test_the_page_is_what_the_results_say(repository: Path) -> None:
 
 
 def test_results_in_the_repository_belong_to_entries_as_they_are(repository: Path) -> None:
-    files = sorted((repository / RESULTS).glob("*.json"))
+    files = [(level, path) for level in LEVELS for path in sorted(level.folder(repository / RESULTS).glob("*.json"))]
     assert files
-    for path in files:
-        entry, record = named(path.stem), read_results(path)
+    for level, path in files:
+        entry, record = level.entry(named(path.stem)), read_results(path)
+        assert record["level"] == level.name
         assert set(numbers_in(path.parent, entry)) == set(record["cells"]), f"{path.name} holds cells made otherwise"
         values = [v for cell in record["cells"].values() for row in cell["measures"].values() for v in row.values()]
-        assert all(map(math.isfinite, values)) and record["versions"]["torch"]
+        assert all(map(math.isfinite, values)) and all(place["versions"]["torch"] for place in record["made_on"])
+
+
+def test_one_gpu_asks_the_same_of_a_larger_network() -> None:
+    """Arms differ in what they differed in; numbers of one level never count at the other."""
+    for entry in (named("jcl-table-1"), named("cnce-table-1")):
+        larger = one_gpu(entry)
+        for small, large in zip(entry.made, larger.made, strict=True):
+            for arm, more in zip(arms_of(small.made), arms_of(large.made), strict=True):
+                assert more.run.epochs == 10 * arm.run.epochs and more.run.data.max_images == 22_500
+                assert backbones(more.run) == {ResNet9(32)} and backbones(arm.run) == {Convolutions((32, 64, 128, 256))}
+                assert everywhere(more.run.branches, sizes) == everywhere(arm.run.branches, sizes)
+                assert composition(more) != composition(arm)
+
+
+def backbones(run: Run) -> set[Any]:
+    return {part for part in parts_of(run.encoders) if isinstance(part, ResNet9 | Convolutions)}
+
+
+def sizes(part: Any) -> Any:
+    """A part without what the level changes."""
+    match part:
+        case Queue():
+            return Queue(1)
+        case Sample():
+            return Sample(1)
+    return part
+
+
+def test_toys_are_not_made_on_a_gpu() -> None:
+    toy = next(entry for entry in ENTRIES if entry.name == "cnce-appendix-c")
+    assert toy.made and not one_gpu(toy).made
 
 
 def test_scale_and_state_are_told() -> None:

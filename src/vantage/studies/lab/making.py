@@ -13,7 +13,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 from vantage.learner import Learner
 from vantage.progress import Progress, QuietProgress
-from vantage.storage.provenance import versions
+from vantage.storage.provenance import hardware, versions
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Toy, Untrained, versions_of
 from vantage.studies.lab.measuring import Seen
@@ -128,7 +128,10 @@ class Maker:
             if self.numbers(piece) is None:
                 start = time.perf_counter()
                 numbers = self._measured(piece)
-                self.lab.keep(about, numbers, time.perf_counter() - start, versions())
+                spent, trained = time.perf_counter() - start, {}
+                for key in (self.run_key(arm, piece.seed) for arm in arms_of(made)):
+                    trained[key] = self.lab.seconds(key) or 0.0
+                self.lab.keep(about, numbers, spent, {"hardware": hardware(), "versions": versions()}, trained)
         return True
 
     def run_key(self, arm: Arm, seed: int) -> str:

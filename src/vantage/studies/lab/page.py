@@ -3,12 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
 from vantage.studies.lab.judgement import Judged
+from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making import arms_of
 from vantage.studies.lab.results import numbers_in
 from vantage.studies.lab.ruling import VERDICTS, Numbers, Ruling, rule
@@ -22,8 +24,8 @@ _INTRODUCTION = """# What the papers claim, and what holds here
 
 Written by `vantage reproduce --page`; nothing on this page is typed by hand. Every table and figure of JCL, CNCE
 (Ring), InterCLR and InfoMin that holds an experiment is an entry of the lab, its claims are predicates over cells, and
-two cores ask the same question at a small scale, which stands beside each entry. A verdict is about that scale, not
-about the paper's.
+the same question is asked at a small scale, which stands beside each entry: on two cores, and for some entries on one
+GPU with a larger network for longer. A verdict is about that scale, not about the paper's.
 
 * A difference is paired over seeds: the same base checkpoint, order of images and test images. Ours is its mean with
   the 95 % t interval; the verdict uses p after Holm's correction over the entry. Beside it: exact sign flips.
@@ -38,17 +40,37 @@ about the paper's.
 
 def page(entries: Sequence[Entry], folder: Path) -> str:
     """The whole page, from the results in a folder."""
-    numbers = {entry.name: numbers_in(folder, entry) for entry in entries}
-    rulings = {entry.name: rule(entry, numbers[entry.name]) for entry in entries}
-    parts = [_INTRODUCTION, _counts(entries, rulings)]
+    asked = {entry.name: _asked(entry, folder) for entry in entries}
+    parts = [_INTRODUCTION, _counts(entries, asked)]
     for paper in dict.fromkeys(entry.paper for entry in entries):
         parts.append(f"## {paper}\n")
-        parts += [_section(e, rulings[e.name], numbers[e.name]) for e in entries if e.paper == paper]
+        parts += [_section(entry, asked[entry.name]) for entry in entries if entry.paper == paper]
     return "\n".join(parts)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """An entry at one level."""
+
+    level: Level
+    entry: Entry
+    numbers: Numbers
+    rulings: tuple[Ruling, ...]
+
+
+def _asked(entry: Entry, folder: Path) -> tuple[_Asked, ...]:
+    """The entry on two cores, and at every other level that has numbers of it."""
+    found = []
+    for level in LEVELS:
+        made = level.entry(entry)
+        numbers = numbers_in(level.folder(folder), made)
+        if numbers or not found:
+            found.append(_Asked(level, made, numbers, rule(made, numbers)))
+    return tuple(found)
+
+
 def scale_of(entry: Entry) -> str:
-    """The two-cores level of an entry in words."""
+    """The scale of an entry at its level in words."""
     arms = [arm for cell in entry.made for arm in arms_of(_arm(cell.made))]
     if not arms:
         return ""
@@ -85,34 +107,47 @@ def _listed(numbers: Sequence[int]) -> str:
     return " or ".join(f"{number:,}" for number in numbers)
 
 
-def _counts(entries: Sequence[Entry], rulings: Mapping[str, Sequence[Ruling]]) -> str:
-    papers = list(dict.fromkeys(entry.paper for entry in entries))
+def _counts(entries: Sequence[Entry], asked: Mapping[str, tuple[_Asked, ...]]) -> str:
     rows = []
-    for paper in papers:
-        verdicts = Counter(one.verdict for e in entries if e.paper == paper for one in rulings[e.name])
-        wrong = sum(bool(one.against) for e in entries if e.paper == paper for one in rulings[e.name])
-        rows.append((paper, *(str(verdicts[name]) for name in VERDICTS), str(wrong)))
-    total = tuple(str(sum(int(row[place]) for row in rows)) for place in range(1, len(VERDICTS) + 2))
-    head = ("paper", *VERDICTS, "✗ by its own numbers")
-    return Table(head, (*rows, ("all", *total))).markdown() + "\n"
+    for level in LEVELS:
+        each = [(entry, one) for entry in entries for one in asked[entry.name] if one.level == level]
+        for paper in (*dict.fromkeys(entry.paper for entry, _ in each), *([""] if each else [])):
+            rulings = [one for entry, here in each if paper in ("", entry.paper) for one in here.rulings]
+            verdicts = Counter(one.verdict for one in rulings)
+            wrong = sum(bool(one.against) for one in rulings)
+            counts = (*(str(verdicts[name]) for name in VERDICTS), str(wrong) if level is LEVELS[0] else "")
+            rows.append((f"{paper or 'all'}, {level.words}", *counts))
+    return Table(("paper", *VERDICTS, "✗ by its own numbers"), tuple(rows)).markdown() + "\n"
 
 
-def _section(entry: Entry, rulings: Sequence[Ruling], numbers: Numbers) -> str:
+def _section(entry: Entry, asked: tuple[_Asked, ...]) -> str:
     head = f"### {entry.name}\n\n{entry.paper}, {entry.place}: {entry.what}."
-    scale = "; ".join(part for part in (scale_of(entry), entry.scale) if part)
-    state = f" {state_of(entry, numbers)}." if entry.made else ""
+    scales = [f"{_capital(one.level.words)}: {_scale(one)}" for one in asked]
+    claims = zip(*(one.rulings for one in asked), strict=True)
     lines = [
-        (f"{one.claim.name}. {one.claim.words} ({one.claim.place})", _paper(one), ours_in_words(one), _verdict(one))
-        for one in rulings
+        (f"{same[0].claim.name}. {same[0].claim.words} ({same[0].claim.place})", _paper(same[0]), *map(_verdict, same))
+        for same in claims
     ]
-    rows = [("claim", "paper", "here", "verdict"), ("---",) * 4, *lines]
+    rows = [("claim", "paper", *(one.level.words for one in asked)), ("---",) * (2 + len(asked)), *lines]
     table = "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
-    return f"{head}\nHere: {scale or 'nothing is trained'}.{state}\n\n{table}\n"
+    return "\n\n".join((head, *scales, table)) + "\n"
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _scale(asked: _Asked) -> str:
+    entry = asked.entry
+    scale = "; ".join(part for part in (scale_of(entry), entry.scale) if part)
+    state = f" {_capital(state_of(entry, asked.numbers))}." if entry.made else ""
+    return f"{scale or 'nothing is trained'}.{state}"
 
 
 def _verdict(one: Ruling) -> str:
     word = f"**{one.verdict}**" if one.verdict in ("supported", "refuted") else one.verdict
-    return f"{word}: {one.reason}" if one.reason else word
+    parts = (ours_in_words(one) if one.judged else "", one.reason)
+    return ": ".join((word, "; ".join(part for part in parts if part))) if any(parts) else word
 
 
 def _paper(one: Ruling) -> str:

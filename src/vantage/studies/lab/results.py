@@ -7,7 +7,7 @@ from typing import Any
 
 from vantage.errors import UserError
 from vantage.storage.files import write_json
-from vantage.storage.provenance import hardware, versions
+from vantage.storage.provenance import hardware
 from vantage.studies.lab.entry import Entry
 from vantage.studies.lab.making import Maker, arms_of, composition
 from vantage.studies.lab.ruling import Numbers
@@ -19,10 +19,11 @@ FOLDER = Path("benchmarks/results/claims")
 """Where the repository keeps them."""
 
 
-def collect(maker: Maker, entry: Entry, seeds: tuple[int, ...]) -> dict[str, Any] | None:
+def collect(maker: Maker, entry: Entry, seeds: tuple[int, ...], level: str = "two-cores") -> dict[str, Any] | None:
     """What is done of an entry so far, also while others work on it; none where nothing is."""
     values: dict[str, dict[str, dict[str, float]]] = {}
     seconds: dict[str, float] = {}
+    computers: list[Any] = []
     for piece in maker.pieces(entry, seeds):
         kept = maker.lab.result(maker.about(piece))
         if kept is None:
@@ -33,25 +34,28 @@ def collect(maker: Maker, entry: Entry, seeds: tuple[int, ...]) -> dict[str, Any
         seconds[digest(kept["about"])] = kept["seconds"]
         for arm in arms_of(piece.cell.made):
             key = maker.run_key(arm, piece.seed)
-            seconds[key] = maker.lab.seconds(key) or 0.0
+            seconds[key] = kept.get("trained", {}).get(key) or maker.lab.seconds(key) or 0.0
+        made_on = kept.get("made_on") or {"hardware": hardware(), "versions": kept["versions"]}  # of earlier versions
+        computers += [made_on] if made_on not in computers else []
     if not values:
         return None
     return {
         "entry": entry.name,
-        "level": "two-cores",
+        "level": level,
         "cells": {name: {"made": _key(entry, name), "measures": measures} for name, measures in values.items()},
         "seconds": round(sum(seconds.values())),
-        "versions": versions(),
-        "hardware": hardware(),
+        "made_on": computers,
     }
 
 
-def write_collected(maker: Maker, entries: tuple[Entry, ...], seeds: tuple[int, ...], folder: Path) -> list[Path]:
+def write_collected(
+    maker: Maker, entries: tuple[Entry, ...], seeds: tuple[int, ...], folder: Path, level: str = "two-cores"
+) -> list[Path]:
     """A file for each entry of which something is done; returns those that are new or changed. A file that holds the
     same numbers stays as it is."""
     written = []
     for entry in entries:
-        record, path = collect(maker, entry, seeds), folder / f"{entry.name}.json"
+        record, path = collect(maker, entry, seeds, level), folder / f"{entry.name}.json"
         if record is not None and (not path.exists() or read_results(path)["cells"] != record["cells"]):
             write_json(path, record)
             written.append(path)

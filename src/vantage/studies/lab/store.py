@@ -58,11 +58,20 @@ class Lab:
         found = read_json(self._cell(digest(about)))
         return found if _fits(found, about) else None
 
-    def keep(self, about: Mapping[str, Any], numbers: Mapping[str, float], seconds: float, how: Any) -> None:
-        """Keep what a measure found. Raises `UserError` for numbers that are not finite."""
+    def keep(
+        self,
+        about: Mapping[str, Any],
+        numbers: Mapping[str, float],
+        seconds: float,
+        made_on: Any,
+        trained: Mapping[str, float] | None = None,
+    ) -> None:
+        """Keep what a measure found, with what its own seconds were, those of its trainings by their keys, and where it
+        was made. Raises `UserError` for numbers that are not finite."""
         if not all(math.isfinite(value) for value in numbers.values()):
             raise UserError(f"a measure gave numbers that are not finite: {dict(numbers)}")
-        record = {"about": about, "numbers": dict(numbers), "seconds": round(seconds, 1), "versions": how}
+        spent = {"seconds": round(seconds, 1), "trained": dict(trained or {})}
+        record = {"about": about, "numbers": dict(numbers), **spent, "made_on": made_on}
         write_json(self._cell(digest(about)), record)
 
     def take_in(self, other: Path) -> tuple[int, int]:

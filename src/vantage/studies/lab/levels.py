@@ -1,0 +1,80 @@
+"""The levels of the lab: entries on two cores, and on a GPU with a larger network for thirty times as many images."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vantage.composition.fitting import everywhere
+from vantage.encoders import Convolutions, ResNet9
+from vantage.memory import Queue
+from vantage.negatives import Sample
+from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
+from vantage.studies.lab.small import QUEUE
+from vantage.training.run import Data, Hardware
+
+__all__ = ["LEVELS", "Level", "one_gpu"]
+
+IMAGES, BATCH, KEYS, LONGER = 22_500, 256, 4_096, 10
+"""Training images of a set, images of a step, keys of a queue or a draw, and how many times as many epochs."""
+
+
+def one_gpu(entry: Entry) -> Entry:
+    """The entry with a ResNet-9 of width 32 for four convolutions, three times as many images, ten times as many
+    epochs, batches four times as large with a rate as much larger, and twice as many negatives. Toys are left out."""
+    return replace(entry, cells=tuple(_cell(cell) for cell in entry.cells))
+
+
+def _cell(cell: Cell) -> Cell:
+    match cell.made:
+        case Arm():
+            return replace(cell, made=_arm(cell.made))
+        case Untrained():
+            return replace(cell, made=replace(cell.made, arm=_arm(cell.made.arm)))
+    return replace(cell, made=None)
+
+
+def _arm(arm: Arm) -> Arm:
+    def larger(part: Any) -> Any:
+        match part:
+            case Convolutions():
+                return ResNet9(32)
+            case Queue() if part.length == QUEUE:
+                return Queue(KEYS)
+            case Sample() if part.count == QUEUE:
+                return Sample(KEYS)
+        return part
+
+    run = arm.run.fit(IMAGES, BATCH).resized(BATCH, LONGER * arm.run.epochs)
+    parts = {name: everywhere(getattr(run, name), larger) for name in ("encoders", "branches")}
+    data = Data(hold_out=arm.run.data.hold_out, max_images=IMAGES)
+    run = replace(run, **parts, data=data, hardware=Hardware())
+    return Arm(run, arm.images, _arm(arm.start) if arm.start else None)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A scale at which entries are made and judged."""
+
+    name: str
+    """Its word on the command line."""
+
+    words: str
+    """What computes, as a heading."""
+
+    entry: Callable[[Entry], Entry]
+    """An entry at this level."""
+
+    place: str = ""
+    """Folder of its numbers within that of the two-cores level."""
+
+    def folder(self, results: Path) -> Path:
+        """Where its numbers are."""
+        return results / self.place
+
+
+LEVELS = (
+    Level("two-cores", "two cores", lambda entry: entry),
+    Level("one-gpu", "one GPU", one_gpu, "one-gpu"),
+)
+"""The levels of the page, in its order."""
