@@ -84,6 +84,31 @@ def test_stems_leave_the_sizes_they_promise(choice: ResNet, pixels: int, first: 
     assert sides == {"first": first, "last": last}
 
 
+@pytest.mark.parametrize(("times", "millions"), [(0.5, 6), (1.0, 24), (2.0, 94), (4.0, 375)])
+def test_widths_have_the_parameters_that_are_published(times: float, millions: int) -> None:
+    """InfoMin, Table 6: ResNet-50 24 (23.5), ×2 94, ×4 375 million; two of half the width together 12."""
+    with torch.device("meta"):
+        network = ResNet(50, width_multiplier=times).build()
+        narrow = ResNet(50, small=True, zero_init_residual=True, width_multiplier=times).build()
+    assert round(sum(p.numel() for p in network.parameters()) / 1e6) == millions
+    assert network.width == narrow.width == 2048 * times
+    shapes = {name: value.shape for name, value in ResNet(50).build().state_dict().items()}
+    for name, value in network.state_dict().items():
+        expected = [int(n * times) if n != 3 or axis != 1 else n for axis, n in enumerate(shapes[name])]
+        expected[2:] = shapes[name][2:]
+        assert list(value.shape) == (expected if value.ndim else [])
+    assert narrow(torch.empty(2, 3, 32, 32, device="meta")).shape == (2, 2048 * times)
+
+
+def test_a_width_of_one_draws_the_weights_that_it_always_drew() -> None:
+    for choice in (ResNet(18), ResNet(18, small=True), ResNet(18, in_channels=2)):
+        torch.manual_seed(0)
+        ours = choice.build().state_dict()
+        torch.manual_seed(0)
+        theirs: Any = torchvision.models.resnet18(num_classes=1).state_dict()
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours if name != "conv1.weight")
+
+
 @pytest.mark.parametrize("channels", [1, 2, 3])
 @pytest.mark.parametrize("small", [False, True])
 def test_images_may_have_other_channels(channels: int, small: bool) -> None:
@@ -115,6 +140,10 @@ def test_zero_init_makes_every_block_start_as_its_shortcut(depth: Any, last: str
         (lambda: ResNet(18, stem_stride=2), "small=True"),
         (lambda: ResNet(50, in_channels=0), "in_channels is 0"),
         (lambda: ResNet(50, groups=0), "groups is 0"),
+        (lambda: ResNet(50, width_multiplier=0.0), "width_multiplier is 0.0"),
+        (lambda: ResNet(50, width_multiplier=0.33), "width_multiplier is 0.33"),
+        (lambda: ResNet(50, width_multiplier=float("nan")), "width_multiplier is nan"),
+        (lambda: ResNet(50, groups=32, width_per_group=4, width_multiplier=0.125), "width_multiplier is 0.125"),
     ],
 )
 def test_combinations_that_do_not_exist_are_refused(make: Any, named: str) -> None:

@@ -6,13 +6,23 @@ import pytest
 import torch
 import torchvision
 
-from vantage.encoders import BACKBONES, Convolutions, Encoder, ResNet, ResNet9, Timm, backbone_named, with_backbone
+from vantage.encoders import (
+    BACKBONES,
+    Convolutions,
+    Encoder,
+    ResNet,
+    ResNet9,
+    Timm,
+    TinyAlexNet,
+    backbone_named,
+    with_backbone,
+)
 from vantage.encoders.heads import MLP, JigsawHead, LinearHead, NormalizedMLP
 from vantage.errors import UserError
 from vantage.recipes import cmc, infomin, moco_v2, simclr
 
 
-@pytest.mark.parametrize("name", [name for name in BACKBONES if name not in ("resnet9", "convolutions")])
+@pytest.mark.parametrize("name", [name for name in BACKBONES if name in dir(torchvision.models)])
 def test_a_name_is_torchvision_s_network_of_that_name(name: str) -> None:
     with torch.device("meta"):
         own = backbone_named(name, 224).build().state_dict()
@@ -29,6 +39,10 @@ def test_a_name_is_torchvision_s_network_of_that_name(name: str) -> None:
         ("convolutions", 32, Convolutions()),
         ("resnet9", 32, ResNet9()),
         ("resnet9", 64, ResNet9(stem_stride=2)),
+        ("resnet50x0.5", 224, ResNet(50, width_multiplier=0.5)),
+        ("ResNet50x4", 32, ResNet(50, small=True, width_multiplier=4.0)),
+        ("tiny_alexnet", 64, TinyAlexNet()),
+        ("tiny-alexnet", 96, TinyAlexNet(image_size=96)),
         ("timm:convnext_tiny", 64, Timm("convnext_tiny")),
         ("timm:vit_small_patch16_224", 64, Timm("vit_small_patch16_224", image_size=64)),
         ("Convolutions((4, 6))", 32, Convolutions((4, 6))),
@@ -61,6 +75,8 @@ def test_the_hidden_layer_of_a_head_follows_the_features() -> None:
     other: Any = simclr(224).encoders
     changed = with_backbone(other.encoder, small)
     assert changed.head == NormalizedMLP(512, 128) and changed.backbone == ResNet(18, zero_init_residual=True)
+    for name, width in (("resnet50x4", 8192), ("resnet50x0.5", 1024), ("tiny_alexnet", 4096)):
+        assert with_backbone(moco.encoder, backbone_named(name, 224)).head == MLP(width, 128)
     plain = Encoder(ResNet(50), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))
     assert with_backbone(plain, small) == Encoder(ResNet(18), MLP(64, 32), jigsaw=JigsawHead(LinearHead(32), 32))
     momentum: Any = infomin(224).encoders

@@ -29,6 +29,7 @@ yaml = pytest.importorskip("yaml")
 CHOICES = [ResNet(18), ResNet(34), ResNet(50), ResNet(101)]
 CHOICES += [ResNet(101, groups=32, width_per_group=8)]
 CHOICES += [ResNet(152, groups=32, width_per_group=8), ResNet(50, width_per_group=128)]
+CHOICES += [ResNet(50, width_multiplier=2.0), ResNet(50, width_multiplier=0.5)]
 
 
 def shapes(choice: ResNet) -> dict[str, torch.Tensor]:
@@ -166,6 +167,7 @@ def test_a_run_is_exported_to_a_folder(tmp_path: Path) -> None:
     [
         (ResNet(18, small=True), "3x3 convolution without max-pool"),
         (ResNet(18, in_channels=2), "sees 2 channels"),
+        (ResNet(18, width_multiplier=0.5), "depth 18 from 64 channels on"),
         (Timm("mobilenetv3_small_050"), "residual networks"),
     ],
     ids=repr,

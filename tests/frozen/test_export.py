@@ -9,7 +9,7 @@ import torch
 from safetensors import safe_open
 from tiny import kept_run, tiny_run
 
-from vantage.encoders import Convolutions, ResNet9
+from vantage.encoders import Convolutions, ResNet9, TinyAlexNet
 from vantage.encoders.backbones import Backbone, ResNet, Timm
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
@@ -87,7 +87,7 @@ def test_timm_networks_load_elsewhere_with_equal_outputs(to: Format, tmp_path: P
     check(Timm("mobilenetv3_small_050"), to, tmp_path)
 
 
-@pytest.mark.parametrize("backbone", [ResNet9(4), ResNet9(2, 2), Convolutions((8, 16))], ids=repr)
+@pytest.mark.parametrize("backbone", [ResNet9(4), ResNet9(2, 2), Convolutions((8, 16)), TinyAlexNet(64, 3, 1 / 32), ResNet(18, width_multiplier=0.125)], ids=repr)
 def test_networks_for_little_compute_load_with_equal_outputs(backbone: Backbone, tmp_path: Path) -> None:
     check(backbone, "safetensors", tmp_path)
 
@@ -105,6 +105,11 @@ def test_a_run_is_exported(tmp_path: Path) -> None:
 def test_unsuitable_networks_and_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="torchvision has no network for Timm"):
         export_backbone(encoder(Timm("mobilenetv3_small_050")), "torchvision", tmp_path / "a.safetensors")
+    for to in ("torchvision", "timm"):
+        with pytest.raises(UserError, match=f"{to} builds residual networks from 64 channels on, .* 0.125 times"):
+            export_backbone(encoder(ResNet(18, width_multiplier=0.125)), to, tmp_path / "a.safetensors")
+        with pytest.raises(UserError, match=f"{to} has no network for TinyAlexNet"):
+            export_backbone(encoder(TinyAlexNet(64, 3, 1 / 32)), to, tmp_path / "a.safetensors")
     kept_run(tmp_path, tiny_run())
     for to in ("torchvision", "timm", "safetensors"):
         with pytest.raises(UserError, match="TinyBackbone"):

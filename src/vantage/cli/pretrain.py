@@ -44,8 +44,8 @@ class Pretraining(Images):
     """Plan a run of this length; 30 if no recipe is given either."""
 
     backbone: str = ""
-    """resnet18 … resnet152, resnext50_32x4d, wide_resnet50_2, resnet9, convolutions, timm:NAME, or MODULE:NAME; the
-    head follows it."""
+    """resnet18 … resnet152, resnet50x2, resnext50_32x4d, wide_resnet50_2, resnet9, tiny_alexnet, convolutions,
+    timm:NAME, or MODULE:NAME; the head follows it."""
 
     optimizer: Literal["", "sgd", "adamw", "lars"] = ""
     """Another optimizer, with a learning rate that suits it."""

@@ -8,6 +8,7 @@ from vantage.encoders.named import BACKBONES, backbone_named, with_backbone
 from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
 from vantage.encoders.resnet9 import ResNet9
 from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
+from vantage.encoders.tiny_alexnet import TinyAlexNet
 
 __all__ = [
     "BACKBONES",
@@ -31,6 +32,7 @@ __all__ = [
     "Shared",
     "SplitBatchNorm",
     "Timm",
+    "TinyAlexNet",
     "backbone_named",
     "with_backbone",
 ]

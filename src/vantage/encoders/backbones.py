@@ -29,9 +29,11 @@ class Backbone(Protocol):
 class ResNet:
     """torchvision's residual networks (arXiv 1512.03385), without the classifier.
 
-    Features are 512 wide for depths 18 and 34, 2048 for the deeper ones. Variants: ResNeXt-50 32x4d is
-    `ResNet(50, groups=32, width_per_group=4)`, ResNeXt-101 32x8d is `ResNet(101, groups=32, width_per_group=8)`, and
-    the wide networks 50-2 and 101-2 have `width_per_group=128`.
+    Features are 512 wide for depths 18 and 34, 2048 for the deeper ones, times `width_multiplier`. Variants: ResNeXt-50
+    32x4d is `ResNet(50, groups=32, width_per_group=4)`, ResNeXt-101 32x8d is `ResNet(101, groups=32,
+    width_per_group=8)`, and the wide networks 50-2 and 101-2 have `width_per_group=128`, which widens the 3x3
+    convolutions alone. The networks ×2 and ×4 of contrastive papers (InfoMin, arXiv 2005.10243, Table 6) have a
+    `width_multiplier`, which widens all.
 
     The ordinary stem (7x7, stride 2, then a max-pool) shrinks an image fourfold: 32 px would reach the last stage as
     one pixel, 64 px as four. For 32 px use `small=True`. For 64 px use `small=True, stem_stride=2`, which takes as long
@@ -53,6 +55,9 @@ class ResNet:
     """Start each block as the identity: the scale of its last BatchNorm begins at 0 (SimCLR does)."""
     in_channels: int = 3
     """Channels of the images (CMC: 1 for luminance, 2 for color)."""
+    width_multiplier: float = 1.0
+    """Channels of every layer, the stem's too, as a multiple of the usual ones: 2 and 4 in wide networks, .5 in CMC's
+    narrow ones; a multiple of 1/64."""
 
     def __post_init__(self) -> None:
         if self.depth not in LAYERS:
@@ -67,6 +72,22 @@ class ResNet:
         for field in ("groups", "width_per_group", "in_channels"):
             if getattr(self, field) < 1:
                 raise UserError(f"ResNet: {field} is {getattr(self, field)}; it must be 1 or more")
+        stem = 64.0 * self.width_multiplier
+        if not (stem.is_integer() and stem * min(self.width_per_group, 64) >= 64):
+            raise UserError(
+                f"ResNet: width_multiplier is {self.width_multiplier}; every layer must be left a whole number of"
+                " channels, as by .5, 2 or 4"
+            )
+
+    @property
+    def stem_width(self) -> int:
+        """Channels of the stem and of the first stage's blocks, before their expansion."""
+        return round(64 * self.width_multiplier)
+
+    @property
+    def width(self) -> int:
+        """Width of the features."""
+        return (8 if self.depth < 50 else 32) * self.stem_width
 
     def build(self) -> "ResNetFeatures":
         """torchvision's network with the chosen stem and no classifier."""
@@ -92,6 +113,7 @@ class ResNetFeatures(resnet.ResNet):
 
     def __init__(self, choice: ResNet) -> None:
         """The network of `choice`, freshly initialized as torchvision does."""
+        self._stem_width = choice.stem_width
         super().__init__(
             resnet.BasicBlock if choice.depth < 50 else resnet.Bottleneck,
             list(LAYERS[choice.depth]),
@@ -100,17 +122,27 @@ class ResNetFeatures(resnet.ResNet):
             groups=choice.groups,
             width_per_group=choice.width_per_group,
         )
-        self.width = 512 if choice.depth < 50 else 2048
+        self.width = choice.width
         self.fc = nn.Identity()
         if choice.small:
-            self.conv1 = _stem(choice.in_channels, size=3, stride=choice.stem_stride)
+            self.conv1 = _stem(choice, size=3, stride=choice.stem_stride)
             self.maxpool = nn.Identity()
-        elif choice.in_channels != 3:
-            self.conv1 = _stem(choice.in_channels, size=7, stride=2)
+        elif choice.in_channels != 3 or choice.width_multiplier != 1:
+            self.conv1 = _stem(choice, size=7, stride=2)
+        if choice.width_multiplier != 1:
+            self.bn1 = nn.BatchNorm2d(choice.stem_width)
+
+    def _make_layer(
+        self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False
+    ) -> nn.Sequential:
+        """torchvision's stage, with the channels of this choice."""
+        if planes == 64:
+            self.inplanes = self._stem_width
+        return super()._make_layer(block, planes * self._stem_width // 64, blocks, stride, dilate)
 
 
-def _stem(channels: int, size: int, stride: int) -> nn.Conv2d:
-    stem = nn.Conv2d(channels, 64, kernel_size=size, stride=stride, padding=size // 2, bias=False)
+def _stem(choice: ResNet, size: int, stride: int) -> nn.Conv2d:
+    stem = nn.Conv2d(choice.in_channels, choice.stem_width, size, stride, padding=size // 2, bias=False)
     nn.init.kaiming_normal_(stem.weight, mode="fan_out", nonlinearity="relu")
     return stem
 

@@ -14,6 +14,7 @@ from vantage.encoders.backbones import Backbone, ResNet, Timm, width_of
 from vantage.encoders.convolutions import Convolutions
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.resnet9 import ResNet9
+from vantage.encoders.tiny_alexnet import TinyAlexNet
 from vantage.errors import UserError
 
 __all__ = ["BACKBONES", "SMALL", "backbone_named", "with_backbone"]
@@ -28,10 +29,11 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
     "resnext101_64x4d": {"depth": 101, "groups": 64, "width_per_group": 4},
     "wide_resnet50_2": {"depth": 50, "width_per_group": 128},
     "wide_resnet101_2": {"depth": 101, "width_per_group": 128},
+    **{f"resnet50x{times:g}": {"depth": 50, "width_multiplier": times} for times in (0.5, 2.0, 4.0)},
 }
 
-BACKBONES = (*_RESIDUAL, "resnet9", "convolutions")
-"""Names of backbones; torchvision's own where it has the network."""
+BACKBONES = (*_RESIDUAL, "resnet9", "tiny_alexnet", "convolutions")
+"""Names of backbones; torchvision's own where it has the network. resnet50x2 has twice the channels in every layer."""
 
 
 def backbone_named(name: str, size: int) -> Backbone:
@@ -39,7 +41,8 @@ def backbone_named(name: str, size: int) -> Backbone:
 
     Names are those of `BACKBONES`, timm:NAME for any model of timm, MODULE:NAME for a part of one's own, or a part
     with its settings, such as `ResNet(18, small=True)`. Residual networks get the stem that suits the size, as in the
-    recipes: the small one up to 96 pixels, of stride 2 above 48; timm's vision transformers are built for the size.
+    recipes: the small one up to 96 pixels, of stride 2 above 48; Tiny AlexNet and timm's vision transformers are built
+    for the size.
     Raises `UserError` for another name.
     """
     plain = name.strip().lower().replace("-", "_")
@@ -48,6 +51,8 @@ def backbone_named(name: str, size: int) -> Backbone:
         return ResNet(**_RESIDUAL[plain], **stem)
     if plain == "resnet9":
         return ResNet9(stem_stride=1 if size <= 48 else 2)
+    if plain == "tiny_alexnet":
+        return TinyAlexNet(image_size=size)
     if plain == "convolutions":
         return Convolutions()
     if plain.startswith("timm:"):

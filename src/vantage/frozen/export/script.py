@@ -1,8 +1,9 @@
 """Lines of Python that build a network and load a file into it, as far as libraries share them."""
 
 from vantage.encoders.backbones import ResNet
+from vantage.errors import UserError
 
-__all__ = ["block_name", "loading_script", "plain_name", "stem_lines"]
+__all__ = ["block_name", "check_width", "loading_script", "plain_name", "stem_lines"]
 
 
 def loading_script(library: str, build: list[str], file: str) -> str:
@@ -10,6 +11,15 @@ def loading_script(library: str, build: list[str], file: str) -> str:
     imports = ["import torch"] + ([f"import {library}"] if library != "torch" else [])
     loading = [f"model.load_state_dict(load_file({file!r}), strict=True)", "model.eval()"]
     return "\n".join([*imports, "from safetensors.torch import load_file", "", *build, *loading]) + "\n"
+
+
+def check_width(choice: ResNet, library: str) -> None:
+    """Raises `UserError` for a network whose layers are all wider or narrower than those that a library builds."""
+    if choice.width_multiplier != 1:
+        raise UserError(
+            f"{library} builds residual networks from 64 channels on, but this one has {choice.width_multiplier:g} times"
+            " as many in every layer: export it to safetensors or onnx"
+        )
 
 
 def plain_name(choice: ResNet) -> str | None:

@@ -2,13 +2,15 @@
 
 from vantage.encoders.backbones import LAYERS, Backbone, ResNet, Timm
 from vantage.errors import UserError
-from vantage.frozen.export.script import block_name, loading_script, plain_name, stem_lines
+from vantage.frozen.export.script import block_name, check_width, loading_script, plain_name, stem_lines
 
 __all__ = ["timm_script"]
 
 
 def timm_script(choice: Backbone | None, file: str) -> str:
     """The lines that build a backbone with timm and load a file. Raises `UserError` where it has no such network."""
+    if isinstance(choice, ResNet):
+        check_width(choice, "timm")
     match choice:
         case Timm(name, channels, image_size):
             size = "" if image_size is None else f", img_size={image_size}"

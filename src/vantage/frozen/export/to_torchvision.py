@@ -2,7 +2,7 @@
 
 from vantage.encoders.backbones import LAYERS, Backbone, ResNet
 from vantage.errors import UserError
-from vantage.frozen.export.script import block_name, loading_script, plain_name, stem_lines
+from vantage.frozen.export.script import block_name, check_width, loading_script, plain_name, stem_lines
 
 __all__ = ["torchvision_script"]
 
@@ -12,6 +12,7 @@ def torchvision_script(choice: Backbone | None, file: str) -> str:
     network."""
     if not isinstance(choice, ResNet):
         raise UserError(f"torchvision has no network for {choice!r}: export it to timm or safetensors")
+    check_width(choice, "torchvision")
     if name := plain_name(choice):
         build = f"model = torchvision.models.{name}()"
     else:

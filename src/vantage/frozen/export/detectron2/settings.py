@@ -67,9 +67,9 @@ def _images_and_network(backbone: _Backbone, weights: str, frozen: bool) -> Sett
             "RESNETS": {
                 "DEPTH": choice.depth,
                 "NUM_GROUPS": choice.groups,
-                "WIDTH_PER_GROUP": choice.width_per_group,
-                "RES2_OUT_CHANNELS": 64 if choice.depth < 50 else 256,
-                "STEM_OUT_CHANNELS": 64,
+                "WIDTH_PER_GROUP": choice.width_per_group * choice.stem_width // 64,
+                "RES2_OUT_CHANNELS": choice.width // 8,
+                "STEM_OUT_CHANNELS": choice.stem_width,
                 "STRIDE_IN_1X1": False,
                 "NORM": "FrozenBN" if frozen else "SyncBN",
             },

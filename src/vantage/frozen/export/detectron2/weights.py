@@ -30,6 +30,11 @@ def check_network(choice: Backbone | None) -> ResNet:
             " images (a 3x3 convolution without max-pool): train with encoders.encoder.backbone.small=False, at 96"
             " pixels or more, to use the backbone there"
         )
+    if choice.depth < 50 and choice.width_multiplier != 1:
+        raise UserError(
+            f"Detectron2 builds networks of depth {choice.depth} from 64 channels on, but this one has"
+            f" {choice.width_multiplier:g} times as many in every layer: export it to safetensors or onnx"
+        )
     if choice.in_channels != 3:
         raise UserError(
             f"Detectron2 reads images as RGB, but this network sees {choice.in_channels} channels: export a network"
