@@ -69,6 +69,7 @@ def test_other_sizes_are_refused() -> None:
     assert isinstance(TinyAlexNet(), Backbone) and eval(repr(TinyAlexNet(32))) == TinyAlexNet(32)
 
 
+@pytest.mark.slow
 def test_torch_exports_it_for_any_batch() -> None:
     network, images = TinyAlexNet(16, width_multiplier=1 / 32).build().eval(), torch.randn(5, 3, 16, 16)
     program = torch.export.export(network, (images[:2],), dynamic_shapes=({0: torch.export.Dim("b", min=1)},))

@@ -73,6 +73,7 @@ CNCE_CHANNELS = ("0 of 224 of 256, flip .5, Lab", "12 of 224 of 256, flip .5, La
 JIGSAW = "9 patches of 64 of crop .6-1 of 255, flip .5"
 VISSL = "9 patches of 64 of crop .6-1 of 255, jitter .4 .4 .4 .2 1, gray .2, flip .5"
 R50, R18 = "ResNet-50", "ResNet-18"
+HALVES = (f"{R50} ×.5 of 1", f"{R50} ×.5 of 2")
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,7 @@ _INTER = _from("bank 0, 10000 online clusters from epoch 0", 0.2, 163_840, APART
 _RING_OF_OTHERS = replace(_INTER, negatives=(163_840, APART, RING))
 _JCL = Contrast(QUEUE, 0.2, strength=4.0, keys=5, estimator="JCL")
 FARTHEST: Band = ((45_000, 50_000),) * 4
+OF_128_000: Band = ((0, 50_000),) * 4  # all of a bank of 50,000
 NARROW: Band = ((500, 5_000),) * 4
 ABSOLUTE: Band = ((500, 50_000), (500, 27_500), (500, 5_000), (500, 5_000))
 """w_ℓ from 0 to 90, w_u at 99 throughout."""
@@ -251,6 +253,7 @@ ROWS = (
 
 OTHER_SETTINGS = (
     _simclr("simclr_1000", Contrast("batch", 0.1), AT_4096, trust=0.001, epochs=1_000, batch=4_096),
+    replace(_cmc("cmc_halves", _from(BANK, 0.07, 16_384, estimator="NCE")), backbone=HALVES),
     Row("pirl_pycontrast", TO_A_THOUSANDTH, (_from(BANK, 0.07, 65_536, weight=0.5),) * 2, views=(PYCONTRAST_A, JIGSAW)),
     Row(
         "pirl_vissl",
@@ -270,6 +273,16 @@ OTHER_SETTINGS = (
         batch=4_096,
         decay=1e-6,
         trust=0.001,
+    ),
+    _interclr(
+        "interclr_exact",
+        _from(ONLINE, 0.1, 16_384, OTHERS, weight=0.75),
+        _from(ONLINE, 0.1, APART, TENTH, 16_384, weight=0.25, margin=-0.5),
+    ),
+    _moco(
+        "interclr_moco_released",
+        Contrast(QUEUE, 0.2, weight=0.75),
+        replace(_INTER, negatives=(OF_128_000, APART, 16_384)),
     ),
     _study("interclr_random", 4_096),
     _study("interclr_offline", 4_096, memory=OFFLINE),
@@ -418,10 +431,11 @@ def _backbone(encoder: Encoder) -> str:
     """A plain residual network, as torchvision has it."""
     network = encoder.backbone
     assert isinstance(network, ResNet)
-    zero = network.zero_init_residual
-    assert network == ResNet(network.depth, in_channels=network.in_channels, zero_init_residual=zero)
-    assert zero == (type(encoder.head).__name__ == "NormalizedMLP")  # SimCLR
-    return f"ResNet-{network.depth}" + ("" if network.in_channels == 3 else f" of {network.in_channels}")
+    zero, channels, times = network.zero_init_residual, network.in_channels, network.width_multiplier
+    plain = ResNet(network.depth, in_channels=channels, zero_init_residual=zero, width_multiplier=times)
+    assert network == plain and zero == (type(encoder.head).__name__ == "NormalizedMLP")  # SimCLR
+    wide = "" if times == 1 else f" ×{_short(times)}"
+    return f"ResNet-{network.depth}{wide}" + ("" if channels == 3 else f" of {channels}")
 
 
 def _head(encoder: Encoder) -> str:

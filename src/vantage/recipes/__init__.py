@@ -5,7 +5,7 @@ documented variant for small images. `Run.fit` adapts it to a data set. Other se
 too, in the module of their recipe (`VARIANTS`); any other variant is `dataclasses.replace`.
 """
 
-from vantage.recipes.cmc import cmc, cmc_softmax
+from vantage.recipes.cmc import cmc, cmc_halves, cmc_softmax
 from vantage.recipes.cnce import cnce_cmc, cnce_ir, cnce_la, cnce_moco
 from vantage.recipes.combinations import everything, interclr_ring, jcl_interclr
 from vantage.recipes.debiased import debiased
@@ -16,7 +16,7 @@ from vantage.recipes.instance_discrimination import (
     instance_discrimination_full,
     instance_discrimination_nce,
 )
-from vantage.recipes.interclr import interclr, interclr_1000, interclr_moco
+from vantage.recipes.interclr import interclr, interclr_1000, interclr_exact, interclr_moco, interclr_moco_released
 from vantage.recipes.interclr_study import (
     interclr_hard,
     interclr_inter_margin,
@@ -61,6 +61,7 @@ __all__ = [
     "cave_cmc",
     "cave_ir",
     "cmc",
+    "cmc_halves",
     "cmc_softmax",
     "cnce_cmc",
     "cnce_ir",
@@ -77,11 +78,13 @@ __all__ = [
     "instance_discrimination_nce",
     "interclr",
     "interclr_1000",
+    "interclr_exact",
     "interclr_hard",
     "interclr_inter_margin",
     "interclr_intra_margin",
     "interclr_intra_only",
     "interclr_moco",
+    "interclr_moco_released",
     "interclr_offline",
     "interclr_random",
     "interclr_ring",
@@ -156,10 +159,13 @@ RECIPES = (
 
 VARIANTS = (
     simclr_1000,
+    cmc_halves,
     pirl_pycontrast,
     pirl_vissl,
     infomin_no_jigsaw,
     interclr_1000,
+    interclr_exact,
+    interclr_moco_released,
     interclr_random,
     interclr_offline,
     interclr_hard,

@@ -1,9 +1,10 @@
 """CMC: two encoders see different channels of an image, and each is compared with what the other's bank remembers."""
 
 from dataclasses import replace
+from typing import cast
 
 from vantage.branch import Branch
-from vantage.encoders import Encoder, LinearHead, PerView
+from vantage.encoders import Encoder, LinearHead, PerView, ResNet, with_backbone
 from vantage.estimators import NCE, Estimator, EstimatorChoice, InfoNCE
 from vantage.memory import Bank
 from vantage.negatives import Sample
@@ -14,7 +15,7 @@ from vantage.training.optimizers import SGD
 from vantage.training.run import Run
 from vantage.views import cmc_views
 
-__all__ = ["cmc", "cmc_softmax"]
+__all__ = ["cmc", "cmc_halves", "cmc_softmax"]
 
 
 def cmc(size: int = 224) -> Run:
@@ -29,7 +30,8 @@ def cmc(size: int = 224) -> Run:
     PyContrast passes its two jigsaw features in swapped order, so that each meets its own bank; here every contrast is
     across modalities.
 
-    Up to 96 pixels: ResNet-18, 4,096 rows, τ .1 (its STL-10 setting), weight decay 5e-4.
+    Up to 96 pixels: ResNet-18, 4,096 rows, τ .1 (its STL-10 setting), weight decay 5e-4. InfoMin (arXiv 2005.10243,
+    appendix B.2) splits STL-10 at 64 pixels on `TinyAlexNet`: `--size 64 --backbone tiny_alexnet`.
     """
     return _run("cmc", size, NCE(0.1 if size <= SMALL else 0.07))
 
@@ -40,6 +42,21 @@ def cmc_softmax(size: int = 224) -> Run:
     CMC (Tian et al., arXiv 1906.05849) by cross-entropy in place of noise-contrastive estimation, its release's
     `--softmax`; all else as `cmc`."""
     return _run("cmc_softmax", size, InfoNCE(0.1 if size <= SMALL else 0.07))
+
+
+def cmc_halves(size: int = 224) -> Run:
+    """cmc on a network split into two halves: ResNet-50 of half the channels for either view, 12 million weights.
+
+    Table 1 of InfoMin (arXiv 2005.10243; "ResNet-50*"), and the first of the three widths of its Table 6; the others
+    are `cmc` and `--backbone resnet50x2`.
+    """
+    run = cmc(size)
+    assert isinstance(run.encoders, PerView)
+
+    def halved(encoder: Encoder) -> Encoder:
+        return with_backbone(encoder, replace(cast(ResNet, encoder.backbone), width_multiplier=0.5))
+
+    return replace(run, recipe="cmc_halves", encoders=PerView(tuple(map(halved, run.encoders.encoders))))
 
 
 def _run(name: str, size: int, estimator: Estimator | EstimatorChoice) -> Run:

@@ -6,7 +6,7 @@ from vantage.branch import Branch
 from vantage.encoders import MLP, Encoder, Momentum, Shared, SplitBatchNorm
 from vantage.estimators import InfoNCE
 from vantage.memory import ClusteredBank, InnerProduct, Queue, StoreOf
-from vantage.negatives import Hardest, OtherClusters, OtherImages, Sample, Share, Subset
+from vantage.negatives import Count, Distinct, Hardest, OtherClusters, OtherImages, Rule, Sample, Share, Subset
 from vantage.positives import ClusterMate, OtherViews, Remembered
 from vantage.recipes.backbones import SMALL, resnet
 from vantage.schedules import Constant, CosineByEpoch, CosineByStep
@@ -14,7 +14,7 @@ from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
 from vantage.views import interclr_views, moco_v2_views
 
-__all__ = ["interclr", "interclr_1000", "interclr_moco"]
+__all__ = ["interclr", "interclr_1000", "interclr_exact", "interclr_moco", "interclr_moco_released"]
 
 _SEMI_HARD = (Subset(163_840), OtherClusters(), Hardest(Share(Constant(0.1))))
 """A tenth of a random subset: 16,384 drawn from the hardest tenth of the other clusters, with queries of one step
@@ -36,10 +36,9 @@ def interclr(size: int = 224) -> Run:
     percent of a tenth for ImageNet. Smaller sets take the whole tenth, which is the paper's draw with K as large as its
     pool.
 
-    `vantage.recipes.interclr_study` has the settings of section 5.2. Other readings: the exact pool with draws apart
-    for each query, (OtherClusters(), Hardest(), Distinct(16_384)); the release's pool, (Hardest(Count(128_000)),
-    OtherClusters(), Distinct(16_384)); λ = 1 for the first w epochs, weights ByEpoch(Linear(1.0, 0.75, 1), every=w)
-    within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between.
+    `interclr_exact` has the exact pool, and `vantage.recipes.interclr_study` the settings of section 5.2. The release
+    has an option, unused in its configuration: λ = 1 for the first w epochs, here weights
+    ByEpoch(Linear(1.0, 0.75, 1), every=w) within an image and ByEpoch(Linear(0.0, 0.25, 1), every=w) between.
 
     Up to 96 pixels: ResNet-18, a head 512 wide, weight decay 5e-4.
     """
@@ -56,6 +55,15 @@ def interclr(size: int = 224) -> Run:
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if size <= SMALL else 1e-4),
         learning_rate=CosineByEpoch(0.03, final=3e-5),
     )
+
+
+def interclr_exact(size: int = 224) -> Run:
+    """interclr whose queries draw apart from each other, from the nearest tenth of all rows of other clusters.
+
+    The letter of arXiv 2008.11702, section 3.2: 16,384 rows without replacement of the exact pool. It ranks the whole
+    bank for every query, which `interclr` does not.
+    """
+    return _semi_hard(interclr(size), "interclr_exact", (OtherClusters(), Hardest(), Distinct(16_384)))
 
 
 def interclr_1000(size: int = 224) -> Run:
@@ -82,7 +90,7 @@ def interclr_moco(size: int = 224) -> Run:
 
     Nearest centroids are by inner product, as released. Deviations: the semi-hard pool is the tenth of the *other
     clusters'* rows, as the paper says, where the release takes 128,000 of all rows and redraws those of the own
-    cluster; pool, subset and first clusters are as in `interclr`, whose other readings apply here too.
+    cluster (`interclr_moco_released`); pool, subset and first clusters are as in `interclr`.
 
     Up to 96 pixels: `moco_v2`'s small-image values.
     """
@@ -103,6 +111,22 @@ def interclr_moco(size: int = 224) -> Run:
         optimizer=SGD(momentum=0.9, weight_decay=5e-4 if small else 1e-4),
         learning_rate=CosineByEpoch(0.03),
     )
+
+
+def interclr_moco_released(size: int = 224) -> Run:
+    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows of the whole bank, less the own cluster.
+
+    Code of arXiv 2008.11702: rows of the own cluster are redrawn there and left out here, so that no row is drawn twice
+    and a pool of one cluster ends. A bank of fewer rows is the pool as a whole.
+    """
+    pool = (Hardest(Count(128_000)), OtherClusters(), Distinct(16_384))
+    return _semi_hard(interclr_moco(size), "interclr_moco_released", pool)
+
+
+def _semi_hard(run: Run, name: str, negatives: tuple[Rule, ...]) -> Run:
+    """The run with other negatives between images."""
+    within, between = run.branches
+    return replace(run, recipe=name, branches=(within, replace(between, negatives=negatives)))
 
 
 def _hidden(size: int) -> int:

@@ -36,9 +36,9 @@ class Learning(Images):
     epochs: int | None = None
     """Passes over the images; if omitted, the method's number."""
 
-    coupling: Literal["volume-preserving", "two-sided", "real-nvp"] = "volume-preserving"
-    """Coupling layers of the flow: volume-preserving (InfoMin's VP), two-sided (VP that changes both sides), or
-    real-nvp."""
+    coupling: Literal["volume-preserving", "two-sided", "real-nvp"] = "two-sided"
+    """Coupling layers of the flow: two-sided (InfoMin's VP, with F and G), volume-preserving (with F alone, as NICE),
+    or real-nvp (InfoMin's NVP)."""
 
     colors: Literal["RGB", "YDbDr", "Lab", "YCbCr", "YUV", "YIQ", "HSV", "XYZ"] = "RGB"
     """Color space of the flow's input: RGB or YDbDr, as in the paper; or Lab, YCbCr, YUV, YIQ, HSV, XYZ."""

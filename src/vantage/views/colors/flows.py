@@ -93,7 +93,7 @@ class _Pixels(nn.Sequential):
 
 @dataclass(frozen=True)
 class VolumePreserving(_Pixelwise):
-    """Y₁ = X₁, Y₂ = X₂ + F(X₁): additive coupling (NICE, Dinh et al., arXiv 1410.8516), InfoMin's "VP"."""
+    """Y₁ = X₁, Y₂ = X₂ + F(X₁): additive coupling with one function (NICE, Dinh et al., arXiv 1410.8516)."""
 
     def build(self) -> "AdditiveLayer":
         """The layer."""
@@ -102,7 +102,8 @@ class VolumePreserving(_Pixelwise):
 
 @dataclass(frozen=True)
 class TwoSided(_Pixelwise):
-    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, but not the volume. Another reading of the paper's text."""
+    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, but not the volume. InfoMin's "VP", which has an F and a G as
+    its "NVP" has (appendix B.5); the order of the two is our reading."""
 
     def build(self) -> "AdditiveLayer":
         """The layer."""
@@ -164,7 +165,7 @@ class AffineLayer(CouplingLayer):
 class Flow:
     """Couplings in sequence, whose single channel is the first, the second, the third, the first again, and so on."""
 
-    coupling: Coupling = VolumePreserving()
+    coupling: Coupling = TwoSided()
     """The kind of each step."""
 
     couplings: int = 6

@@ -2,8 +2,9 @@
 
 Fine-tuned: every layer learns (FREEZE_AT 0), and BatchNorm is synchronized and added to new layers: after the last
 stage of C4 heads (MoCo, arXiv 1911.05722, §4.2; the head is in train_net.py), and to the feature pyramid and the heads
-on it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). Frozen: the backbone
-does not learn (FREEZE_AT 5), and the rest is Detectron2's default (Ring, appendix D).
+on it (InfoMin, arXiv 2005.10243, appendix D, whose released box heads have four convolutions). With "-plain-heads" it
+is added to the pyramid alone, and the heads are Detectron2's own, boxes' of two layers (MoCo; JCL, arXiv 2009.14776,
+§4.3). Frozen: the backbone does not learn (FREEZE_AT 5), and the rest is Detectron2's default (Ring, appendix D).
 
 Pascal VOC: 24,000 steps. COCO: "1x" is 90,000 steps, "2x" 180,000, "6x" 540,000. As released, the learning rate falls
 at 2/3 and 8/9 of the steps, but for "6x" 60,000 and 20,000 steps before the end. 16 images a step, learning rate .02.
@@ -49,6 +50,9 @@ def detectors(choice: ResNet, statistics: Statistics, weights: str, weights_c4: 
         tuned[f"coco-mask-rcnn-c4-{length}"] = _merged(_c4(backbone, frozen=False), _MASK, _coco(length))
         for kind, change in _ON_PYRAMIDS.items():
             tuned[f"coco-{kind}-fpn-{length}"] = _merged(_fpn(backbone, frozen=False), _coco(length), change)
+            if length != "6x" and not kind.startswith("cascade"):
+                plain = _merged(_fpn(backbone, frozen=False, plain_heads=True), _coco(length), change)
+                tuned[f"coco-{kind}-fpn-{length}-plain-heads"] = plain
     for kind, change in _ON_PYRAMIDS.items():
         frozen[f"coco-{kind}-fpn-1x-frozen"] = _merged(_fpn(backbone, frozen=True), _coco("1x"), change)
     return tuned | frozen
@@ -92,9 +96,10 @@ def _c4(backbone: _Backbone, frozen: bool) -> Settings:
     return _merged(_images_and_network(backbone, backbone.weights_c4, frozen), {"MODEL": here})
 
 
-def _fpn(backbone: _Backbone, frozen: bool) -> Settings:
-    norm = "" if frozen else "SyncBN"
-    box = {"NUM_CONV": 0, "NUM_FC": 2} if frozen else {"NUM_CONV": 4, "NUM_FC": 1}
+def _fpn(backbone: _Backbone, frozen: bool, plain_heads: bool = False) -> Settings:
+    plain = frozen or plain_heads
+    norm, norm_of_heads = "" if frozen else "SyncBN", "" if plain else "SyncBN"
+    box = {"NUM_CONV": 0, "NUM_FC": 2} if plain else {"NUM_CONV": 4, "NUM_FC": 1}
     here = {
         "BACKBONE": {"NAME": "build_resnet_fpn_backbone"},
         "RESNETS": {"OUT_FEATURES": _PYRAMID},
@@ -108,12 +113,12 @@ def _fpn(backbone: _Backbone, frozen: bool) -> Settings:
             "POST_NMS_TOPK_TEST": 1000,
         },
         "ROI_HEADS": {"NAME": "StandardROIHeads", "IN_FEATURES": ["p2", "p3", "p4", "p5"]},
-        "ROI_BOX_HEAD": {"NAME": "FastRCNNConvFCHead", "POOLER_RESOLUTION": 7, "NORM": norm, **box},
+        "ROI_BOX_HEAD": {"NAME": "FastRCNNConvFCHead", "POOLER_RESOLUTION": 7, "NORM": norm_of_heads, **box},
         "ROI_MASK_HEAD": {
             "NAME": "MaskRCNNConvUpsampleHead",
             "NUM_CONV": 4,
             "POOLER_RESOLUTION": 14,
-            "NORM": norm,
+            "NORM": norm_of_heads,
         },
         "MASK_ON": False,
     }
