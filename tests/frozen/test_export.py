@@ -30,6 +30,9 @@ RESNETS = [
 ]
 LARGE = [ResNet(34), ResNet(101), ResNet(50, groups=32, width_per_group=4), ResNet(50, width_per_group=128)]
 
+LITTLE = [ResNet9(4), ResNet9(2, 2), Convolutions((8, 16))]
+LITTLE += [TinyAlexNet(64, 3, 1 / 32), ResNet(18, width_multiplier=0.125)]
+
 
 def encoder(backbone: Backbone) -> FrozenEncoder:
     run = replace(tiny_run(), encoders=Shared(Encoder(backbone, LinearHead(8), SplitBatchNorm(2))))
@@ -87,7 +90,7 @@ def test_timm_networks_load_elsewhere_with_equal_outputs(to: Format, tmp_path: P
     check(Timm("mobilenetv3_small_050"), to, tmp_path)
 
 
-@pytest.mark.parametrize("backbone", [ResNet9(4), ResNet9(2, 2), Convolutions((8, 16)), TinyAlexNet(64, 3, 1 / 32), ResNet(18, width_multiplier=0.125)], ids=repr)
+@pytest.mark.parametrize("backbone", LITTLE, ids=repr)
 def test_networks_for_little_compute_load_with_equal_outputs(backbone: Backbone, tmp_path: Path) -> None:
     check(backbone, "safetensors", tmp_path)
 

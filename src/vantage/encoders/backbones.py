@@ -132,9 +132,7 @@ class ResNetFeatures(resnet.ResNet):
         if choice.width_multiplier != 1:
             self.bn1 = nn.BatchNorm2d(choice.stem_width)
 
-    def _make_layer(
-        self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False
-    ) -> nn.Sequential:
+    def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> nn.Sequential:
         """torchvision's stage, with the channels of this choice."""
         if planes == 64:
             self.inplanes = self._stem_width

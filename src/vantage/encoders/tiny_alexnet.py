@@ -17,8 +17,8 @@ _CHANNELS, _POOLED, _HIDDEN = (96, 192, 384, 384, 192), (0, 1, 4), 4096
 
 @dataclass(frozen=True)
 class TinyAlexNet:
-    """Five convolutions of 3 × 3, a max-pool of 3 and stride 2 after the first, the second and the fifth, and two layers
-    of 4,096, all with BatchNorm and ReLU.
+    """Five convolutions of 3 × 3, a max-pool of 3 and stride 2 after the first, the second and the fifth, and two
+    layers of 4,096, all with BatchNorm and ReLU.
 
     The "tiny AlexNet" of InfoMin's studies on STL-10 (Tian et al., arXiv 2005.10243, appendices B.1 to B.3), which has
     it from Deep InfoMax (Hjelm et al., arXiv 1808.06670); neither prints it. The layers are those of its public form in
@@ -40,7 +40,8 @@ class TinyAlexNet:
     def __post_init__(self) -> None:
         if self.image_size < 15 or self.in_channels < 1:
             raise UserError(
-                f"TinyAlexNet: image_size is {self.image_size} and in_channels {self.in_channels}; give at least 15 and 1"
+                f"TinyAlexNet: image_size is {self.image_size} and in_channels {self.in_channels}; give at least 15 and"
+                " at least 1"
             )
         if not (32.0 * self.width_multiplier).is_integer() or self.width_multiplier <= 0:
             raise UserError(

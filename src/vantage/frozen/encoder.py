@@ -81,6 +81,7 @@ def load(run_folder: Path, network: int | None = None) -> FrozenEncoder:
     latest = checkpoint.latest(run_folder)
     if latest is None:
         raise UserError(f"{run_folder} holds no checkpoint yet: train first, or wait for the first checkpoint")
+    checkpoint.check_fits(latest, run.encoders.build, _NETWORKS)
     networks = _build(run.encoders, run.seed)
     checkpoint.load_network(latest, networks, _NETWORKS)
     return _frozen(run, networks, network, run.recipe, latest)

@@ -114,7 +114,7 @@ def interclr_moco(size: int = 224) -> Run:
 
 
 def interclr_moco_released(size: int = 224) -> Run:
-    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows of the whole bank, less the own cluster.
+    """interclr_moco with the release's pool: 16,384 of the nearest 128,000 rows of the bank, less the own cluster.
 
     Code of arXiv 2008.11702: rows of the own cluster are redrawn there and left out here, so that no row is drawn twice
     and a pool of one cluster ends. A bank of fewer rows is the pool as a whole.

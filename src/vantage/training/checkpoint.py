@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from vantage.errors import UserError
 from vantage.storage.files import digest_of_file
 
 __all__ = [
+    "check_fits",
     "complete",
     "digest_of",
     "fill",
@@ -99,6 +101,31 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, facts
 
 
+def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) -> None:
+    """Raises `UserError` unless what `build` makes has the tensors of a checkpoint below `prefix`, by name and shape.
+
+    Only the header is read, and what is built has no memory, so settings that name a network of any size are refused
+    before it is taken.
+    """
+    try:
+        with safe_open(checkpoint / _TENSORS, framework="pt") as file:
+            shapes = {name: file.get_slice(name).get_shape() for name in file.keys() if name.startswith(prefix)}
+    except (OSError, SafetensorError) as problem:
+        raise _damaged(checkpoint, str(problem)) from problem
+    try:
+        with torch.device("meta"):
+            ours = build().state_dict()
+        state = {_current(name.removeprefix(prefix)): torch.empty(s, device="meta") for name, s in shapes.items()}
+        apart = differing(ours, state)
+    except UserError:
+        raise
+    except (RuntimeError, TypeError, ValueError, OverflowError) as problem:  # sizes that no tensor can have
+        apart = " ".join(str(problem).split())[:300]
+    if apart:
+        _facts(checkpoint)  # one that was altered is called so
+        raise _misfit(checkpoint, apart)
+
+
 def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
     """Load the tensors whose names start with `prefix` into a module, strictly.
 
@@ -120,9 +147,7 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
         module.load_state_dict(state)
     except RuntimeError as problem:
         apart = differing(module.state_dict(), state) or " ".join(str(problem).split())[:300]
-        raise UserError(
-            f"{checkpoint} does not fit the settings of its run (another architecture or data set): {apart}"
-        ) from problem
+        raise _misfit(checkpoint, apart) from problem
 
 
 def digest_of(checkpoint: Path) -> str:
@@ -183,6 +208,10 @@ def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         separate[name] = tensor.clone() if address in addresses else tensor
         addresses.add(address)
     return separate
+
+
+def _misfit(checkpoint: Path, apart: str) -> UserError:
+    return UserError(f"{checkpoint} does not fit the settings of its run (another architecture or data set): {apart}")
 
 
 def _damaged(checkpoint: Path, problem: str) -> UserError:

@@ -26,7 +26,7 @@ from vantage.training.monitor import warning
 from vantage.training.pace import Pace
 from vantage.training.probe import check_labels, knn_so_far
 from vantage.training.run import Run, refuse_conflicts
-from vantage.training.session import Session, launch
+from vantage.training.session import Session, check_fits, launch
 from vantage.training.signals import Signals, anywhere
 from vantage.training.warm_parts import take
 from vantage.training.warm_start import WarmStart, read_start, recorded_start
@@ -115,6 +115,10 @@ def _go(
     images, line = open_images(run.data, source=source)
     progress.line(line)
     check_labels(run, images)  # not at the first validation, which would lose the epoch before it
+    if resumed:
+        _check_unchanged(run, folder, images)
+    if newest:
+        check_fits(newest, run, len(images))
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
@@ -224,24 +228,23 @@ def _validate(session: Session) -> float:
 
 
 def _introduce(run: Run, folder: Path, source: Source, resumed: bool, origin: dict[str, Any] | None) -> None:
-    """Write the settings and the provenance (with what a warm start took), or check that a resumed run is still the
-    same.
-
-    Every process checks, so that all of them stop; only the first one writes.
-    """
-    record = provenance(source.fingerprint(), len(source))
-    path, first = folder / "provenance.json", processes.rank() == 0
-    if not resumed:
-        if first:
-            settings.write(run, folder)
-            write_json(path, [record if origin is None else {**record, "init": origin}])
+    """Write the settings and the provenance (with what a warm start took); of a resumed run one record more. Only the
+    first process writes."""
+    if processes.rank():
         return
+    record, before = provenance(source.fingerprint(), len(source)), read_provenance(folder) if resumed else []
+    if not resumed:
+        settings.write(run, folder)
+    write_json(folder / "provenance.json", [*before, record if origin is None else {**record, "init": origin}])
+
+
+def _check_unchanged(run: Run, folder: Path, source: Source) -> None:
+    """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
+    them stop."""
     refuse_conflicts(settings.read(folder), run)
     before = read_provenance(folder)
-    if before and before[0]["data"] != record["data"]:
+    if before and before[0]["data"] != {"fingerprint": source.fingerprint(), "images": len(source)}:
         raise UserError(
             f"the run in {folder} began on {before[0]['data']['images']:,} images, but these are {len(source):,}, or "
             "others: give the same images back (--data PATH if they have moved, or `source` from Python)"
         )
-    if first:
-        write_json(path, [*before, record])

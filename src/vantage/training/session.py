@@ -30,7 +30,7 @@ from vantage.training.run import Hardware, Run, refuse_conflicts
 from vantage.training.trial import trial, try_networks
 from vantage.views.operations.share import ShareGenerator
 
-__all__ = ["Session", "has_bf16", "launch", "start"]
+__all__ = ["Session", "check_fits", "has_bf16", "launch", "start"]
 
 _VIEWS, _NETWORKS = 2, 3  # the purpose of a seed
 
@@ -117,8 +117,7 @@ class Session:
         Raises `UserError` where it does not fit, or was written with other settings.
         """
         tensors, facts = checkpoint.load(path)
-        if "run" in facts:  # settings.json may have been edited meanwhile
-            refuse_conflicts(settings.read_run(facts["run"], facts.get("schema", 1)), self.run)
+        _refuse_edited(facts, self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
             checkpoint.fill(
@@ -129,6 +128,21 @@ class Session:
         checkpoint.restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
         self.fabric.strategy.precision.load_state_dict(facts["scaler"])
         return int(facts["step"]), float(facts["seconds"])
+
+
+def check_fits(path: Path, run: Run, images: int) -> None:
+    """Raises `UserError` where a checkpoint is not of such a run, before any memory is taken for it."""
+    try:
+        checkpoint.check_fits(path, lambda: Learner(run.encoders, run.branches, images, run.seed), "learner.")
+    except UserError:
+        _refuse_edited(checkpoint.load(path)[1], run)
+        raise
+
+
+def _refuse_edited(facts: dict[str, Any], run: Run) -> None:
+    """Raises `UserError` where `settings.json` was edited since a checkpoint with these facts was written."""
+    if "run" in facts:
+        refuse_conflicts(settings.read_run(facts["run"], facts.get("schema", 1)), run)
 
 
 def _parts(batch: Batch, count: int) -> list[Batch]:

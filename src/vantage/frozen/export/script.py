@@ -17,8 +17,8 @@ def check_width(choice: ResNet, library: str) -> None:
     """Raises `UserError` for a network whose layers are all wider or narrower than those that a library builds."""
     if choice.width_multiplier != 1:
         raise UserError(
-            f"{library} builds residual networks from 64 channels on, but this one has {choice.width_multiplier:g} times"
-            " as many in every layer: export it to safetensors or onnx"
+            f"{library} builds residual networks from 64 channels on, but this one has {choice.width_multiplier:g}"
+            " times as many in every layer: export it to safetensors or onnx"
         )
 
 

@@ -135,6 +135,7 @@ def random_networks(like: TrainedNetworks, seed: int = 0) -> TrainedNetworks:
 
 def _filled(run: Run, images: int, file: Path) -> tuple[Learner, int]:
     """The learner that a checkpoint holds, and its step."""
+    checkpoint.check_fits(file, lambda: Learner(run.encoders, run.branches, images, run.seed), _LEARNER)
     tensors, facts = checkpoint.load(file)
     learner = _fresh(run, images, run.seed)
     state = {name.removeprefix(_LEARNER): tensor for name, tensor in tensors.items() if name.startswith(_LEARNER)}

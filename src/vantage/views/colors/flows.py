@@ -102,8 +102,8 @@ class VolumePreserving(_Pixelwise):
 
 @dataclass(frozen=True)
 class TwoSided(_Pixelwise):
-    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, but not the volume. InfoMin's "VP", which has an F and a G as
-    its "NVP" has (appendix B.5); the order of the two is our reading."""
+    """Y₁ = X₁ + F(X₂), Y₂ = X₂ + G(Y₁): both sides change, but not the volume. InfoMin's "VP", which has an F and a G
+    as its "NVP" has (appendix B.5); the order of the two is our reading."""
 
     def build(self) -> "AdditiveLayer":
         """The layer."""

@@ -150,10 +150,13 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
 
     flow: Flow = decode(metadata["flow"], Flow, path="flow")
     space: ColorSpace = decode(metadata["space"], ColorSpace, path="space")
-    network = flow.build()
     try:
-        network.load_state_dict(state)
-    except RuntimeError as problem:
+        if flow.couplings * getattr(flow.coupling, "layers", 1) > len(state):
+            raise ValueError(f"{flow.couplings:,} couplings in {len(state):,} tensors")
+        with torch.device("meta"):  # what it names takes no memory before it is compared with what is there
+            network = flow.build()
+        network.load_state_dict(state, assign=True)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as problem:
         raise UserError(f"{file} does not hold the flow that it names: {str(problem)[:200]}") from problem
     network = network.to(device=device, dtype=dtype).eval().requires_grad_(False)
     return _Opened(space, network, decode(metadata["statistics"], Statistics, path="statistics"))

@@ -1,0 +1,119 @@
+"""Settings that name a network or a memory of any size are compared with their checkpoint before they are built."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from small_runs import small_run, write_images
+from tiny import ALLOW, TinyBackbone, kept_run, tiny_run
+
+from vantage.composition.codec import allowing, encode
+from vantage.encoders import Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
+from vantage.encoders.backbones import ResNet
+from vantage.errors import UserError
+from vantage.frozen.encoder import load
+from vantage.memory import Queue
+from vantage.storage.provenance import provenance
+from vantage.studies.analyse.networks import trained_networks
+from vantage.training import settings
+from vantage.training.loop import resume, train
+from vantage.views import Flow, RealNVP, Statistics, TwoSided, YDbDr, learned_space
+from vantage.views.colors.learned import write_learned
+
+GIBIBYTE = 22_000_000 * 12 * 4  # of a head on twelve features
+
+
+def grown(read: Callable[[], object]) -> float:
+    """Bytes by which the process grows at its peak while something is refused as unfit."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak of earlier tests does not count
+    before = _kibibytes("VmRSS")
+    with pytest.raises(UserError, match="does not fit the settings of its run"):
+        read()
+    return 1024.0 * (_kibibytes("VmHWM") - before)
+
+
+def _kibibytes(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        Shared(Encoder(TinyBackbone(), LinearHead(GIBIBYTE // 48))),
+        Shared(Encoder(TinyBackbone(), LinearHead(10**15))),
+        Shared(Encoder(TinyBackbone(), LinearHead(10**30))),
+        Shared(Encoder(ResNet(152, width_multiplier=2.0**30), LinearHead(8))),
+    ],
+    ids=["a GiB", "more than there is", "no number", "a wide network"],
+)
+def test_a_network_of_any_size_takes_no_memory(role: Role, tmp_path: Path) -> None:
+    kept_run(tmp_path, tiny_run())
+    settings.write(tiny_run(role), tmp_path)
+    with allowing(*ALLOW):
+        assert grown(lambda: load(tmp_path)) < GIBIBYTE / 8
+        assert grown(lambda: trained_networks(tmp_path)) < GIBIBYTE / 8
+
+
+def test_a_queue_of_any_length_takes_no_memory(tmp_path: Path) -> None:
+    """Also where provenance names more images than a bank could hold."""
+    run = tiny_run()
+    kept_run(tmp_path, run)
+    for length in (GIBIBYTE // 64, 10**15):
+        settings.write(replace(run, branches=(replace(run.branches[0], memory=Queue(length)),)), tmp_path)
+        with allowing(*ALLOW):
+            assert grown(lambda: trained_networks(tmp_path)) < GIBIBYTE / 8
+    settings.write(run, tmp_path)
+    (tmp_path / "provenance.json").write_text(json.dumps([provenance("", 10**15)]))
+    with allowing(*ALLOW):
+        assert trained_networks(tmp_path).images == 10**15  # a queue does not count images
+
+
+def test_a_run_of_any_size_is_not_resumed(tmp_path: Path) -> None:
+    run = small_run("moco_v2", write_images(tmp_path / "images.npz"), epochs=1)
+    train(run, tmp_path / "run")
+    (step,) = (tmp_path / "run" / "checkpoint").glob("step-*6")
+    facts = json.loads((step / "facts.json").read_text())
+    encoder = Encoder(TinyBackbone(), LinearHead(GIBIBYTE // 48), SplitBatchNorm(2))
+    larger = replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore[reportCallIssue]
+    assert isinstance(run.encoders, Momentum) and encode(run) == facts["run"]
+    settings.write(larger, tmp_path / "run")
+    with allowing(*ALLOW), pytest.raises(UserError, match="encoders"):  # the checkpoint says what it was of
+        resume(tmp_path / "run")
+    seal_without_run(step)
+    with allowing(*ALLOW):
+        assert grown(lambda: resume(tmp_path / "run")) < GIBIBYTE / 8
+
+
+def seal_without_run(step: Path) -> None:
+    """A checkpoint of version 0.1, which does not say what it is of; whoever can write a folder can seal it too."""
+    from vantage.training.checkpoint import _seal
+
+    facts = {name: held for name, held in json.loads((step / "facts.json").read_text()).items() if name != "sha256"}
+    del facts["run"]
+    (step / "facts.json").write_text(json.dumps({**facts, "sha256": _seal(facts)}))
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [Flow(RealNVP(4, 2), 10**12), Flow(RealNVP(4, 10**12), 3), Flow(RealNVP(10**9, 2), 3), Flow(RealNVP(10**30, 2), 3)],
+    ids=["couplings", "layers", "hidden", "no number"],
+)
+def test_learned_views_of_any_size_take_no_memory(flow: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, file = Flow(TwoSided(4, 2), 3), tmp_path / "views.safetensors"
+    write_learned(file, good, good.build(), YDbDr(), Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
+    learned_space(file)
+    with safe_open(file, framework="pt") as tensors:
+        state, metadata = {name: tensors.get_tensor(name) for name in tensors.keys()}, tensors.metadata()
+    about = {**json.loads(metadata["vantage.learned_views"]), "flow": encode(flow)}
+    save_file(state, file, {"vantage.learned_views": json.dumps(about)})
+    if max(flow.couplings, getattr(flow.coupling, "layers", 0)) > 1_000:
+        monkeypatch.setattr(Flow, "build", lambda flow: pytest.fail("it was built"))
+    with pytest.raises(UserError, match="does not hold the flow that it names"):
+        learned_space(file)
+    assert torch.get_default_device() == torch.device("cpu")
