@@ -5,7 +5,9 @@
 `try_one` damages the file of a target by a seed, so that a failure is named by (target, seed) and comes again.
 """
 
+import functools
 import io
+import json
 import random
 import resource
 import signal
@@ -23,12 +25,17 @@ from good_files import SET, VOC, coco, tar
 from PIL import Image
 from safetensors.torch import save
 from sharded import png
+from tiny import tiny_run
 
 from vantage.composition.assignments import assigned
-from vantage.data import Source, marks_of, open_source
+from vantage.data import Arrays, Source, marks_of, open_source
 from vantage.data.sources.masked import open_masked
 from vantage.encoders.weights import fit_weights
+from vantage.encoding import Work
 from vantage.errors import UnreadableImage, UserError
+from vantage.frozen.embedding import facts_of, write_embeddings
+from vantage.frozen.embedding_parts import write_embedding_parts
+from vantage.frozen.encoder import random_encoder
 from vantage.recipes import moco_v2
 from vantage.storage.arrays import open_rows
 from vantage.views.colors.learned import learned_space
@@ -74,7 +81,7 @@ def targets(folder: Path) -> dict[str, Target]:
         mask = Image.fromarray(np.eye(40, dtype=np.uint8), "P")
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(folder / "masks" / f"{number}.png")
-    return _sources(folder) | _others(folder)
+    return _sources(folder) | _others(folder) | _embedded(folder)
 
 
 def _sources(folder: Path) -> dict[str, Target]:
@@ -143,6 +150,34 @@ def _others(folder: Path) -> dict[str, Target]:
     }
 
 
+def _embedded(folder: Path) -> dict[str, Target]:
+    """What a stopped embedding goes on from: a finished part, and the note beside a draft."""
+    encoder, work = random_encoder(tiny_run()), Work("cpu", num_workers=1, cache=folder / "cache")
+    source = Arrays(np.arange(4 * 6 * 5 * 3, dtype=np.uint8).reshape(4, 6, 5, 3), np.array([0, 1, 2, 0]), "four")
+    (part,) = write_embedding_parts(encoder, source, folder / "embedded", work).iterdir()
+    rows = write_embeddings(encoder, source, folder / "good.npy", work).read_bytes()
+    facts = {**facts_of(encoder, source, work), "shape": [4, encoder.width], "dtype": "torch.float32"}
+
+    def go_on(note: Path, cache: Path) -> None:
+        (folder / "e.npy").unlink(missing_ok=True)
+        (folder / "e.npy.draft").write_bytes(rows[: len(rows) - 8 * encoder.width])
+        write_embeddings(encoder, source, folder / "e.npy", work)
+        if (folder / "e.npy").read_bytes() != rows:
+            raise AssertionError("other embeddings")
+
+    return {
+        "embeddings": Target(
+            f"embedded/{part.name}",
+            part.read_bytes(),
+            mutations.bytes_damaged,
+            lambda path, cache: write_embedding_parts(encoder, source, path.parent, work),
+        ),
+        "embedding drafts": Target(
+            "e.npy.draft.json", json.dumps({**facts, "rows": 2}).encode(), mutations.tree_damaged, go_on
+        ),
+    }
+
+
 def _learned(folder: Path) -> bytes:
     from vantage.views.colors.flows import Flow
     from vantage.views.colors.learned import write_learned
@@ -180,7 +215,12 @@ def _rows(path: Path) -> None:
 
 def _set(path: Path) -> None:
     for line in path.read_bytes().decode("utf-8", "surrogateescape").split("\n"):
-        assigned(moco_v2(), [line])
+        _assigned(line)
+
+
+@functools.lru_cache(maxsize=64)  # most lines are not damaged
+def _assigned(line: str) -> None:
+    assigned(moco_v2(), [line])
 
 
 def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> str:

@@ -1,5 +1,6 @@
 """Files damaged on purpose: bytes, and what formats are made of (JSON trees, words, headers with their checksums)."""
 
+import copy
 import json
 import random
 import re
@@ -106,7 +107,7 @@ def tree_damaged(content: bytes, rng: random.Random) -> bytes:
 
 def _branch_damaged(tree: Any, rng: random.Random) -> Any:
     if not isinstance(tree, list | dict) or not tree or rng.random() < 0.1:
-        return rng.choice(_VALUES)
+        return copy.deepcopy(rng.choice(_VALUES))  # later damage may change it
     keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))
     key, kind = rng.choice(keys), rng.randrange(8)
     if kind == 0:

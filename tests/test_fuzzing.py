@@ -14,7 +14,7 @@ from vantage.storage.arrays import open_rows
 
 KINDS = (
     *("npz", "npy", "parquet", "tar", "shards", "list", "table", "coco", "voc", "voc list", "masks", "outside weights"),
-    *("learned views", "cached features", "set"),
+    *("learned views", "cached features", "set", "embeddings", "embedding drafts"),
 )
 
 
@@ -33,7 +33,7 @@ def test_damaged_files_are_read_or_refused(kind: str, tmp_path: Path) -> None:
     count = 10 if kind == "set" else 70
     outcomes = {seed: try_one(kind, target, seed, tmp_path, tmp_path / "cache") for seed in range(count)}
     assert {seed: words for seed, words in outcomes.items() if words not in ("read", "refused")} == {}
-    assert kind == "cached features" or "refused" in outcomes.values()
+    assert kind in ("cached features", "embedding drafts") or "refused" in outcomes.values()
 
 
 def npy(header: bytes) -> bytes:
@@ -97,6 +97,13 @@ def test_lists_with_names_that_no_file_can_have(tmp_path: Path) -> None:
     with pytest.raises(UnreadableImage, match="embedded null byte"):
         source.image(0)
     assert len(source.fingerprint()) == 32
+
+
+@pytest.mark.parametrize("rows", [-1, -(2**70), 2**70, "2", None, 1.5, [], True])
+def test_a_draft_whose_note_counts_rows_that_cannot_be(rows: object, tmp_path: Path) -> None:
+    target = targets(tmp_path)["embedding drafts"]
+    (tmp_path / target.file).write_text(json.dumps({**json.loads(target.content), "rows": rows}))
+    target.read(tmp_path / target.file, tmp_path / "cache")
 
 
 def test_a_table_with_a_class_that_is_not_text(tmp_path: Path) -> None:

@@ -91,9 +91,13 @@ def test_folders_of_something_else_are_refused(trained: FrozenEncoder, tmp_path:
     other = random_encoder(tiny_run(), seed=1)
     with pytest.raises(UserError, match="part-00000-of-00004.parquet is not what this encoder makes"):
         written(other, tmp_path)
-    (folder / "part-00000-of-00004.parquet").write_bytes(b"damaged")
-    with pytest.raises(UserError, match="part-00000-of-00004.parquet is not what this encoder makes"):
-        written(trained, tmp_path)
+    part = folder / "part-00000-of-00004.parquet"
+    whole = part.read_bytes()
+    footer = int.from_bytes(whole[-8:-4], "little")  # Arrow reports damage there by an OSError
+    for damaged in (b"damaged", whole[: -8 - footer] + b"\xff" * footer + whole[-8:]):
+        part.write_bytes(damaged)
+        with pytest.raises(UserError, match="part-00000-of-00004.parquet is not what this encoder makes"):
+            written(trained, tmp_path)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UserError, match="file is a file: name a folder"):
         written(trained, tmp_path, "file")

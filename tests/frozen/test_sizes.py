@@ -80,8 +80,8 @@ def test_a_run_of_any_size_is_not_resumed(tmp_path: Path) -> None:
     (step,) = (tmp_path / "run" / "checkpoint").glob("step-*6")
     facts = json.loads((step / "facts.json").read_text())
     encoder = Encoder(TinyBackbone(), LinearHead(GIBIBYTE // 48), SplitBatchNorm(2))
-    larger = replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore[reportCallIssue]
     assert isinstance(run.encoders, Momentum) and encode(run) == facts["run"]
+    larger = replace(run, encoders=replace(run.encoders, encoder=encoder))
     settings.write(larger, tmp_path / "run")
     with allowing(*ALLOW), pytest.raises(UserError, match="encoders"):  # the checkpoint says what it was of
         resume(tmp_path / "run")

@@ -95,7 +95,7 @@ def _is_there(file: Path, facts: dict[str, Any]) -> bool:
         return False
     try:
         metadata = json.loads((pq.read_schema(file).metadata or {}).get(b"vantage", b"null"))
-    except (pa.ArrowException, ValueError):
+    except (pa.ArrowException, OSError, ValueError):  # Arrow reports damage by an OSError too
         metadata = None
     if not isinstance(metadata, dict) or {name: metadata.get(name) for name in facts} != facts:
         raise UserError(f"{file} is not what this encoder makes of these images: remove it, or choose another folder")

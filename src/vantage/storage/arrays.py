@@ -219,9 +219,8 @@ def _safe_rows(draft: Path, facts: Mapping[str, Any], header: int, row_bytes: in
     """How many rows of a draft with these facts are safe; 0 if there is no such draft."""
     note = read_json(_note_of(draft))
     rows = note.pop("rows", 0) if isinstance(note, dict) else 0
-    if note != facts or not isinstance(rows, int) or draft.stat().st_size < header + rows * row_bytes:
-        return 0
-    return rows
+    whole = isinstance(rows, int) and 0 <= rows and header + rows * row_bytes <= draft.stat().st_size
+    return rows if note == facts and whole else 0
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
 from vantage.evaluate import EvaluationProtocol, evaluate
 from vantage.evaluate.protocols.detection import (
+    Cascade,
+    CascadeInstances,
     Detection,
     DetectionC4,
     DetectorTraining,
@@ -195,6 +197,7 @@ def test_a_stopped_evaluation_ends_with_the_same_result(tmp_path: Path, monkeypa
         (KeypointDetection, Pyramid(), "keypoint AP", 0.16),
         (DetectionC4, FourthStage(), "AP", 0.04),
         (InstancesC4, FourthStage(), "mask AP", 0.04),
+        (CascadeInstances, Cascade(), "mask AP", 0.04),
     ],
 )
 def test_the_loss_falls_and_precision_is_computed(

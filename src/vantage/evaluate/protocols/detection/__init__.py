@@ -1,5 +1,6 @@
 """Detectors on a trained backbone: annotated images, networks, average precision, and protocols."""
 
+from vantage.evaluate.protocols.detection.cascade import Cascade
 from vantage.evaluate.protocols.detection.detector import Detector
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.evaluate.protocols.detection.examples import Example, example, mirror_example, mirror_order
@@ -7,6 +8,7 @@ from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.protocols import (
     DETECTORS,
+    CascadeInstances,
     Detection,
     DetectionC4,
     InstancesC4,
@@ -33,6 +35,8 @@ __all__ = [
     "VOC_SIZES",
     "Annotated",
     "Boxes",
+    "Cascade",
+    "CascadeInstances",
     "SelectedImages",
     "CocoImages",
     "DetectorTraining",

@@ -10,6 +10,7 @@ from vantage.data.sources.source import Source, cache_key
 from vantage.data.splits import check_apart
 from vantage.encoding import Work
 from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.cascade import Cascade
 from vantage.evaluate.protocols.detection.detector import check_backbone
 from vantage.evaluate.protocols.detection.examples import training_images
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
@@ -64,7 +65,7 @@ class DetectorProtocol(OwnTask):
     seed: int = 0
     """Seed of new weights, order, mirrored images, sides and sampled regions."""
 
-    network_on: Pyramid | FourthStage = field(default_factory=Pyramid)
+    network_on: Pyramid | FourthStage | Cascade = field(default_factory=Pyramid)
     """How the backbone is used."""
 
     def __post_init__(self) -> None:

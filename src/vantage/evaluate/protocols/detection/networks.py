@@ -21,7 +21,7 @@ from torchvision.models._utils import IntermediateLayerGetter
 from torchvision.models.detection import FasterRCNN, KeypointRCNN, MaskRCNN
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.backbone_utils import BackboneWithFPN
-from torchvision.models.detection.faster_rcnn import FastRCNNConvFCHead, FastRCNNPredictor
+from torchvision.models.detection.faster_rcnn import FastRCNNConvFCHead, FastRCNNPredictor, TwoMLPHead
 from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 from torchvision.models.detection.mask_rcnn import MaskRCNNHeads, MaskRCNNPredictor
 from torchvision.ops import MultiScaleRoIAlign
@@ -40,7 +40,7 @@ from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["FourthStage", "Pyramid"]
+__all__ = ["FourthStage", "Pyramid", "box_head"]
 
 _WIDTH = 256  # of the pyramid's maps, and of C4's mask head
 
@@ -61,8 +61,11 @@ class Pyramid:
     def __post_init__(self) -> None:
         check_frozen(self.frozen_stages)
 
-    def build(self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes) -> Detector:
-        """The network for `classes` classes with the backbone's weights; the rest is drawn from torch's generator."""
+    def build(
+        self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes, proposals: int | None = None
+    ) -> Detector:
+        """The network for `classes` classes with the backbone's weights; the rest is drawn from torch's generator.
+        `proposals` are those of an image in training, if not the sizes'."""
         backbone, width = copy_of(encoder), encoder.width
         frozen_parts = freeze(backbone, self.frozen_stages)
         body = BackboneWithFPN(
@@ -78,7 +81,7 @@ class Pyramid:
             classes + 1,
             rpn_anchor_generator=AnchorGenerator(tuple((side,) for side in sizes.anchors), ((0.5, 1.0, 2.0),) * 5),
             rpn_pre_nms_top_n_train=2 * sizes.proposals,
-            rpn_post_nms_top_n_train=sizes.proposals,
+            rpn_post_nms_top_n_train=proposals or sizes.proposals,
             rpn_pre_nms_top_n_test=sizes.proposals,
             **transform_settings(encoder, sizes),
             **(_normed_heads(output) if self.normed_heads else {}),
@@ -169,11 +172,17 @@ class _Pooled(nn.Module):
         return self.stage(regions).mean((2, 3))
 
 
+def box_head(normed: bool) -> nn.Module:
+    """The head of boxes on a pyramid, up to its 1,024 features of a region."""
+    if normed:
+        return FastRCNNConvFCHead((_WIDTH, 7, 7), [_WIDTH] * 4, [1024], norm_layer=nn.BatchNorm2d)
+    return TwoMLPHead(_WIDTH * 7**2, 1024)
+
+
 def _normed_heads(output: Output) -> dict[str, nn.Module]:
-    norm, four = nn.BatchNorm2d, [_WIDTH] * 4
-    heads: dict[str, nn.Module] = {"box_head": FastRCNNConvFCHead((_WIDTH, 7, 7), four, [1024], norm_layer=norm)}
+    heads = {"box_head": box_head(normed=True)}
     if isinstance(output, Masks):
-        heads["mask_head"] = MaskRCNNHeads(_WIDTH, four, 1, norm_layer=norm)
+        heads["mask_head"] = MaskRCNNHeads(_WIDTH, [_WIDTH] * 4, 1, norm_layer=nn.BatchNorm2d)
     return heads
 
 

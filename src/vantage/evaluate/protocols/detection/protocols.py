@@ -7,13 +7,22 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.cascade import Cascade
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses, with_keypoints
 
-__all__ = ["DETECTORS", "Detection", "DetectionC4", "InstancesC4", "InstanceSegmentation", "KeypointDetection"]
+__all__ = [
+    "DETECTORS",
+    "CascadeInstances",
+    "Detection",
+    "DetectionC4",
+    "InstancesC4",
+    "InstanceSegmentation",
+    "KeypointDetection",
+]
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,21 @@ class InstancesC4(DetectorProtocol):
 
 
 @dataclass(frozen=True)
+class CascadeInstances(DetectorProtocol):
+    """Instance segmentation: Cascade Mask R-CNN on a feature pyramid (torchvision's parts), AP of masks and of boxes.
+
+    As InfoMin trains it on COCO with a ResNet-101 (1x, 2x, 6x; --set normed_heads=True as released); see `detection`.
+    """
+
+    name: ClassVar[str] = "instances-cascade"
+    version: ClassVar[int] = 1
+    output: ClassVar[Output] = Masks()
+
+    network_on: Cascade = field(default_factory=Cascade)
+    """How the backbone is used."""
+
+
+@dataclass(frozen=True)
 class KeypointDetection(DetectorProtocol):
     """Keypoints: Keypoint R-CNN on a feature pyramid (torchvision's), AP of keypoints (by OKS) and of boxes.
 
@@ -115,6 +139,7 @@ DETECTORS: tuple[type[DetectorProtocol], ...] = (
     DetectionC4,
     InstanceSegmentation,
     InstancesC4,
+    CascadeInstances,
     KeypointDetection,
 )
 """Every protocol whose images are annotated; each has a `name`."""
