@@ -30,7 +30,7 @@ PAGES = [REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGEL
 PAGES += [REPOSITORY / "benchmarks" / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 TRAINING = ("README.md", "docs/comparing.md", "docs/own_photos.md", "docs/weights_from_elsewhere.md")
-TRAINING += ("docs/taking_it_elsewhere.md",)
+TRAINING += ("docs/taking_it_elsewhere.md", "docs/using_features.md")
 """Pages whose commands train several networks, or write them for other runtimes."""
 
 NEEDS = {"taking_it_elsewhere.md": ("timm", "onnxruntime", "onnxscript", "pandas", "polars", "duckdb")}
@@ -46,6 +46,10 @@ NOT_HERE = (
 
 SMALL = ("--epochs=1", "--size=16", "--batch-size=16", "--precision=32-true")
 """What makes a `vantage pretrain` of a page short; its network is small too."""
+
+
+FEW = "--shares 100 --seeds 0 1 --epochs 1 --learning-rates 0.05"
+"""What makes a `vantage benefit` of a page short, in place of its minutes."""
 
 
 def blocks(page: Path) -> Iterator[tuple[str, int, str]]:
@@ -64,6 +68,8 @@ def commands(code: str) -> list[str]:
 
 def shortened(words: list[str], backbone: str) -> list[str]:
     """The words of a `vantage` command, with what makes a training short in place of what a page says."""
+    if words[0] == "benefit":
+        return [*words[: words.index("--minutes")], *FEW.split()]
     if words[0] != "pretrain":  # on one process
         return words[: words.index("--devices")] if "--devices" in words else words
     small = (*SMALL, f"--backbone={backbone}")

@@ -544,8 +544,8 @@ def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.Captur
 
 VERBS_WITH_HELP = (
     "recipes", "pretrain", "resume", "embed", "evaluate knn", "evaluate detection-c4", "evaluate finetune",
-    "find", "find duplicates", "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare", "shots",
-    "analyse similarity", "analyse optimal-toy", "analyse views crop", "analyse views", "views show",
+    "benefit", "find", "find duplicates", "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare",
+    "shots", "analyse similarity", "analyse optimal-toy", "analyse views crop", "analyse views", "views show",
     "views learn", "views statistics", "export", "convert", "demo",
 )  # fmt: skip
 

@@ -30,15 +30,15 @@ from vantage.storage import state as kept_state
 
 def test_the_papers_values_are_the_default() -> None:
     protocol = FineTune()
-    schedule = protocol._schedule(0.01, 0)
+    schedule = protocol.schedule(0.01, 0)
     assert (schedule.epochs, schedule.batch_size, schedule.learning_rates, schedule.weight_decay) == (
         20,
         256,
         (0.01, 1.0),
         5e-4,
     )
-    assert protocol._schedule(0.1, 0).weight_decay == protocol._schedule(1.0, 0).weight_decay == 1e-4
-    assert FineTune(weight_decay=0.0)._schedule(0.01, 0).weight_decay == 0
+    assert protocol.schedule(0.1, 0).weight_decay == protocol.schedule(1.0, 0).weight_decay == 1e-4
+    assert FineTune(weight_decay=0.0).schedule(0.01, 0).weight_decay == 0
     factors = [schedule.factor(epoch) for epoch in range(20)]
     assert factors == pytest.approx([1.0] * 12 + [0.2] * 4 + [0.04] * 4)
 

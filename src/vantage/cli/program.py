@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from vantage.allocator import keep_freed_memory
 from vantage.cli.analyse import analyse
+from vantage.cli.benefit import benefit
 from vantage.cli.compare import compare
 from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.convert import convert
@@ -39,6 +40,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
     report,
     evaluate,
     compare,
+    benefit,
     shots,
     analyse,
     views,

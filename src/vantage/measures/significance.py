@@ -1,11 +1,11 @@
-"""Whether two samples differ by more than their spread: Student's t test, paired or Welch's."""
+"""Whether two samples differ by more than their spread: Student's t test, paired or Welch's; and its interval."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, variance
+from statistics import fmean, mean, stdev, variance
 
-__all__ = ["FEWEST", "Difference", "difference", "holm", "two_sided"]
+__all__ = ["FEWEST", "Difference", "difference", "holm", "interval", "quantile", "two_sided"]
 
 FEWEST = 3
 """Fewest numbers in a sample that is tested: fewer say too little about their spread."""
@@ -43,6 +43,21 @@ def difference(first: Sequence[float], second: Sequence[float], paired: bool) ->
     if not error > 0 or not freedom > 0:
         return None
     return Difference(shift, two_sided(shift / math.sqrt(error), freedom), "paired t" if paired else "Welch's t", n)
+
+
+def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """Student's t interval of a mean; (−inf, inf) for fewer than two numbers."""
+    if len(values) < 2:
+        return -math.inf, math.inf
+    half = quantile(0.5 + level / 2, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return fmean(values) - half, fmean(values) + half
+
+
+def quantile(share: float, freedom: float | int) -> float:
+    """The number that Student's t with `freedom` degrees of freedom is below with probability `share`."""
+    from scipy.special import stdtrit  # slow to import
+
+    return float(stdtrit(freedom, share))
 
 
 def two_sided(t: float, freedom: float) -> float:

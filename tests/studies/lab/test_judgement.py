@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from vantage.errors import UserError
-from vantage.studies.lab.judgement import Contrast, interval, judge, sign_flip
+from vantage.measures.significance import interval
+from vantage.studies.lab.judgement import Contrast, judge, sign_flip
 
 SIX = (0.4, 1.1, 0.7, -0.2, 0.9, 1.3)
 

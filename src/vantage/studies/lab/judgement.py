@@ -10,9 +10,9 @@ from itertools import product
 from statistics import fmean, stdev
 
 from vantage.errors import UserError
-from vantage.measures.significance import holm, two_sided
+from vantage.measures.significance import holm, interval, two_sided
 
-__all__ = ["FEWEST", "LEVEL", "Contrast", "Judged", "interval", "judge", "sign_flip"]
+__all__ = ["FEWEST", "LEVEL", "Contrast", "Judged", "judge", "sign_flip"]
 
 LEVEL = 0.05
 """Probability below which a claim counts as decided, after Holm's correction over its entry."""
@@ -74,16 +74,6 @@ class Judged:
 
     verdict: str
     """supported, refuted or undecided."""
-
-
-def interval(values: Sequence[float], level: float = 1 - LEVEL) -> tuple[float, float]:
-    """Student's t interval of a mean; (−inf, inf) for fewer than two numbers."""
-    if len(values) < 2:
-        return -math.inf, math.inf
-    from scipy.special import stdtrit  # slow to import
-
-    half = float(stdtrit(len(values) - 1, 0.5 + level / 2)) * stdev(values) / math.sqrt(len(values))
-    return fmean(values) - half, fmean(values) + half
 
 
 def sign_flip(values: Sequence[float]) -> float | None:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from vantage.measures.significance import interval
 from vantage.studies.lab.entry import Claim, Entry, Gate
-from vantage.studies.lab.judgement import FEWEST, Contrast, Judged, interval, judge
+from vantage.studies.lab.judgement import FEWEST, Contrast, Judged, judge
 from vantage.studies.lab.predicates import Predicate, Values
 
 __all__ = ["VERDICTS", "Numbers", "Ruling", "paper_says", "rule"]

@@ -19,9 +19,10 @@ from vantage.evaluate.protocols.finetune.tuning import Diverged
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["FineTuneChosen"]
+__all__ = ["HELD_OUT", "FineTuneChosen", "top1_held_out"]
 
-_HELD_OUT = 0.2
+HELD_OUT = 0.2
+"""Share of each class of a sample that is held out to choose."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,11 @@ class FineTuneChosen:
             seed = draws.mix(self.seed, sample) if sample else self.seed
             single = self._single(self.head_learning_rates[0], seed)
             rows, decay = single.drawn(train, label)
-            mask = held_out(label[rows], _HELD_OUT, seed)
+            mask = held_out(label[rows], HELD_OUT, seed)
             count = int(mask.sum())
             single = replace(single, weight_decay=decay)
             trials = [replace(single, head_learning_rate=rate) for rate in self.head_learning_rates]
-            top1.append([_top1_held_out(trial, encoder, train, rows, mask, work) for trial in trials])
+            top1.append([top1_held_out(trial, encoder, train, rows, mask, work) for trial in trials])
             _, best = min(zip(top1[-1], self.head_learning_rates, strict=True), key=lambda pair: (-pair[0], pair[1]))
             rates.append(best)
             outcomes.append(replace(single, head_learning_rate=best)(encoder, train, test, work))
@@ -104,7 +105,7 @@ class FineTuneChosen:
             "held_out_accuracy": top1,
         }
         measures = mean_and_spread([dict(outcome.measures) for outcome in outcomes])
-        how = {**outcomes[0].how, "held_out_to_choose": _HELD_OUT}
+        how = {**outcomes[0].how, "held_out_to_choose": HELD_OUT}
         return Outcome(measures, outcomes[0].train_images, outcomes[0].test_images, chosen, details, how)
 
     def _single(self, rate: float, seed: int) -> FineTune:
@@ -115,7 +116,7 @@ class FineTuneChosen:
         )  # fmt: skip
 
 
-def _top1_held_out(
+def top1_held_out(
     protocol: FineTune,
     encoder: FrozenEncoder,
     train: Source,

@@ -104,7 +104,7 @@ class FineTune:
                 continue
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)
-            schedule = self._schedule(len(rows) / len(train), seed)
+            schedule = self.schedule(len(rows) / len(train), seed)
             tuned = tune(schedule, encoder, SourceSubset(train, rows), label[rows], classes, work)
             measures = accuracy(tuned.predict(encoder, test, work), test_label, classes).measures()
             result = {"measures": measures, "losses": tuned.losses, "images": len(rows), "how": dict(tuned.how)}
@@ -140,7 +140,7 @@ class FineTune:
     def drawn(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
         """The numbers of the images of the first sample, and the weight decay for that many."""
         rows = self._rows(train, label, self.seed)
-        return rows, self._schedule(len(rows) / len(train), self.seed).weight_decay
+        return rows, self.schedule(len(rows) / len(train), self.seed).weight_decay
 
     def _rows(self, train: Source, label: Int[Tensor, "n"], seed: int) -> Int[Tensor, "k"]:
         rows = named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
@@ -148,7 +148,8 @@ class FineTune:
             raise UserError(f"{len(rows)} image is too few to train on: BatchNorm needs two; give a larger fraction")
         return rows
 
-    def _schedule(self, share: float, seed: int) -> TuningSchedule:
+    def schedule(self, share: float, seed: int) -> TuningSchedule:
+        """The training on a share of a set's images, which the weight decay depends on if it is omitted."""
         decay = self.weight_decay if self.weight_decay is not None else 5e-4 if share < 0.05 else 1e-4
         rates = (self.backbone_learning_rate, self.head_learning_rate)
         return TuningSchedule(self.epochs, self.batch_size, rates, decay, self.smallest_area, seed)

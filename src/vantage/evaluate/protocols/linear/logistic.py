@@ -1,6 +1,6 @@
 """Logistic regression on cached features: fast, but without the random crops of the published protocols.
 
-n: images   d: width of the features   c: classes   p: parameters
+n: images   q: test images   d: width of the features   c: classes   t: guesses an image
 """
 
 import math
@@ -15,7 +15,7 @@ from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import labeled
+from vantage.evaluate.protocols.features import LabeledFeatures, labeled
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
@@ -69,15 +69,22 @@ class LinearCached:
         check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.progress)
         bank, queries = labeled(encoder, train, work), labeled(encoder, test, work)
         classes = max(bank.classes, queries.classes)
-        mean, deviation = bank.vector.mean(0), bank.vector.std(0, correction=0)
-        scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a constant feature becomes 0
-        vector, query = (bank.vector - mean) / scale, (queries.vector - mean) / scale
-        best, chosen = self._choose(vector, bank.label, classes, work)
-        model = fit_logistic(vector, bank.label, classes, best, self.iterations)
-        guess = model.predict(query)
+        guess, chosen = self.guesses(bank, queries.vector, classes, work)
         solver = _SOLVER | {"max_eval": _evaluations(self.iterations)}
         how = {"solver": solver, "held_out_to_choose": _HELD_OUT, "features_of_less_deviation_are_left_out": _FLAT}
         return Outcome(accuracy(guess, queries.label, classes).measures(), bank.count, queries.count, chosen, how=how)
+
+    def guesses(
+        self, bank: LabeledFeatures, query: Float[Tensor, "q d"], classes: int, work: Work
+    ) -> tuple[Int[Tensor, "q t"], dict[str, float | int | str | list[float]]]:
+        """The five likeliest classes of each query (fewer if there are fewer), best first, by a classifier fitted to
+        features that are at hand; and the penalty chosen."""
+        mean, deviation = bank.vector.mean(0), bank.vector.std(0, correction=0)
+        scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a constant feature becomes 0
+        vector = (bank.vector - mean) / scale
+        best, chosen = self._choose(vector, bank.label, classes, work)
+        model = fit_logistic(vector, bank.label, classes, best, self.iterations)
+        return model.predict((query - mean) / scale), chosen
 
     def _choose(
         self, vector: Float[Tensor, "n d"], label: Int[Tensor, "n"], classes: int, work: Work

@@ -1,0 +1,84 @@
+"""The verb `benefit`: does pretraining help on these images, and with how many labels?"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from vantage.cli.arguments import Command, Word, read
+from vantage.cli.console import INTERRUPTED, Console
+from vantage.cli.files import check_folder
+from vantage.cli.options import Computing, Images, Network, RunOrWeights
+from vantage.errors import UserError
+
+__all__ = ["benefit"]
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    """The options of `benefit`."""
+
+    test: Annotated[str, Word("PATH")] = ""
+    """Test images, named like --data; if omitted, a fifth of each class is held out."""
+
+    others: Annotated[tuple[str, ...], Word("RUN")] = ()
+    """Other weights or runs to use in the same way, such as torchvision:resnet18=FILE."""
+
+    shares: Annotated[tuple[float, ...], Word("PERCENT")] = (1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
+    """Shares of the labels, in percent of each class; at least one image of each."""
+
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    """Seeds; each draws its own subsets and its own random network."""
+
+    minutes: float | None = None
+    """Make the trainings as long as fits into so many minutes."""
+
+    epochs: int = 30
+    """Passes of each training over its images, and at least ten times as many steps."""
+
+    batch_size: int = 64
+    """Images of a step."""
+
+    learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1)
+    """Learning rates; each training takes the best on a fifth held out of its subset."""
+
+    out: Annotated[str, Word("FOLDER")] = ""
+    """Folder for verdict, table, picture and numbers; one begun before is continued. If omitted, RUN/benefit."""
+
+
+def benefit(words: list[str], console: Console) -> int:
+    """Say whether pretraining helps, by number of labels: vantage benefit RUN --data LABELED.
+
+    The run is fine-tuned, and used frozen under a linear classifier, beside training from scratch, a random network and
+    raw pixels, all on the same subsets of the labels. Scratch and fine-tuning have the same steps, crops and learning
+    rates to choose from. The verdict is the difference with its 95 % interval, paired by subset; test labels only
+    score. The time is told first, and a call that was stopped goes on.
+    """
+    command = Command("benefit", benefit.__doc__ or "")
+    run, images, options, network, computing = read(
+        command, words, RunOrWeights, Images, _Comparing, Network, Computing
+    )
+    folder = check_folder(Path(options.out) if options.out else run.home / "benefit")
+    if options.minutes is not None and not options.minutes > 0:
+        raise UserError(f"--minutes {options.minutes:g}: give a number above 0")
+    from vantage.frozen.encoder import load
+    from vantage.studies import benefit as study
+
+    budget = study.Budget(options.epochs, options.batch_size, options.learning_rates)
+    plan = study.Benefit(tuple(share / 100 for share in options.shares), options.seeds, budget)
+    load(run.folder, network.network)  # a mistake in the run is reported before the images are read
+    work = computing.work(console)
+    source = computing.open(images.data, console)
+    test = computing.open(options.test, console) if options.test else None
+    others = tuple(map(Path, options.others))
+    try:
+        result = study.benefit(
+            run.folder, source, test, folder, plan,
+            others=others, minutes=options.minutes, network=network.network, work=work,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        console.note("stopped; what is done is kept, and the same command continues")
+        return INTERRUPTED
+    for line in (*study.sentences(result), "", *result.table().lines(), ""):
+        console.result(line)
+    console.result(str(folder / "benefit.png"))
+    return 0

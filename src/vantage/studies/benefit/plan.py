@@ -1,0 +1,88 @@
+"""What is compared: numbers of labels, seeds, and one budget for every training."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vantage.errors import UserError
+from vantage.evaluate import FineTune, LinearCached
+
+__all__ = ["Benefit", "Budget"]
+
+_STEPS = 10
+"""Least steps of a training for each of the budget's epochs."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every training may cost, the same whatever the network starts from."""
+
+    epochs: int = 30
+    """Passes over the images. With few labels more, so that there are at least ten times as many steps."""
+
+    batch_size: int = 64
+    """Images of a step."""
+
+    learning_rates: tuple[float, ...] = (0.01, 0.03, 0.1)
+    """Learning rates of the whole network to choose from."""
+
+    penalties: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    """L2 penalties of the linear classifier on frozen features to choose from."""
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch_size < 2:
+            raise UserError(
+                f"epochs is {self.epochs} and batch_size {self.batch_size}; give at least 1 epoch and 2 images"
+            )
+        for values in (self.learning_rates, self.penalties):
+            if not values or len(set(values)) < len(values) or not all(0 < one < math.inf for one in values):
+                raise UserError(f"{values} to choose from: give different finite numbers above 0, at least one")
+
+    def epochs_of(self, images: int) -> int:
+        """Passes of a training on so many images."""
+        steps = math.ceil(images / self.batch_size)
+        return max(self.epochs, math.ceil(_STEPS * self.epochs / steps))
+
+    def trainings(self, images: int, seed: int) -> tuple[FineTune, ...]:
+        """A training on all of so many images at every learning rate."""
+        epochs = self.epochs_of(images)
+        return tuple(
+            FineTune(1.0, "", 1, epochs, self.batch_size, rate, rate, seed=seed) for rate in self.learning_rates
+        )
+
+    def probe(self, seed: int, choose: bool) -> LinearCached:
+        """The linear classifier on frozen features; without a choice, at the middle penalty."""
+        return LinearCached(self.penalties if choose else (middle(self.penalties),), seed=seed)
+
+
+@dataclass(frozen=True)
+class Benefit:
+    """The numbers of labels, the seeds and the budget of a comparison.
+
+    Raises `UserError` for shares outside (0, 1], for fewer than two seeds, and for anything named twice.
+    """
+
+    shares: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.5, 1.0)
+    """Shares of the labels of each class, at least one image of each."""
+
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    """Each draws its own subsets, a smaller one inside a larger, and its own random network."""
+
+    budget: Budget = Budget()
+    """What every training may cost."""
+
+    def __post_init__(self) -> None:
+        if not self.shares or len(set(self.shares)) < len(self.shares) or not all(0 < one <= 1 for one in self.shares):
+            words = " ".join(f"{100 * share:g}" for share in self.shares)
+            raise UserError(f"shares of the labels: {words} %; give each once, above 0 and at most 100")
+        if len(self.seeds) < 2 or len(set(self.seeds)) < len(self.seeds):
+            raise UserError(f"seeds {self.seeds}: an interval needs at least two, each named once")
+
+    def each(self) -> Iterator[tuple[int, float]]:
+        """Every seed with every share, seed by seed, so that all shares soon have a number; the smallest first."""
+        return ((seed, share) for seed in self.seeds for share in sorted(self.shares))
+
+
+def middle(values: tuple[float, ...]) -> float:
+    """The middle one of some numbers in order, the lower of two."""
+    return sorted(values)[(len(values) - 1) // 2]

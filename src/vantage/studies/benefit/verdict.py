@@ -1,0 +1,120 @@
+"""The verdict in sentences."""
+
+from vantage.studies.benefit.result import BenefitResult, Gap
+from vantage.studies.benefit.ways import FROZEN, PIXELS, RANDOM, SCRATCH, TUNED, is_pretrained
+
+__all__ = ["markdown", "sentences"]
+
+
+def sentences(result: BenefitResult) -> list[str]:
+    """What the numbers say; the first sentence answers the question, with few labels and with the most.
+
+    A difference was seen where its 95 % interval does not contain 0; see `Gap.of`.
+    """
+    return [_benefit(result), _frozen(result), *_better_without(result), *_others(result), *_split(result)]
+
+
+def _ends(result: BenefitResult) -> list[int]:
+    """The smallest and the largest number of labels."""
+    return list(dict.fromkeys((result.labels[0], result.labels[-1])))
+
+
+def _with(result: BenefitResult, labels: int) -> str:
+    share = result.share(labels)
+    return f"with all {labels:,} labels" if share == 1 else f"with {labels:,} labels ({100 * share:g} %)"
+
+
+def _benefit(result: BenefitResult) -> str:
+    parts = []
+    for labels in _ends(result):
+        gap = result.gap(TUNED, SCRATCH, labels)
+        points = gap.words.replace(" [", " points [", 1) if not parts else gap.words
+        if gap.low > 0:
+            words = f"pretraining adds {points} over training from scratch"
+        elif gap.high < 0:
+            words = f"pretraining costs accuracy: {points} against training from scratch"
+        else:
+            words = f"pretraining adds {points} over training from scratch: no difference was seen"
+        parts.append(f"{_with(result, labels)}, {words}")
+    return _sentence("; ".join(parts))
+
+
+def _frozen(result: BenefitResult) -> str:
+    parts = [
+        f"{_with(result, labels)} {_compared(result.gap(FROZEN, RANDOM, labels), 'a random network')} and"
+        f" {_compared(result.gap(FROZEN, PIXELS, labels), 'raw pixels')}"
+        for labels in _ends(result)
+    ]
+    return f"Frozen, under a linear classifier, the run is {'; '.join(parts)}."
+
+
+def _compared(gap: Gap, other: str) -> str:
+    if gap.low > 0:
+        return f"{gap.words} above {other}"
+    if gap.high < 0:
+        return f"{gap.reverse.words} below {other}"
+    return f"not seen to differ from {other} ({gap.words})"
+
+
+def _better_without(result: BenefitResult) -> list[str]:
+    """Where the best way without pretraining has a higher mean than both ways with it."""
+    parts = []
+    for labels in result.labels:
+        best = max((way for way in result.ways if not is_pretrained(way)), key=lambda way: result.mean(way, labels))
+        own = max((TUNED, FROZEN), key=lambda way: result.mean(way, labels))
+        if result.mean(best, labels) >= result.mean(own, labels):
+            numbers = f"{result.mean(best, labels):.1f} % against {result.mean(own, labels):.1f} %"
+            parts.append(f"{_with(result, labels)} ({best}: {numbers})")
+    return [_sentence(f"a way without pretraining is as good as the run or better {', '.join(parts)}")] if parts else []
+
+
+def _others(result: BenefitResult) -> list[str]:
+    lines = []
+    for way in result.ways:
+        if is_pretrained(way) and way not in (TUNED, FROZEN):
+            own = TUNED if way.endswith("fine-tuned") else FROZEN
+            parts = [f"{_with(result, labels)} {_compared(result.gap(way, own, labels), own)}"
+                     for labels in _ends(result)]  # fmt: skip
+            lines.append(_sentence(f"{way} is {', '.join(parts)}"))
+    return lines
+
+
+def _split(result: BenefitResult) -> list[str]:
+    images = result.images
+    count = len(images.leaks)
+    verb = "is a near-duplicate" if count == 1 else "are near-duplicates"
+    line = f"{count:,} of {images.test:,} test images ({count / images.test:.1%}) {verb} of training images"
+    if 0 < count < images.test - 1:
+        gaps = [f"{result.gap(TUNED, SCRATCH, labels, leaks=False).words} {_with(result, labels)}"
+                for labels in _ends(result)]  # fmt: skip
+        line += f"; without them pretraining adds {', '.join(gaps)}"
+    lines = [f"{line}."]
+    if images.seen:
+        lines.append(f"The run was pretrained on {images.seen:,} of the test images, without their labels.")
+    return lines
+
+
+def markdown(result: BenefitResult) -> str:
+    """The verdict, the table, and how it was made."""
+    first, *others = sentences(result)
+    how = "\n".join(f"- {line}" for line in _how(result))
+    return "\n\n".join([f"**{first}**", " ".join(others), result.table().markdown(), how]) + "\n"
+
+
+def _how(result: BenefitResult) -> list[str]:
+    budget, images = result.budget, result.images
+    seeds = ", ".join(str(seed) for seed in sorted({cell.seed for cell in result.cells}))
+    rates, penalties = (", ".join(f"{one:g}" for one in each) for each in (budget.learning_rates, budget.penalties))
+    return [
+        f"Top-1 in percent, mean ± standard deviation over seeds {seeds}. Brackets are 95 % intervals of the"
+        " differences, paired by subset and by test image.",
+        f"{images.train:,} training images; {images.test:,} test images ({images.split}), whose labels only score.",
+        f"Fine-tuned and from scratch: {budget.epochs} epochs or more, at least {10 * budget.epochs} steps, batches"
+        f" of {budget.batch_size}, the same crops; learning rate out of {rates}, by a fifth held out of each subset.",
+        f"Frozen and raw pixels: logistic regression (linear-cached), penalty out of {penalties}, by a tenth held out"
+        " of each subset.",
+    ]
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."

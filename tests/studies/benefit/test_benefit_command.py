@@ -1,0 +1,92 @@
+"""`vantage benefit`, from the command line: an ordinary use, and mistakes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import images, kept_run, tiny_run
+
+from vantage.cli import main
+from vantage.studies.benefit import course, timing
+from vantage.studies.benefit.timing import Pace
+
+QUICK = "--shares 25 100 --seeds 0 1 --epochs 1 --batch-size 16 --learning-rates 0.05 --device cpu --num-workers 1"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and images."""
+    folder = tmp_path_factory.mktemp("command")
+    kept_run(folder / "run", tiny_run())
+    source = images(36, 0)
+    pixels = torch.stack([source.image(number) for number in range(36)]).permute(0, 2, 3, 1).numpy()
+    np.savez(folder / "images.npz", images=pixels, labels=np.arange(36) % 3)
+    np.savez(folder / "one.npz", images=pixels[:3], labels=np.zeros(3, np.int64))
+    np.savez(folder / "plain.npz", images=pixels)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in the folder, with its own cache, and little time for measuring the speed."""
+    monkeypatch.setattr(timing, "_SECONDS", 0.0)
+    monkeypatch.setenv("VANTAGE_CACHE", str(folder / "cache"))
+    monkeypatch.chdir(folder)
+
+
+@pytest.mark.slow
+def test_an_ordinary_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(f"benefit run --data images.npz {QUICK}".split()) == 0
+    heard = capsys.readouterr()
+    assert heard.out.startswith("With ") and "over training from scratch" in heard.out
+    assert heard.out.rstrip().endswith("run/benefit/benefit.png")
+    assert "20 of 20 classifiers are to be made" in heard.err
+    names = {path.name for path in (folder / "run" / "benefit").iterdir()}
+    assert {"benefit.md", "benefit.csv", "benefit.png", "benefit.json"} <= names
+    assert (folder / "run" / "benefit" / "benefit.png").read_bytes()[:4] == b"\x89PNG"
+    assert main(f"benefit run --data images.npz {QUICK} --quiet".split()) == 0
+    again = capsys.readouterr()
+    assert (again.out, again.err) == (heard.out, "")
+
+
+def test_who_stops_it_may_go_on(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(course, "worth", stop)
+    monkeypatch.setattr(course, "measured", lambda *_: Pace(0.01, 0.001, 1e-6, 0.5))
+    assert main(f"benefit run --data images.npz {QUICK} --out stopped".split()) == 130
+    assert "the same command continues" in capsys.readouterr().err
+    assert not (folder / "stopped").exists()
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ("run", "needs --data"),
+        ("missing --data images.npz", "missing"),
+        ("run --data missing.npz", "missing.npz"),
+        ("run --data images.npz --share 10", "did you mean --shares"),
+        ("run --data images.npz --shares 0", "shares of the labels: 0 %"),
+        ("run --data images.npz --shares ten", "--shares"),
+        ("run --data images.npz --seeds 1", "at least two"),
+        ("run --data images.npz --minutes 0", "--minutes 0: give a number above 0"),
+        ("run --data images.npz --minutes 0.001", "the minutes do not suffice"),
+        ("run --data images.npz --others torchvision:resnet18", "names no weights"),
+        ("run --data images.npz --others run", "run is named twice"),
+        ("run --data images.npz --test images.npz", "the test images are the training images"),
+        ("run --data plain.npz", "needs labels"),
+        ("run --data one.npz", "one class"),
+        ("run --data images.npz --out images.npz", "is a file"),
+    ],
+)
+def test_mistakes_are_a_line_and_leave_nothing(
+    words: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["benefit", *words.split(), "--quiet"]) == 2
+    heard = capsys.readouterr().err
+    assert heard.startswith("vantage: ") and heard.count("\n") == 1 and told in heard
+    assert not (folder / "run" / "benefit").exists() or (folder / "run" / "benefit" / "benefit.png").exists()
