@@ -33,6 +33,7 @@ from vantage.data.sources.masked import open_masked
 from vantage.encoders.weights import fit_weights
 from vantage.encoding import Work
 from vantage.errors import UnreadableImage, UserError
+from vantage.evaluate.protocols.detection import open_annotated
 from vantage.frozen.embedding import facts_of, write_embeddings
 from vantage.frozen.embedding_parts import write_embedding_parts
 from vantage.frozen.encoder import random_encoder
@@ -81,7 +82,8 @@ def targets(folder: Path) -> dict[str, Target]:
         mask = Image.fromarray(np.eye(40, dtype=np.uint8), "P")
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(folder / "masks" / f"{number}.png")
-    return _sources(folder) | _others(folder) | _embedded(folder)
+    (folder / "voc" / "ImageSets" / "Main" / "one.txt").write_text("2\n")
+    return _sources(folder) | _others(folder) | _annotated(folder) | _embedded(folder)
 
 
 def _sources(folder: Path) -> dict[str, Target]:
@@ -148,6 +150,45 @@ def _others(folder: Path) -> dict[str, Target]:
         "cached features": Target("f.npy", rows.getvalue(), mutations.array_damaged, lambda path, cache: _rows(path)),
         "set": Target("set.txt", SET, mutations.words_damaged, lambda path, cache: _set(path)),
     }
+
+
+def _annotated(folder: Path) -> dict[str, Target]:
+    """What detectors are trained on: boxes, masks as polygons and as runs, keypoints."""
+    content = json.loads(coco())
+    polygon = [[1.0, 1.0, 20.0, 1.0, 20.0, 30.0]]
+    for note, mask in zip(
+        content["annotations"], (polygon, polygon, {"size": [40, 40], "counts": [400, 80, 1120]}), strict=True
+    ):
+        note |= {"segmentation": mask, "area": 400.0, "keypoints": [5, 5, 2, 9, 9, 1]}
+    for category in content["categories"]:
+        category["keypoints"] = ["nose", "tail"]
+    whole = VOC.replace(b"<ymax>20", b"<xmax>30</xmax><ymin>2</ymin><ymax>20")
+    whole = whole[: whole.index(b"<object><name>cat")] + b"</annotation>"
+    return {
+        "coco instances": Target(
+            "instances.json",
+            json.dumps(content).encode(),
+            mutations.tree_damaged,
+            lambda path, cache: _instances(f"{path}#{folder / 'images'}"),
+        ),
+        "voc instances": Target(
+            "voc/Annotations/2.xml", whole, mutations.words_damaged, lambda path, cache: _instances(f"{folder}/voc#one")
+        ),
+    }
+
+
+def _instances(path: str) -> None:
+    source = open_annotated(path, max_pixels=10_000)
+    source.fingerprint()
+    for number in range(len(source)):
+        source.instances(number)
+        source.size(number)
+        if source.has_masks:
+            source.masks(number)
+        try:
+            source.image(number)
+        except UnreadableImage:
+            pass
 
 
 def _embedded(folder: Path) -> dict[str, Target]:

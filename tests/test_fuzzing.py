@@ -10,11 +10,12 @@ from fuzzing import look, targets, try_one
 
 from vantage.data import Arrays, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
+from vantage.evaluate.protocols.detection import open_annotated
 from vantage.storage.arrays import open_rows
 
 KINDS = (
     *("npz", "npy", "parquet", "tar", "shards", "list", "table", "coco", "voc", "voc list", "masks", "outside weights"),
-    *("learned views", "cached features", "set", "embeddings", "embedding drafts"),
+    *("learned views", "cached features", "set", "embeddings", "embedding drafts", "coco instances", "voc instances"),
 )
 
 
@@ -85,6 +86,62 @@ def test_a_coco_file_with_a_malformed_entry(name: str, tmp_path: Path) -> None:
         target.read(tmp_path / target.file, tmp_path / "cache")
 
 
+INSTANCES = {
+    "ids of two kinds": ("images", {"id": "5", "file_name": "1.png", "width": 40, "height": 40}),
+    "an image that is a number": ("images", 5),
+    "a size that is a list": ("images", {"id": 5, "file_name": "1.png", "width": [], "height": 40}),
+    "a size that is endless": ("images", {"id": 5, "file_name": "1.png", "width": float("inf"), "height": 40}),
+    "a box that is a number": ("annotations", {"bbox": 5}),
+    "a box of lists": ("annotations", {"bbox": [[]] * 4}),
+    "a box beyond floats": ("annotations", {"bbox": [10**400, 0, 1, 1]}),
+    "an area that is text": ("annotations", {"area": "../x"}),
+    "keypoints that are a number": ("annotations", {"keypoints": 5}),
+    "a polygon of text": ("annotations", {"segmentation": [["1"] * 6]}),
+    "runs of text": ("annotations", {"segmentation": {"size": [40, 40], "counts": ["800", "800"]}}),
+    "a category that is a dictionary": ("annotations", {"category_id": {}}),
+}
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_a_coco_file_with_a_malformed_instance(name: str, tmp_path: Path) -> None:
+    target = targets(tmp_path)["coco instances"]
+    content = json.loads(target.content)
+    where, entry = INSTANCES[name]
+    content[where].append({**content[where][0], **entry} if where == "annotations" else entry)
+    (tmp_path / target.file).write_text(json.dumps(content))
+    with pytest.raises(DataError, match="an entry of it is malformed"):
+        target.read(tmp_path / target.file, tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        ([[0, 0, 1e12, 0, 1e12, 9]], "its mask lies far outside its image"),
+        ([[0, 0, float("nan"), 0, 5, 9]], "its mask lies far outside its image"),
+        ({"size": [40, 40], "counts": [1700, -100]}, "the runs of its mask cover 1600 pixels of 1600"),
+        ({"size": [40, 40], "counts": "`Z1"}, "the runs of its mask cover 1360 pixels"),
+        ({"size": [40, 40], "counts": "PPPPPPPPPP"}, "malformed"),
+        ({"size": [40, 40], "counts": "\ud800"}, "malformed"),
+    ],
+)
+def test_a_mask_that_a_library_would_trip_over(mask: object, message: str, tmp_path: Path) -> None:
+    target = targets(tmp_path)["coco instances"]
+    content = json.loads(target.content)
+    content["annotations"][0]["segmentation"] = mask
+    (tmp_path / target.file).write_text(json.dumps(content))
+    with pytest.raises(DataError, match=message):
+        target.read(tmp_path / target.file, tmp_path / "cache")
+
+
+def test_files_that_name_longer_files_than_there_can_be(tmp_path: Path) -> None:
+    target = targets(tmp_path)["coco"]
+    (tmp_path / target.file).write_bytes(target.content.replace(b"1.png", b"1" * 3_000))
+    with pytest.raises(DataError, match="which does not exist"):
+        target.read(tmp_path / target.file, tmp_path / "cache")
+    with pytest.raises(DataError, match="1 of the 2 images of .* are not in"):
+        open_annotated(f"{tmp_path / target.file}#{tmp_path / 'images'}")
+
+
 def test_a_coco_file_that_is_too_deep(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match="cannot read"):
@@ -113,10 +170,11 @@ def test_a_table_with_a_class_that_is_not_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b'<?xml version="1.0" encoding="none"?><a/>', b"\xff<a/>", b"<a>&b;</a>"])
 def test_annotations_in_an_encoding_of_none(content: bytes, tmp_path: Path) -> None:
-    target = targets(tmp_path)["voc"]
-    (tmp_path / target.file).write_bytes(content)
-    with pytest.raises(DataError, match="cannot read the classes of an image"):
-        target.read(tmp_path / target.file, tmp_path / "cache")
+    every = targets(tmp_path)
+    for kind, message in (("voc", "cannot read the classes of an image"), ("voc instances", "cannot read the boxes")):
+        (tmp_path / every[kind].file).write_bytes(content)
+        with pytest.raises(DataError, match=message):
+            every[kind].read(tmp_path / every[kind].file, tmp_path / "cache")
 
 
 def test_a_mistake_is_one_line_whatever_it_quotes() -> None:

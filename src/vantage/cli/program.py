@@ -1,5 +1,6 @@
 """The verbs, and the exit status of a call: 0, or 2 for a mistake of the user, 130 if interrupted, 1 for a bug."""
 
+import errno
 import importlib
 import io
 import os
@@ -89,7 +90,10 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except Exception:
+    except Exception as problem:
+        if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
+            print(f"vantage: no path can be as long as {problem.filename}", file=sys.stderr)
+            return 2
         traceback.print_exc()
         print("vantage: this is a bug; please report it with the lines above", file=sys.stderr)
         return 1

@@ -23,6 +23,7 @@ from vantage.evaluate.protocols.detection import (
     run_lengths,
     split_annotated,
 )
+from vantage.evaluate.protocols.detection.sources.masks import unpacked
 
 
 def test_a_coco_file_is_read_by_ids_and_its_images_are_located(tmp_path: Path) -> None:
@@ -222,3 +223,20 @@ def test_real_files(tmp_path: Path, shared_data: Path) -> None:
         for mask, crowd in zip(source.masks(n), one.crowd, strict=True) if not crowd
     ]  # fmt: skip
     assert len(ours) == len(area) and abs(np.sum(ours) / sum(area.values()) - 1) < 0.01
+
+
+def test_compressed_runs_are_unpacked_as_pycocotools_packs_them() -> None:
+    chance = np.random.default_rng(0)
+    for _ in range(50):
+        high, wide = chance.integers(1, 60, 2)
+        mask = torch.from_numpy(chance.random((high, wide)) < chance.random() ** 2)
+        if chance.random() < 0.3:
+            mask[high // 3 :, wide // 3 :] = True
+        runs, last = [0], False
+        for value in mask.T.flatten().tolist():  # column by column, the background first
+            runs += [0] if value != last else []
+            runs[-1], last = runs[-1] + 1, value
+        assert unpacked(run_lengths(mask).counts.decode()) == runs
+    for text in ("0" * 5 + "!", "P", "ooooooooooooooooo0"):
+        with pytest.raises(ValueError, match="run lengths"):
+            unpacked(text)

@@ -4,6 +4,7 @@ h, w: height and width in pixels
 """
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class BoxCrops:
             ) from problem
         self._boxes = boxes
         first = self._files.path(boxes[0].image)
-        if not first.is_file():
+        if not os.path.isfile(first):
             raise DataError(
                 f"{file} describes {first}, which does not exist. Name the folder of images: FILE.json#FOLDER"
             )

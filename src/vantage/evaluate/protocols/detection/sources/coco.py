@@ -4,6 +4,8 @@ n: instances in an image   k: keypoints   h, w: height and width in pixels
 """
 
 import json
+import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,8 +35,18 @@ class CocoImages:
 
     def __init__(self, file: Path, root: Path | None = None, max_pixels: int = MAX_PIXELS) -> None:
         """`root` is the folder of the images; if omitted, it is looked for near the file, as in COCO's own folders."""
-        content, self._digest = _read(file)
         self.file = file
+        try:
+            self._take(*_read(file), root, max_pixels)
+        except DataError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+            raise DataError(
+                f"{file} is not a COCO file of instances: an entry of it is malformed ({problem!r})"
+            ) from problem
+
+    def _take(self, content: dict[str, Any], digest: str, root: Path | None, max_pixels: int) -> None:
+        file, self._digest = self.file, digest
         self._images = sorted(content["images"], key=lambda image: image["id"])
         categories = sorted(content["categories"], key=lambda category: category["id"])
         self.classes = tuple(str(category["name"]) for category in categories)
@@ -49,7 +61,7 @@ class CocoImages:
             raise DataError(f"{file} annotates nothing, so there is nothing to detect: name a file with annotations")
         names = [str(image["file_name"]) for image in self._images]
         self._files = Folder(_root(file, root, names), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
-        missing = [name for name in names if not (self._files.root / name).is_file()]
+        missing = [name for name in names if not os.path.isfile(self._files.root / name)]
         if missing:
             raise DataError(
                 f"{len(missing)} of the {len(names)} images of {file} are not in {self._files.root}, such as"
@@ -57,7 +69,8 @@ class CocoImages:
             )
         self._points = max((len(points) for points in self.keypoints.values()), default=0)
         self.has_masks = all(one.get("segmentation") for part in self._of_image.values() for one in part)
-        self._check_masks()
+        for number in range(len(self)):  # a wrong one would otherwise stop the training hours later
+            self._check(number, max_pixels)
 
     def __len__(self) -> int:
         return len(self._images)
@@ -112,25 +125,35 @@ class CocoImages:
         own = [(one, _box(one, height, width)) for one in self._of_image[self._images[number]["id"]]]
         return [(one, box) for one, box in own if box[2] > box[0] and box[3] > box[1]]
 
-    def _check_masks(self) -> None:
-        """All masks at once: a wrong one would otherwise stop the training hours later."""
-        for number in range(len(self) if self.has_masks else 0):
-            for one, _ in self._own(number):
+    def _check(self, number: int, max_pixels: int) -> None:
+        """The size, the numbers and the masks of an image."""
+        height, width = self.size(number)
+        if min(height, width) < 1 or height * width > max_pixels:
+            raise DataError(f"{self.name(number)} has {width:,} x {height:,} pixels in {self.file.name}: correct that")
+        for one, _ in self._own(number):
+            self._points_of(one)
+            if not math.isfinite(one.get("area", 0)):
+                raise ValueError(f"an area of {one['area']}")
+            if self.has_masks:
                 where = f"annotation {one.get('id')} of image {one['image_id']} in {self.file.name}"
-                check_mask(one["segmentation"], one["bbox"], *self.size(number), where)
+                check_mask(one["segmentation"], one["bbox"], height, width, where)
 
     def _keypoints(self, own: Sequence[Mapping[str, Any]]) -> Tensor:
         rows = torch.zeros(len(own), self._points, 3)
         for row, one in zip(rows, own, strict=True):
-            numbers = one.get("keypoints") or []
-            if numbers and len(numbers) != 3 * self._points:
-                raise DataError(
-                    f"annotation {one.get('id')} in {self.file.name} has {len(numbers)} numbers for {self._points}"
-                    " keypoints: give x, y and visibility of each"
-                )
-            if numbers:
+            if numbers := self._points_of(one):
                 row.copy_(torch.tensor(numbers, dtype=torch.float32).view(-1, 3))
         return rows
+
+    def _points_of(self, one: Mapping[str, Any]) -> list[float]:
+        """x, y and visibility of each keypoint; nothing where an instance has none."""
+        numbers = [float(number) for number in one.get("keypoints") or []] if self._points else []
+        if numbers and len(numbers) != 3 * self._points:
+            raise DataError(
+                f"annotation {one.get('id')} in {self.file.name} has {len(numbers)} numbers for {self._points}"
+                " keypoints: give x, y and visibility of each"
+            )
+        return numbers
 
 
 def _read(file: Path) -> tuple[dict[str, Any], str]:
@@ -140,7 +163,7 @@ def _read(file: Path) -> tuple[dict[str, Any], str]:
         content = json.loads(raw)
     except OSError as error:
         raise DataError(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not JSON: {error}") from error
     missing = [
         key
@@ -182,7 +205,7 @@ def _root(file: Path, root: Path | None, names: Sequence[str]) -> Path:
         return root
     above, split = file.absolute().parent.parent, file.stem.rpartition("_")[2]
     folders = (file.parent, above / split, above / "images" / split, above / "images", above)
-    return next((folder for folder in folders if (folder / names[0]).is_file()), above / split)
+    return next((folder for folder in folders if os.path.isfile(folder / names[0])), above / split)
 
 
 def _box(one: Mapping[str, Any], height: int, width: int) -> tuple[float, float, float, float]:

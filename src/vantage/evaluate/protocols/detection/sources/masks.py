@@ -15,7 +15,7 @@ from torch import Tensor
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import RunLengths
 
-__all__ = ["check_mask", "coco_tools", "mask_of", "run_lengths", "runs_of"]
+__all__ = ["check_mask", "coco_tools", "mask_of", "run_lengths", "runs_of", "unpacked"]
 
 
 def coco_tools(part: str) -> ModuleType:
@@ -40,9 +40,10 @@ def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width
                 f"{where}: its mask has size {size} (rows, columns), but the image has [{height}, {width}]: it belongs"
                 " to another image"
             )
-        if isinstance(counts, list) and sum(counts) != height * width:
+        runs = counts if isinstance(counts, list) else unpacked(counts)
+        if not all(isinstance(run, int) and run >= 0 for run in runs) or sum(runs) != height * width:
             raise DataError(
-                f"{where}: the runs of its mask cover {sum(counts)} pixels of {height * width}; correct or remove it"
+                f"{where}: the runs of its mask cover {sum(runs)} pixels of {height * width}; correct or remove it"
             )
         return
     if not isinstance(segmentation, list):
@@ -52,6 +53,9 @@ def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width
         raise DataError(f"{where}: none of its polygons has at least three corners; correct or remove the annotation")
     if not _touch(polygons, box):
         raise DataError(f"{where}: its mask lies outside its box; correct or remove the annotation")
+    far = 10 * max(height, width)  # pycocotools walks along every edge pixel by pixel
+    if not all(-far <= value <= far for part in polygons for value in part):
+        raise DataError(f"{where}: its mask lies far outside its image; correct or remove the annotation")
 
 
 def runs_of(segmentation: Any, height: int, width: int) -> RunLengths:
@@ -82,6 +86,26 @@ def run_lengths(mask: Bool[Tensor, "h w"]) -> RunLengths:
 
 def _polygons(segmentation: Sequence[Any]) -> list[list[float | int]]:
     return [part for part in segmentation if isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0]
+
+
+def unpacked(counts: str) -> list[int]:
+    """Run lengths that COCO has compressed to text: five bits a sign, the lowest first, the sixth saying whether more
+    follow; from the third run on the difference from the one before the last. Raises `ValueError` for other text."""
+    runs: list[int] = []
+    value = bits = 0
+    for sign in counts:
+        code = ord(sign) - 48
+        if not 0 <= code < 64 or bits > 60:
+            raise ValueError(f"no run lengths: {counts[:40]!r}")
+        value, bits = value | (code & 31) << bits, bits + 5
+        if code & 32:
+            continue
+        value -= (code & 16) << bits - 4 if code & 16 else 0
+        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
+        value = bits = 0
+    if bits:
+        raise ValueError("run lengths that were cut short")
+    return runs
 
 
 def _touch(polygons: Sequence[Sequence[float | int]], box: Sequence[float | int]) -> bool:

@@ -3,6 +3,7 @@
 n: instances in an image   h, w: height and width in pixels
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
@@ -45,7 +46,7 @@ class VocImages:
         self.keypoints: Mapping[str, tuple[str, ...]] = {}
         self.has_masks = False
         files = [f"JPEGImages/{name}.jpg" for name in names]
-        missing = [name for name in files if not (root / name).is_file()]
+        missing = [name for name in files if not os.path.isfile(root / name)]
         if missing:
             raise DataError(
                 f"{len(missing)} of {len(files)} images of {root}#{split} are missing, such as {missing[0]}"
@@ -108,8 +109,8 @@ def _split(root: Path, split: str) -> list[str]:
     path = root / "ImageSets" / "Main" / f"{split}.txt"
     try:
         names = [line.split()[0] for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except OSError as error:
-        raise DataError(f"cannot read the split {path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the split {path}: {getattr(error, 'strerror', error)}") from error
     if not names:
         raise DataError(f"{path} names no images")
     return names
@@ -119,7 +120,7 @@ def _read(path: Path) -> tuple[tuple[int, int], list[tuple[str, bool, _Box]]]:
     """Height and width of an image, and name, difficulty and box of each instance."""
     try:
         root = ElementTree.parse(path).getroot()
-    except (OSError, ElementTree.ParseError) as error:
+    except (OSError, LookupError, ValueError, ElementTree.ParseError) as error:  # of an encoding, and of a name
         raise DataError(f"cannot read the boxes in {path}: {error}") from error
     try:
         size = (int(root.findtext("size/height", "")), int(root.findtext("size/width", "")))
