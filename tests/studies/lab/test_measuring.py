@@ -32,7 +32,7 @@ def seen(tmp_path: Path) -> Seen:
 
 
 def with_vectors(monkeypatch: pytest.MonkeyPatch, made: Tensor) -> None:
-    monkeypatch.setattr(measuring, "_vectors", lambda *_: made)
+    monkeypatch.setattr(measuring, "augmented", lambda *_: made)
 
 
 def around(images: int, copies: int, spread: float) -> Tensor:

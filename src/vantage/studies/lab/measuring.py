@@ -21,7 +21,7 @@ from vantage.studies.analyse.queries import queries
 from vantage.studies.analyse.similarity import within_image
 from vantage.studies.lab.sets import Split
 
-__all__ = ["Accuracy", "FalseByBand", "JointKeys", "Seen", "Similarity"]
+__all__ = ["Accuracy", "FalseByBand", "JointKeys", "Seen", "Similarity", "augmented"]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Similarity:
 
     def __call__(self, seen: Seen) -> dict[str, float]:
         """Means over the images, and quantiles of the similarity."""
-        vector = _vectors(seen, self.images, self.augmentations).double()
+        vector = augmented(seen, self.images, self.augmentations).double()
         similarity, variance = within_image(vector)
         count = self.augmentations
         within = (similarity * count - 1) / (count - 1)  # without the self pairs
@@ -135,7 +135,7 @@ class JointKeys:
 
     def __call__(self, seen: Seen) -> dict[str, float]:
         """Gap of the bound, sampling error by M′, and the negatives' share of the gradient by λ."""
-        vector = _vectors(seen, self.images, self.augmentations).double()
+        vector = augmented(seen, self.images, self.augmentations).double()
         query, key = vector[:, 0], vector[:, 1:]
         cosine = torch.einsum("nd,nad->na", query, key)
         others = (query @ key.mean(1).T / self.temperature).fill_diagonal_(-torch.inf).logsumexp(1)
@@ -196,7 +196,7 @@ class FalseByBand:
         return numbers
 
 
-def _vectors(seen: Seen, images: int, augmentations: int) -> Float[Tensor, "n a d"]:
+def augmented(seen: Seen, images: int, augmentations: int) -> Float[Tensor, "n a d"]:
     """Unit vectors of augmentations of some test images, the same for every cell of a seed."""
     image = draw_numbers(len(seen.split.test), images, seen.seed)
     parts = augmented_vectors(seen.networks(), seen.split.test, image, 0, augmentations, seen.seed, seen.work)

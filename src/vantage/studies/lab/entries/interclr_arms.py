@@ -1,0 +1,99 @@
+"""The arms of InterCLR's studies (Xie et al., arXiv 2008.11702 v1, §5.2 and Appendix C): branches of one warm base."""
+
+from dataclasses import replace
+from typing import Any
+
+from vantage.composition.fitting import everywhere
+from vantage.estimators import InfoNCE
+from vantage.memory import ReclusteredBank
+from vantage.negatives import Count, Draw, Hardest, Sample
+from vantage.recipes.interclr_study import interclr_intra_only, interclr_offline, interclr_random, interclr_semi_hard
+from vantage.schedules import Constant
+from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.small import QUEUE, base, branch, floors
+from vantage.training.run import Run
+
+__all__ = ["BETWEEN", "FLOORS", "GATE", "NEVER", "SCALE", "arm", "margins", "offline", "weighted"]
+
+_BASE_EPOCHS, _EPOCHS = 12, 2
+
+NEVER = 1_000
+"""Epochs that no branch lasts."""
+
+BETWEEN = 128
+"""Negatives between images: with 4,096 of a bank of 7,500, as in the paper, samplings could not differ."""
+
+
+def _counted(run: Run) -> Run:
+    """As many negatives for every arm: those within images as a queue holds, those between them few enough for
+    samplings to differ."""
+
+    def fewer(part: Any) -> Any:
+        match part:
+            case Draw():
+                return replace(part, count=BETWEEN)
+            case Hardest(amount=Count()):
+                return Hardest(Count(BETWEEN))
+        return part
+
+    within, *between = run.branches
+    negatives = tuple(replace(one, negatives=everywhere(one.negatives, fewer)) for one in between)
+    return replace(run, branches=(replace(within, negatives=(Sample(QUEUE), *within.negatives[1:])), *negatives))
+
+
+def _warm() -> Arm:
+    """λ 1 from the untrained network's rows, with clusters that nothing asks for: every branch clusters the rows of the
+    warm network anew."""
+    made = base(interclr_intra_only(32), _BASE_EPOCHS)
+    (within,) = made.run.branches
+    memory = ReclusteredBank(0.5, clusters=2, clusterings=1, first=0, every=NEVER)
+    return replace(made, run=_counted(replace(made.run, branches=(replace(within, memory=memory),))))
+
+
+_BASE = _warm()
+_RAW, _FRESH = floors(_BASE)
+GATE = Gate("base", ("raw pixels", "random encoder"), "linear-cached")
+FLOORS = (
+    Cell("raw pixels", _RAW, (Accuracy(),)),
+    Cell("random encoder", _FRESH, (Accuracy(),)),
+    Cell("base", _BASE, (Accuracy(),)),
+)
+SCALE = (
+    f"an image's row against {QUEUE:,} others, mates against {BETWEEN} of other clusters; 58 clusters of the warm"
+    " base's rows; one view, τ .1"
+)
+
+
+def arm(run: Run) -> Arm:
+    """What the base becomes under a recipe of the studies."""
+    made = branch(run, _BASE, _EPOCHS)
+    return replace(made, run=_counted(made.run))
+
+
+def weighted(weight: float) -> Arm:
+    """λ, with random negatives."""
+    if weight == 1.0:
+        return arm(interclr_intra_only(32))
+    made = arm(interclr_random(32))
+    within, between = made.run.branches
+    within, between = replace(within, weight=Constant(weight)), replace(between, weight=Constant(1.0 - weight))
+    return replace(made, run=replace(made.run, branches=(within, between)))
+
+
+def margins(intra: float, inter: float) -> Arm:
+    """Margins within and between images, with semi-hard negatives."""
+    made = arm(interclr_semi_hard(32))
+    pairs = zip(made.run.branches, (intra, inter), strict=True)
+    branches = tuple(replace(one, estimator=InfoNCE(0.1, margin=margin)) for one, margin in pairs)
+    return replace(made, run=replace(made.run, branches=branches))
+
+
+def offline(every: int) -> Arm:
+    """Labels made anew after so many epochs, from the same first clusters as online ones."""
+    made = arm(interclr_offline(32))
+
+    def rarer(part: Any) -> Any:
+        return replace(part, every=every) if isinstance(part, ReclusteredBank) else part
+
+    return replace(made, run=replace(made.run, branches=everywhere(made.run.branches, rarer)))

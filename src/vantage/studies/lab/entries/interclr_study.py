@@ -1,0 +1,187 @@
+"""InterCLR's studies (Xie et al., arXiv 2008.11702 v1, §5.2 and Appendix C): branches of one warm base."""
+
+# fmt: off
+
+from dataclasses import replace
+
+from vantage.recipes.interclr_study import interclr_hard, interclr_semi_easy, interclr_semi_hard
+from vantage.studies.lab.entries.interclr_arms import (
+    BETWEEN,
+    FLOORS,
+    GATE,
+    NEVER,
+    SCALE,
+    arm,
+    margins,
+    offline,
+    weighted,
+)
+from vantage.studies.lab.entry import Cell, Claim, Entry, paper
+from vantage.studies.lab.grouping import ClassSimilarity, Clusters
+from vantage.studies.lab.measuring import Accuracy, FalseByBand
+from vantage.studies.lab.predicates import Beats, Highest, Order
+from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
+
+__all__ = ["ENTRIES"]
+
+LINEAR, KNN, STALE, FALSE = "linear-cached", "knn", "stale labels", "false negatives, all"
+_LAMBDAS = {"λ 0": 0.0, "λ .25": 0.25, "λ .5": 0.5, "λ .75": 0.75, "λ 1": 1.0}
+_WEIGHTED = {name: weighted(weight) for name, weight in _LAMBDAS.items()}
+_ONLINE, _SEMI_HARD = _WEIGHTED["λ .5"], arm(interclr_semi_hard(32))
+
+FIGURE_6A = Entry(
+    "interclr-figure-6a",
+    "InterCLR",
+    "Figure 6a",
+    "online labels against offline ones",
+    cells=(
+        *FLOORS,
+        Cell("online", _ONLINE, (Accuracy(), Clusters())),
+        Cell("offline", offline(1), (Accuracy(), Clusters())),
+        Cell("never again", offline(NEVER), (Accuracy(), Clusters())),
+    ),
+    claims=(
+        Claim("1", "at the end, online is above offline", "§5.2", (Beats("online", "offline"),), (), LINEAR, True),
+        Claim("2", "so it is on average over the epochs", "§5.2", (),
+            why="a branch is short, and its end alone is judged"),
+        Claim("a", "labels are the more stale, the more rarely they are made", "ours",
+            (Order(("online", "offline", "never again")),), (), STALE),
+        Claim("b", "online labels agree better with the classes than those of the start", "ours",
+            (Beats("online", "never again"),), (), "true mates"),
+    ),
+    gate=GATE,
+    scale=f"{SCALE}; λ .5, no margin; offline labels are made again after every epoch, or never",
+)
+
+_FALSE = FalseByBand(temperature=0.1, edges=(0.0, 0.02, 0.1, 0.9, 1.0))
+_BANDS = tuple(f"random @ false negatives, {band}" for band in ("90 to 100 %", "all", "2 to 10 %", "0 to 2 %"))
+
+FIGURE_6B = Entry(
+    "interclr-figure-6b",
+    "InterCLR",
+    "Figure 6b",
+    "hard, semi-hard, random and semi-easy negatives",
+    cells=(
+        *FLOORS,
+        Cell("hard", arm(interclr_hard(32)), (Accuracy(),)),
+        Cell("semi-hard", _SEMI_HARD, (Accuracy(),)),
+        Cell("random", _ONLINE, (Accuracy(), _FALSE)),
+        Cell("semi-easy", arm(interclr_semi_easy(32)), (Accuracy(),)),
+    ),
+    claims=(
+        Claim("1", "semi-hard is above random, random above hard", "§5.2", (Order(("hard", "random", "semi-hard")),),
+            (), LINEAR, True),
+        Claim("2", "semi-hard is above semi-easy", "§5.2", (Beats("semi-hard", "semi-easy"),), (), LINEAR, True),
+        Claim("a", "why: the nearer the negatives, the more of them are of the query's class", "§1", (Order(_BANDS),),
+            (), FALSE),
+    ),
+    gate=GATE,
+    scale=f"{SCALE}; λ .5, no margin; hard: the nearest {BETWEEN} of other clusters; semi-hard and semi-easy: drawn"
+    " from a tenth",
+)
+
+_MARGIN = {f"within {m:g}": margins(m, 0.0) for m in (-0.3, 0.35, 0.55)} | {
+    f"between {m:g}": margins(0.0, m) for m in (-0.5, -0.3, -0.1, 0.15, 0.35)
+}
+_NEGATIVE = ("no margin", "between -0.1", "between -0.3", "between -0.5")
+
+FIGURE_6C = Entry(
+    "interclr-figure-6c",
+    "InterCLR",
+    "Figure 6c",
+    "margins within and between images",
+    cells=(
+        *FLOORS,
+        Cell("no margin", _SEMI_HARD, (Accuracy(),)),
+        *(Cell(name, made, (Accuracy(),)) for name, made in _MARGIN.items()),
+    ),
+    claims=(
+        Claim("1", "within: .35 is above 0", "§5.2", (Beats("within 0.35", "no margin"),), (), LINEAR, True),
+        Claim("2", "within: a negative margin is below 0", "§5.2", (Beats("no margin", "within -0.3"),), (), LINEAR,
+            True),
+        Claim("3", "between: every margin is above none", "§5.2",
+            tuple(Beats(name, "no margin") for name in _MARGIN if name.startswith("between")), (), LINEAR, True),
+        Claim("4", "between, negative: the larger, the better", "§5.2",
+            (Correlated(_NEGATIVE, (0.0, 0.1, 0.3, 0.5)),), (), LINEAR, True),
+        Claim("5", "between, positive: not monotone", "§5.2", (),
+            why="a line that fluctuates has no direction that cells could contradict"),
+        Claim("a", "within: .55, which weighs as .35 does with the paper's negatives or more, is above 0", "ours",
+            (Beats("within 0.55", "no margin"),), (), LINEAR, True),
+    ),
+    gate=GATE,
+    scale=f"{SCALE}; λ .5, semi-hard negatives. A margin m with k times fewer negatives weighs as m − τ ln k does: m −"
+    " .07 within, m − .35 between",
+)
+
+_TERMS = ("nearness of a class", "outliers", "silhouette", "image − class")
+
+FIGURE_7 = Entry(
+    "interclr-figure-7",
+    "InterCLR",
+    "Figure 7",
+    "t-SNE of augmentations: intra only, inter only, both",
+    cells=(
+        Cell("intra", _WEIGHTED["λ 1"], (ClassSimilarity(),)),
+        Cell("inter", _WEIGHTED["λ 0"], (ClassSimilarity(),)),
+        Cell("both", _WEIGHTED["λ .75"], (ClassSimilarity(),)),
+    ),
+    claims=(
+        Claim("1", "inter brings a class nearer together than intra", "§5.2", (Beats("inter", "intra"),), (),
+            _TERMS[0]),
+        Claim("2", "inter has more outliers than both", "§5.2", (Beats("inter", "both"),), (), _TERMS[1]),
+        Claim("3", "both parts classes best", "§5.2", (Highest("both", ("intra", "inter")),), (), _TERMS[2]),
+        Claim("4", "intra parts images of a class more than inter", "§5.2", (Beats("intra", "inter"),), (), _TERMS[3]),
+    ),
+    scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers instead of a picture:"
+    " claim 1 by (class − others)/(image − others) of mean cosines, 2 by the class of the nearest other image",
+)
+
+_VOC = {"λ .75": 81.8, "λ 1": 80.7}
+
+FIGURE_8 = Entry(
+    "interclr-figure-8",
+    "InterCLR",
+    "Figure 8",
+    "λ, the share of the contrast within images",
+    cells=(
+        *FLOORS,
+        *(
+            Cell(name, made, (Accuracy(),), {"VOC07": _VOC[name]} if name in _VOC else {})
+            for name, made in _WEIGHTED.items()
+        ),
+    ),
+    claims=(
+        Claim("1", "λ .75 is best", "App. C", (Highest("λ .75", ("λ 0", "λ .25", "λ .5", "λ 1")),), ("VOC07",), LINEAR,
+            True),
+        Claim("2", "the best λ lies inside", "App. C", (InteriorPeak(tuple(_LAMBDAS)),), ("VOC07",), LINEAR, True),
+        Claim("3", "λ .75 is above λ 1", "App. C", (Beats("λ .75", "λ 1"),), ("VOC07",), LINEAR, True),
+        Claim("4", "λ .75 is above λ 0", "App. C", (Beats("λ .75", "λ 0"),), ("VOC07",), LINEAR, True),
+    ),
+    gate=GATE,
+    scale=f"{SCALE}; random negatives, no margin",
+)
+
+_TABLE_4 = paper(
+    "Places205 / VOC07 / low-shot / AP50", ("λ 1", 50.3, 80.7, 59.8, 79.7), ("λ .75", 51.2, 81.8, 63.9, 80.4)
+)
+
+TABLE_4 = Entry(
+    "interclr-table-4",
+    "InterCLR",
+    "Table 4",
+    "with and without the contrast between images",
+    cells=(*FLOORS, *(replace(one, made=_WEIGHTED[one.name], measures=(Accuracy(),)) for one in _TABLE_4)),
+    claims=(
+        Claim("1", "λ .75 is above λ 1, each column", "App. C", (Beats("λ .75", "λ 1"),), tuple(_TABLE_4[0].paper),
+            LINEAR, True, why="by a linear classifier of the images it was trained on, in place of four other tasks"),
+        Claim("2", "the gain is largest in low-shot", "numbers", tuple(Gains(("λ .75 @ low-shot", "λ 1 @ low-shot"),
+            (f"λ .75 @ {c}", f"λ 1 @ {c}")) for c in ("Places205", "VOC07", "AP50")), ("low-shot",),
+            why="Places205, VOC07 and detection are not judged here"),
+        Claim("a", "λ .75 is above λ 1 by nearest neighbors", "ours", (Beats("λ .75", "λ 1"),), (), KNN, True),
+    ),
+    gate=GATE,
+    scale=f"{SCALE}; random negatives, no margin",
+)
+
+ENTRIES = (FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, FIGURE_8, TABLE_4)
+"""InterCLR's studies, in the paper's order."""

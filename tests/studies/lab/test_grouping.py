@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+import torch
+from synthetic import vectors
+from torch import Tensor
+
+from vantage.errors import UserError
+from vantage.studies.lab import ENTRIES, Arm
+from vantage.studies.lab.grouping import outliers, similarities, stale_labels, true_mates
+
+
+def augmentations(images: int, copies: int) -> Tensor:
+    return vectors(images * copies, 5, 1).unflatten(0, (images, copies))
+
+
+def test_similarities_by_a_slow_loop() -> None:
+    vector, label = augmentations(6, 3), torch.tensor([0, 1, 0, 2, 1, 0])
+    kinds: dict[str, list[float]] = {"image": [], "class": [], "other": []}
+    for i, one in enumerate(vector):
+        for j, two in enumerate(vector):
+            kind = "image" if i == j else "class" if label[i] == label[j] else "other"
+            kinds[kind] += [float(a @ b) for m, a in enumerate(one) for n, b in enumerate(two) if i != j or m != n]
+    assert similarities(vector, label) == pytest.approx(tuple(np.mean(each) for each in kinds.values()))
+    with pytest.raises(UserError, match="no class twice"):
+        similarities(vector, torch.arange(6))
+
+
+def test_outliers_by_a_slow_loop() -> None:
+    vector, label = augmentations(6, 3), torch.tensor([0, 1, 0, 2, 1, 0])
+    wrong = 0
+    for image, copies in enumerate(vector):
+        for one in copies:
+            others = [(float(one @ two), int(label[j])) for j, each in enumerate(vector) for two in each if j != image]
+            wrong += max(others)[1] != int(label[image])
+    assert outliers(vector, label) == pytest.approx(wrong / 18)
+
+
+def test_mates_and_stale_labels_by_hand() -> None:
+    label, true = torch.tensor([0, 0, 0, 1, 1, 2]), torch.tensor([5, 5, 6, 7, 8, 5])
+    assert true_mates(label, true) == pytest.approx((0.5 + 0.5 + 0 + 0 + 0) / 5)  # the last has no mate
+    vector = torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.8, 0.2]])
+    assert stale_labels(vector, torch.tensor([0, 0, 1, 1, 0])) == 0.0
+    assert stale_labels(vector, torch.tensor([0, 0, 1, 1, 1])) == pytest.approx(1 / 5)  # the last is nearer to 0
+
+
+def test_every_arm_of_interclr_continues_one_base_whose_rows_are_clustered_anew() -> None:
+    entries = [e for e in ENTRIES if e.name.startswith("interclr") and e.made]
+    arms = [cell.made for e in entries for cell in e.made if isinstance(cell.made, Arm) and cell.made.start]
+    assert len(entries) == 6 and len(set(arms)) == 18
+    (base,) = {arm.start for arm in arms}
+    assert base is not None
+    memories = {arm.run.branches[0].memory for arm in arms}
+    assert base.run.branches[0].memory not in memories and {arm.run.epochs for arm in arms} == {2}
+    assert {type(memory).__name__ for memory in memories} == {"ClusteredBank", "ReclusteredBank"}
