@@ -1,20 +1,67 @@
-"""What the shape checks ask to check a call."""
+"""The checks of annotations at each call, as jaxtyping makes them and at a third of their cost.
 
+jaxtyping binds the arguments of every call to a signature, and has them checked before the call and once more with the
+answer. Here beartype checks each once. It is put to work at a function's first call: most test files call few of the
+package's functions, and making the checks of all of them takes longer than importing torch.
+"""
+
+import dataclasses
+import functools
+import inspect
+import typing
 from collections.abc import Callable
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
-from beartype import beartype
+import jaxtyping
+from beartype import BeartypeConf, beartype
+
+as_jaxtyping_does = jaxtyping.jaxtyped
+by_beartype = beartype(conf=BeartypeConf(violation_type=jaxtyping.TypeCheckError))
 
 
-def when_called(function: Callable[..., Any]) -> Callable[..., Any]:
-    """beartype, put to work at a function's first call: most test files call few of the package's functions, and making
-    the checks of all of them takes longer than importing torch."""
+def jaxtyped(*, typechecker: object) -> Callable[[Any], Any]:
+    """What stands above every function and class of the package when it is imported in a test."""
+    return _checked
+
+
+def _checked(what: Any) -> Any:
+    if inspect.isclass(what):
+        if dataclasses.is_dataclass(what) and not hasattr(what.__init__, "__wrapped__"):
+            what.__init__ = _checked(what.__init__)
+        return what
+    if isinstance(what, classmethod | staticmethod):
+        return type(what)(_checked(what.__func__))
+    if isinstance(what, property):
+        return property(*(access and _checked(access) for access in (what.fget, what.fset, what.fdel)))
+    if not inspect.isfunction(what):
+        return what
+    sizes_from_arguments = any("{" in repr(hint) for hint in what.__annotations__.values())
+    if sizes_from_arguments or inspect.isgeneratorfunction(what):
+        return as_jaxtyping_does(what, typechecker=by_beartype)
+    return _at_the_first_call(what)
+
+
+def _at_the_first_call(function: FunctionType) -> Callable[..., Any]:
     checked: Callable[..., Any] | None = None
 
+    @functools.wraps(function)
     def call(*arguments: Any, **settings: Any) -> Any:
+        __tracebackhide__ = True
         nonlocal checked
         if checked is None:
-            checked = beartype(function)
-        return checked(*arguments, **settings)
+            function.__annotations__ = {name: _named(hint, function) for name, hint in function.__annotations__.items()}
+            checked = by_beartype(function)
+        with as_jaxtyping_does("context"):
+            return checked(*arguments, **settings)
 
     return call
+
+
+def _named(hint: Any, function: FunctionType) -> Any:
+    """What an annotation in quotes names; anything where only a type checker sees the name, as in jaxtyping."""
+    alone = SimpleNamespace(__annotations__={"hint": hint})
+    try:
+        return typing.get_type_hints(alone, function.__globals__, include_extras=True)["hint"]
+    except NameError:
+        return Any

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import checking
 import hypothesis
+import jaxtyping
 import pytest
 import torch
+
+jaxtyping.jaxtyped = checking.jaxtyped  # pyright: ignore[reportAttributeAccessIssue]
 
 # Many tiny tensors: a second thread costs more than it gives, and the suite may run in several processes.
 torch.set_num_threads(1)
@@ -48,6 +52,7 @@ def seeded() -> None:
     torch.manual_seed(0)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests that need a GPU where there is none."""
     if torch.cuda.is_available():

@@ -57,16 +57,17 @@ def train(run: Any, wrap: bool) -> dict[str, Any]:
 
 
 JOINT = (simclr, moco_v2, infomin, cmc, everything)
-"""Recipes whose BatchNorm is tried over the joint batch too: every role, heads with BatchNorm, patches."""
+"""Recipes tried without BatchNorm and with BatchNorm over the joint batch too: every role, heads with BatchNorm,
+patches."""
 
 
 def cases() -> dict[str, Any]:
-    """Every recipe with BatchNorm in two groups and without BatchNorm, some with BatchNorm in one, made small."""
+    """Every recipe with BatchNorm in two groups, some without BatchNorm and with BatchNorm in one, made small."""
     runs = {}
     for recipe in RECIPES:
         runs[f"{recipe.__name__}-grouped"] = shrunken.shrunk(recipe(32), SplitBatchNorm(2))
-        runs[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
     for recipe in JOINT:
+        runs[f"{recipe.__name__}-plain"] = shrunken.shrunk(recipe(32), None)
         runs[f"{recipe.__name__}-joint"] = shrunken.shrunk(recipe(32), BatchNorm())
     runs["adaptive"] = adaptive(shrunken.shrunk(ring_moco(32), None))
     return runs

@@ -18,8 +18,8 @@ from vantage.learner import Learner
 from vantage.recipes import RECIPES, instance_discrimination_full, moco_v2, simclr
 from vantage.schedules import Constant
 
-NAMES = [f"{recipe.__name__}-{kind}" for recipe in RECIPES for kind in ("grouped", "plain")]
-NAMES += [*(f"{recipe.__name__}-joint" for recipe in ranks.JOINT), "adaptive"]
+NAMES = [f"{recipe.__name__}-grouped" for recipe in RECIPES]
+NAMES += [f"{recipe.__name__}-{kind}" for recipe in ranks.JOINT for kind in ("plain", "joint")] + ["adaptive"]
 
 
 @pytest.fixture(scope="module")
