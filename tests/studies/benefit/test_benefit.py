@@ -157,7 +157,7 @@ def test_other_weights_and_leaks_are_told(place: Path, tmp_path: Path) -> None:
     assert {12, 13} <= set(result.images.leaks)
     text = (tmp_path / "out" / "benefit.md").read_text()
     assert "near-duplicates of training images; without them pretraining adds" in text
-    assert "Other, frozen is with 3 labels (1 %)" in text
+    assert "other, frozen: with 3 labels (1 %) " in text
     assert (tmp_path / "out" / "leaks.csv").is_file() and (tmp_path / "out" / "leaks.png").is_file()
     with pytest.raises(UserError, match="other is named twice"):
         benefit(place / "run", train, test, tmp_path / "new", plan, others=[tmp_path / "other"] * 2, work=own)

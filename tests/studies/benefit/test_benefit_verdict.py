@@ -97,15 +97,18 @@ def test_baselines_that_are_better_are_named() -> None:
     assert not any(line.startswith("A way") for line in sentences(result_of(FEW, every)))
     frozen = next(line for line in sentences(result) if line.startswith("Frozen"))
     above, below = result.gap(FROZEN, RANDOM, 10), result.gap(PIXELS, FROZEN, 10)
-    assert f"with 10 labels (1 %) {above.words} above a random network and {below.words} below raw pixels" in frozen
+    assert (
+        f"with 10 labels (1 %) the run is {above.words} above a random network and {below.words} below raw pixels"
+        in frozen
+    )
 
 
 def test_other_weights_are_compared_with_the_run() -> None:
     more = {"imagenet, fine-tuned": 0.9, "imagenet, frozen": 0.5}
     lines = sentences(result_of(FEW | more, EVERY | more))
-    tuned = next(line for line in lines if line.startswith("Imagenet, fine-tuned"))
+    tuned = next(line for line in lines if line.startswith("imagenet, fine-tuned:"))
     assert "with 10 labels (1 %) 3" in tuned and "above pretrained, fine-tuned" in tuned
-    frozen = next(line for line in lines if line.startswith("Imagenet, frozen"))
+    frozen = next(line for line in lines if line.startswith("imagenet, frozen:"))
     assert "not seen to differ from pretrained, frozen" in frozen
 
 

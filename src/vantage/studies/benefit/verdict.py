@@ -41,11 +41,12 @@ def _benefit(result: BenefitResult) -> str:
 
 def _frozen(result: BenefitResult) -> str:
     parts = [
-        f"{_with(result, labels)} {_compared(result.gap(FROZEN, RANDOM, labels), 'a random network')} and"
+        f"{_with(result, labels)} {'it' if number else 'the run'} is"
+        f" {_compared(result.gap(FROZEN, RANDOM, labels), 'a random network')} and"
         f" {_compared(result.gap(FROZEN, PIXELS, labels), 'raw pixels')}"
-        for labels in _ends(result)
+        for number, labels in enumerate(_ends(result))
     ]
-    return f"Frozen, under a linear classifier, the run is {'; '.join(parts)}."
+    return f"Frozen, under a linear classifier, {'; '.join(parts)}."
 
 
 def _compared(gap: Gap, other: str) -> str:
@@ -75,7 +76,7 @@ def _others(result: BenefitResult) -> list[str]:
             own = TUNED if way.endswith("fine-tuned") else FROZEN
             parts = [f"{_with(result, labels)} {_compared(result.gap(way, own, labels), own)}"
                      for labels in _ends(result)]  # fmt: skip
-            lines.append(_sentence(f"{way} is {', '.join(parts)}"))
+            lines.append(f"{way}: {'; '.join(parts)}.")
     return lines
 
 
