@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 from runs import run_of, work
+from small_runs import small_run, write_images
 
-from vantage.data import Source, SourceSubset
+from vantage.data import Source, SourceSubset, open_source
 from vantage.errors import UserError
 from vantage.negatives import AbsoluteRing, Ball, Ring, Rule
 from vantage.schedules import Constant, FollowsLoss, Linear
@@ -15,6 +16,7 @@ from vantage.studies.analyse.augmentation import draw_numbers
 from vantage.studies.analyse.band import Band, Bands, Cuts, OneBand, course
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
 from vantage.studies.analyse.queries import queries
+from vantage.training.loop import train
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +101,19 @@ def test_of_numbers_that_adapt_only_the_past_is_known(run: tuple[Path, Source], 
     one = replace(one, folder=tmp_path)
     assert [(row["epoch"], row["keep"]) for row in course(one, 0, 0, 100)] == [(0, 1.0), (1, 0.8)]
     assert one.branches[0].negatives == (Ring(Constant(0.7)),)
+
+
+def test_a_run_on_a_part_of_its_images_is_read_with_that_part(tmp_path: Path) -> None:
+    place = write_images(tmp_path / "images.npz")
+    settings = small_run("ring_moco", place, epochs=1)
+    train(replace(settings, data=replace(settings.data, hold_out=0.25, max_images=24)), tmp_path / "run")
+    one, source = trained_networks(tmp_path / "run"), open_source(place)
+    assert len(source) == 48 and len(one.trained_on(source)) == 24
+    (band,) = Band(images=8)([one], source, work()).bands
+    assert band.cuts is not None
+    assert one.trained_on(one.trained_on(source)).fingerprint() == one.fingerprint
+    with pytest.raises(UserError, match="was trained on 24 images"):
+        one.trained_on(SourceSubset(source, range(12)))
 
 
 def test_a_run_without_a_band_is_refused(run: tuple[Path, Source]) -> None:

@@ -94,10 +94,10 @@ class Band:
             places = [(n, p) for n, b in enumerate(one.branches) for p, r in enumerate(b.negatives) if _is_band(r)]
             if not places:
                 raise UserError(f"{one.name} has no band: none of its rules is a Ring, AbsoluteRing, Ball or the like")
-            one.check_images(source)
+            own = one.trained_on(source)
             for branch, place in places:
                 name = one.name if len(places) == 1 else f"{one.name}, branch {branch}"
-                keys, cuts = self._cuts(one, branch, place, source, work)
+                keys, cuts = self._cuts(one, branch, place, own, work)
                 bands.append(OneBand(name, course(one, branch, place, keys), one.epochs, cuts))
         return Bands(tuple(bands))
 

@@ -118,7 +118,7 @@ class Labels:
             now, before = _clusterings(one), one.before()
             if not now:
                 raise UserError(f"{one.name} keeps no clusters: its branches have no ClusteredBank or ReclusteredBank")
-            one.check_images(source)
+            true = labels_of(one.trained_on(source))
             then, steps = (_clusterings(before), one.step - before.step) if before else ({}, 0)
             for place, label in now.items():
                 name = one.name if len(now) == 1 else f"{one.name} {place}"

@@ -16,6 +16,7 @@ from vantage.schedules import Adaptive, Constant
 from vantage.storage.metrics import read_metrics
 from vantage.storage.provenance import read_provenance
 from vantage.training import checkpoint, settings
+from vantage.training.feed import training_part
 from vantage.training.run import Run
 
 __all__ = ["TrainedNetworks", "trained_networks", "random_networks"]
@@ -90,6 +91,15 @@ class TrainedNetworks:
             return None
         learner, step = _filled(self.run, self.images, older[0])
         return replace(self, learner=learner, step=step, checkpoint=older[0])
+
+    def trained_on(self, source: Source) -> Source:
+        """The images that the run was trained on, which its stores count: these, or those of them that it did not hold
+        out (`Data.hold_out`, `Data.max_images`). Raises `UserError` where neither is so."""
+        data, whole = self.run.data, source
+        if (data.hold_out or data.max_images) and len(source) > self.images:
+            source = training_part(source, data)
+        self.check_images(source if len(source) == self.images else whole)
+        return source
 
     def check_images(self, source: Source) -> None:
         """Raises `UserError` unless these are the images that the run was trained on, which its stores count."""
