@@ -38,7 +38,7 @@ def _arm(arm: Arm) -> Arm:
     def larger(part: Any) -> Any:
         match part:
             case Convolutions():
-                return ResNet9(32)
+                return ResNet9(part.widths[0], in_channels=part.in_channels)
             case Queue() if part.length == QUEUE:
                 return Queue(KEYS)
             case Sample() if part.count == QUEUE:

@@ -8,6 +8,7 @@ from vantage.encoders import Convolutions
 from vantage.memory import Queue
 from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Untrained
 from vantage.training.run import Data, Hardware
+from vantage.views.patches import Patches
 
 __all__ = ["smoke"]
 
@@ -22,6 +23,9 @@ _FEW = {
     "pool": 512,
 }
 """What fields of measures and toys are lowered to."""
+
+_SIDE = 32
+"""Side of a patch of a photograph, in pixels."""
 
 
 def smoke(entry: Entry) -> Entry:
@@ -50,13 +54,15 @@ def _arm(arm: Arm) -> Arm:
     def smaller(part: Any) -> Any:
         match part:
             case Convolutions():
-                return Convolutions((8, 16))
+                return Convolutions((8, 16), in_channels=part.in_channels)
             case Queue():
                 return Queue(32)
+            case Patches():
+                return replace(part, distance=min(part.distance, _SIDE - part.size))
         return part
 
     run = arm.run.fit(80, 16).resized(16, 1)
-    parts = {name: everywhere(getattr(run, name), smaller) for name in ("encoders", "branches")}
+    parts = {name: everywhere(getattr(run, name), smaller) for name in ("views", "encoders", "branches")}
     data, hardware = Data(hold_out=arm.run.data.hold_out), Hardware("cpu", precision="32-true")
     run = replace(run, **parts, data=data, hardware=hardware)
     return Arm(run, arm.images, _arm(arm.start) if arm.start else None)

@@ -1,0 +1,83 @@
+"""The arms of InfoMin's figures of views (Tian et al., arXiv 2005.10243): runs from scratch, each with one thing about
+its views varied."""
+
+from dataclasses import replace
+
+from vantage.branch import Branch
+from vantage.encoders import Convolutions, Encoder, LinearHead, PerView
+from vantage.estimators import InfoNCE
+from vantage.memory import InBatch
+from vantage.negatives import OtherImages
+from vantage.positives import OtherViews
+from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
+from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.sharing import SharedInformation
+from vantage.studies.lab.small import floors, shortened, with_temperature
+from vantage.studies.sweep.named import ColorSpaces, Ladder
+from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
+from vantage.training.optimizers import SGD
+from vantage.training.run import Run
+
+__all__ = [
+    "COLORS",
+    "CROPS",
+    "DISTANCES",
+    "FLOORS",
+    "FROM_SCRATCH",
+    "GATE",
+    "JITTERS",
+    "LADDER",
+    "SEEN",
+    "WIDTHS",
+]
+
+_EPOCHS, _HALF = 4, (16, 32, 64, 128)
+SEEN = (Accuracy(), SharedInformation())
+FROM_SCRATCH = "each cell from scratch; I_NCE on 2,048 test images by the run's own critic"
+
+
+def _arm(run: Run) -> Arm:
+    return Arm(shortened(run, _EPOCHS, falling=True))
+
+
+def _swept(sweep: Sweep, run: Run, name: str) -> dict[str, Arm]:
+    """An arm for each point, named by its label: .2 for 0.2."""
+    points = sweep.points(run)
+    return {f"{name}{point.label.replace('0.', '.')}": _arm(point.run) for point in points}
+
+
+_MLP = with_temperature(moco_v2(32), 0.15)
+_LINEAR = replace(with_temperature(moco_v2(32), 0.07), encoders=moco_v1(32).encoders)
+_CROPS = CropBound((0.02, 0.08, 0.2, 0.4, 0.7))
+_JITTERS = JitterStrength((0.125, 0.5, 1.0, 1.5, 2.5))
+CROPS = _swept(_CROPS, _MLP, "MLP, c ") | _swept(_CROPS, _LINEAR, "linear, c ")
+JITTERS = _swept(_JITTERS, _MLP, "MLP, x ") | _swept(_JITTERS, _LINEAR, "linear, x ")
+LADDER = _swept(Ladder(), moco_v1(32), "")
+
+_RAW, _FRESH = floors(CROPS["MLP, c .2"])
+FLOORS = (
+    Cell("raw pixels", _RAW, (Accuracy(),)),
+    Cell("random encoder", _FRESH, (Accuracy(),)),
+    Cell("base", CROPS["MLP, c .2"], (Accuracy(),)),
+)
+GATE = Gate("base", ("raw pixels", "random encoder"), "linear-cached")
+
+_SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
+DISTANCES = _swept(PatchDistance((0, 8, 16, 32, 48), patch=16), _SIMCLR, "d ")
+WIDTHS = _swept(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
+
+
+def _halved(made: Arm) -> Arm:
+    """An encoder of half the width for each view, and the step's images in place of banks, whose first rows are random:
+    four epochs are too short for them."""
+
+    def across(query: int, key: int) -> Branch:
+        return Branch(InBatch(), OtherViews(), (OtherImages(),), InfoNCE(0.1), query=query, keys=(key,), pool=(key,))
+
+    encoders = PerView(tuple(Encoder(Convolutions(_HALF, in_channels=n), LinearHead(128)) for n in (1, 2)))
+    return replace(made, run=replace(made.run, encoders=encoders, branches=(across(0, 1), across(1, 0))))
+
+
+_SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))
+COLORS = {name: _halved(made) for name, made in _swept(_SPACES, cmc_softmax(32), "").items()}

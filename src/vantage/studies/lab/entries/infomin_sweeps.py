@@ -1,0 +1,180 @@
+"""InfoMin's figures in which one thing about the views is varied (Tian et al., arXiv 2005.10243; points without
+numbers)."""
+
+# fmt: off
+
+from vantage.studies.lab.entries.infomin_arms import (
+    COLORS,
+    CROPS,
+    DISTANCES,
+    FLOORS,
+    FROM_SCRATCH,
+    GATE,
+    JITTERS,
+    LADDER,
+    SEEN,
+    WIDTHS,
+)
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Untrained
+from vantage.studies.lab.predicates import Beats, Close, Highest, Order, Predicate
+from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
+
+__all__ = ["ENTRIES"]
+
+LINEAR, SHARED = "linear-cached", "I_NCE"
+_HEADS = ("MLP", "linear")
+
+
+def _cells(arms: dict[str, Arm]) -> tuple[Cell, ...]:
+    return tuple(Cell(name, made, SEEN) for name, made in arms.items())
+
+
+def _row(what: str, *values: str) -> tuple[tuple[str, ...], ...]:
+    """The cells of each head, in the order of the values."""
+    return tuple(tuple(f"{head}, {what} {value}" for value in values) for head in _HEADS)
+
+
+def _best(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, ...]:
+    return tuple(Highest(row[place], row[:place] + row[place + 1 :]) for row in rows)
+
+
+def _sharper(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, ...]:
+    """The lead over both neighbors is larger in the first row."""
+    first, second = rows
+    return tuple(Gains((first[place], first[n]), (second[place], second[n])) for n in (place - 1, place + 1))
+
+
+_DISTANCES = tuple(DISTANCES)
+
+FIGURE_3 = Entry(
+    "infomin-figure-3",
+    "InfoMin",
+    "Figure 3",
+    "distance of two patches",
+    cells=_cells(DISTANCES),
+    claims=(
+        Claim("1", "I_NCE falls with the distance", "§3.3", (Order(_DISTANCES[::-1]),), (), SHARED),
+        Claim("2", "accuracy peaks inside", "§3.3", (InteriorPeak(_DISTANCES),), (), LINEAR),
+        Claim("3", "it peaks at 128 px, two patches", "§3.3",
+            (Highest("d 32", tuple(name for name in _DISTANCES if name != "d 32")),), (), LINEAR),
+    ),
+    commands=("vantage analyse views distance --data DIV2K --out distance",),
+    scale="patches of 16 px, a quarter of the paper's, in images of 64 px: 32 px are two patches; SimCLR by SGD;"
+    f" features of whole images at 16 px, and no gate, since distances are compared among themselves; {FROM_SCRATCH}",
+)
+
+_COLORS = tuple(COLORS)
+
+FIGURE_4 = Entry(
+    "infomin-figure-4",
+    "InfoMin",
+    "Figure 4",
+    "color spaces: what the views share against accuracy",
+    cells=(*_cells(COLORS), *(Cell(f"random, {name}", Untrained(made), SEEN[:1]) for name, made in COLORS.items())),
+    claims=(
+        Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlated(_COLORS, SHARED, negative=True),), (), LINEAR),
+        Claim("2", "so does the mean IoU", "§3.3", (), why="NYU-v2 is not here, and 150 photographs do not rank"),
+        Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR),
+        Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (),
+            why="a correlation of gains, which differ less between spaces than between seeds"),
+        Claim("a", "in every space training helps: above its random encoder", "ours",
+            tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
+    ),
+    commands=("vantage analyse views color --data STL10#unlabeled --out color",),
+    scale=f"an encoder of half the width for each view, in-batch negatives, τ .1; {FROM_SCRATCH}",
+)
+
+_CROP, _JITTER = _row("c", ".02", ".08", ".2", ".4", ".7"), _row("x", ".125", ".5", "1", "1.5", "2.5")
+
+FIGURE_5 = Entry(
+    "infomin-figure-5",
+    "InfoMin",
+    "Figure 5",
+    "crop bound and jitter: extract of figures 13 and 14",
+    cells=(*FLOORS, *_cells({name: made for name, made in {**CROPS, **JITTERS}.items() if name.startswith("MLP")})),
+    claims=(
+        Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True),
+        Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True),
+    ),
+    gate=GATE,
+    scale=FROM_SCRATCH,
+)
+
+_WIDTHS = tuple(WIDTHS)
+_PEAK = f"{_WIDTHS[2]} @ {SHARED}"
+
+FIGURE_9 = Entry(
+    "infomin-figure-9",
+    "InfoMin",
+    "Figure 9",
+    "low and high frequencies, by the width of the blur",
+    cells=_cells(WIDTHS),
+    claims=(
+        Claim("1", "I_NCE peaks inside, at .7 (.35 here)", "B.3", (InteriorPeak(_WIDTHS),), (), SHARED),
+        Claim("2", "above .7 (.35 here) accuracy peaks inside, at 1", "B.3", (InteriorPeak(_WIDTHS[2:]),), (), LINEAR),
+        Claim("3", "below .7 (.35 here) accuracy rises with the width", "B.3", (Order(_WIDTHS[:3]),), (), LINEAR),
+        Claim("4", "accuracy peaks at a larger width than I_NCE: from .7 to 1 (.35 to .5 here) the one rises and the"
+            " other falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
+            (), LINEAR),
+        Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
+            why="no two cells have equal I_NCE, and six points do not bear interpolation"),
+    ),
+    scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
+)
+
+_LADDER = tuple(LADDER)
+
+FIGURE_12 = Entry(
+    "infomin-figure-12",
+    "InfoMin",
+    "Figure 12",
+    "a ladder of augmentations",
+    cells=(*FLOORS, *_cells(LADDER)),
+    claims=(
+        Claim("1", "accuracy rises as I_NCE falls", "C.1", (Correlated(_LADDER, SHARED, negative=True),), (), LINEAR,
+            True),
+        Claim("2", "the strongest is best", "C.1", (Highest(_LADDER[-1], _LADDER[:-1]),), (), LINEAR, True),
+        Claim("3", "each step lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
+    ),
+    gate=GATE,
+    scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}, where strong views learn late",
+)
+
+FIGURE_13 = Entry(
+    "infomin-figure-13",
+    "InfoMin",
+    "Figure 13",
+    "crop bound c, linear and MLP head",
+    cells=(*FLOORS, *_cells(CROPS)),
+    claims=(
+        Claim("1", "I_NCE rises with c", "C.2", tuple(Order(row) for row in _CROP), (), SHARED),
+        Claim("2", "the best c is .2, each head", "C.2", _best(_CROP, 2), (), LINEAR, True),
+        Claim("3", "MLP: .08 costs more than a point", "C.2", (Beats(_CROP[0][2], _CROP[0][1], 1.0),), (), LINEAR,
+            True),
+        Claim("4", "the peak is sharper with an MLP", "C.2", _sharper(_CROP, 2), (), LINEAR, True),
+        Claim("a", "the best c lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _CROP), (), LINEAR,
+            True),
+    ),
+    gate=GATE,
+    scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
+)
+
+FIGURE_14 = Entry(
+    "infomin-figure-14",
+    "InfoMin",
+    "Figure 14",
+    "strength of jitter x, linear and MLP head",
+    cells=(*FLOORS, *_cells(JITTERS)),
+    claims=(
+        Claim("1", "the best x is 1, each head", "C.2", _best(_JITTER, 2), (), LINEAR, True),
+        Claim("2", "the peak is sharper with an MLP", "C.2", _sharper(_JITTER, 2), (), LINEAR, True),
+        Claim("3", "I_NCE falls with x", "§3.4", tuple(Order(row[::-1]) for row in _JITTER), (), SHARED),
+        Claim("a", "the best x lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _JITTER), (), LINEAR,
+            True),
+    ),
+    gate=GATE,
+    scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",
+)
+
+ENTRIES = (FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_9, FIGURE_12, FIGURE_13, FIGURE_14)
+"""The figures in the paper's order."""
