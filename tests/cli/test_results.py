@@ -21,6 +21,7 @@ COMMANDS = {
     "compare RUN --data DATA --protocols nearest-neighbor": "table.tex",
     "views show simclr --data DATA --images 2 --size 32": "picture.png",
     "shots SHOTS": "picture.svg",
+    "report RUN --data DATA --images 10": "report.html",
 }
 """Verbs and what they write."""
 WORKING = [words for words in COMMANDS if "segmentation" not in words and "detection" not in words]
@@ -96,6 +97,18 @@ def test_a_full_disk_is_told_and_leaves_the_old_file(
     monkeypatch.setattr(os, "fsync", full)
     assert "could not be written to" in (heard := told(words, places, out, capsys)) and "No space left" in heard
     assert out.read_text() == "the old one" and {path.name for path in tmp_path.iterdir()} <= {out.name, "cache"}
+
+
+def test_an_export_to_a_full_disk_leaves_nothing(
+    places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    heard = told("export RUN --to torch", places, tmp_path / "backbone.pt2", capsys)
+    assert "could not be written to" in heard and "No space left" in heard
+    assert {path.name for path in tmp_path.iterdir()} <= {"cache"}
 
 
 def test_results_that_cannot_be_kept_with_the_run_are_told_at_once(

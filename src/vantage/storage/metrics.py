@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from vantage.errors import UserError
 from vantage.storage.files import write_text
 
 __all__ = ["Metrics", "read_metrics"]
@@ -22,13 +23,19 @@ class Metrics:
         self.events = SummaryWriter(str(folder / "events"), purge_step=step + 1 if step else None)
 
     def write(self, row: dict[str, Any]) -> None:
-        """Add a row; it has a `step`."""
-        with self.path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
-        for name, value in row.items():
-            if isinstance(value, float):
-                self.events.add_scalar(name, value, row["step"])
-        self.events.flush()
+        """Add a row; it has a `step`. Raises `UserError` if the disk is full; resuming drops a line cut short."""
+        try:
+            with self.path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            for name, value in row.items():
+                if isinstance(value, float):
+                    self.events.add_scalar(name, value, row["step"])
+            self.events.flush()
+        except OSError as problem:
+            raise UserError(
+                f"{self.path.name} and its events could not be written to {self.path.parent}: "
+                f"{problem.strerror or problem}. Free some space and continue with `vantage resume {self.path.parent}`"
+            ) from problem
 
     def close(self) -> None:
         """Flush and close the events."""

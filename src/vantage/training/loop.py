@@ -16,6 +16,7 @@ from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress, counting
+from vantage.sharing import everywhere
 from vantage.storage.files import write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
@@ -31,6 +32,7 @@ from vantage.training.signals import Signals, anywhere
 from vantage.training.warm_parts import take
 from vantage.training.warm_start import WarmStart, read_start, recorded_start
 from vantage.training.watch import Watch
+from vantage.training.writer import only_writer, refuse_a_run
 
 __all__ = ["TrainingOutcome", "resume", "train"]
 
@@ -75,15 +77,7 @@ def train(
     checkpoint leaves nothing in the folder.
     """
     folder = Path(folder)
-    if (folder / settings.FILE).exists():
-        if checkpoint.latest(folder) is None:
-            raise UserError(
-                f"{folder} holds a run that has reached no checkpoint: start it again with `vantage resume {folder}`, "
-                "or, if that run has ended, remove the folder, or name another one"
-            )
-        raise UserError(
-            f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder"
-        )
+    refuse_a_run(folder)
     start = None if init is None else read_start(init)
     return _go(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
 
@@ -122,7 +116,10 @@ def _go(
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with _withdrawn_if_it_fails(folder):
+    with only_writer(folder), _withdrawn_if_it_fails(folder):
+        if not resumed:  # another process may have begun meanwhile
+            refuse_a_run(folder)
+            everywhere(True)  # all have looked before one writes
         _introduce(run, folder, images, resumed, origin)
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:

@@ -1,0 +1,168 @@
+"""Who else writes: two processes with one folder, two with one cache, a clock that is set back, a disk that is full."""
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import new_process, small_run, train_in_process, write_images
+from test_loop import assert_equal, rows, state
+
+from vantage.composition.codec import allowing
+from vantage.errors import UserError
+from vantage.storage.metrics import Metrics, read_metrics
+from vantage.training import settings, writer
+from vantage.training.loop import resume, train
+from vantage.training.session import Session
+
+
+@pytest.fixture
+def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Images, and a cache of the test's own."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    return write_images(tmp_path / "images.npz")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The folder is another process's."""
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def test_a_folder_that_another_process_trains_in_is_refused_and_kept(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_PATIENCE", 0.2)
+    run, folder = small_run("moco_v2", images_path, epochs=1), tmp_path / "run"
+    with held(folder), pytest.raises(UserError, match="another process is training the run in .*: wait until it ends"):
+        train(run, folder)
+    assert list(folder.iterdir()) == []
+    train(run, folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with allowing("tiny"), held(folder), pytest.raises(UserError, match="another process is training the run in"):
+        resume(folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_one_of_two_that_begin_at_once_is_refused(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other has begun, and ended, between the first look and the lock."""
+    run, folder = small_run("moco_v2", images_path, epochs=1), tmp_path / "run"
+    prepare = Session.__init__
+
+    def late(self: Session, *arguments: object) -> None:
+        monkeypatch.setattr(Session, "__init__", prepare)
+        train(run, folder)
+        prepare(self, *arguments)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(Session, "__init__", late)
+    with pytest.raises(UserError, match="already holds a run"):
+        train(run, folder)
+    with allowing("tiny"):
+        assert resume(folder).finished
+
+
+@pytest.mark.slow
+def test_of_two_processes_with_one_folder_one_trains_and_those_that_share_a_cache_agree(
+    images_path: str, tmp_path: Path
+) -> None:
+    names = ("shared", "shared", "own")
+    processes = [new_process(train_in_process, "moco_v2", images_path, tmp_path / name) for name in names]
+    for process in processes:
+        process.join()
+    first, second, alone = (process.exitcode for process in processes)
+    assert sorted((first == 0, second == 0)) == [False, True] and alone == 0
+    assert_equal(state(tmp_path / "shared"), state(tmp_path / "own"))
+    assert rows(tmp_path / "shared") == rows(tmp_path / "own")
+
+
+def test_a_clock_that_is_set_back_changes_nothing(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run("moco_v2", images_path, epochs=2)
+    train(run, tmp_path / "whole")
+    now, step_of = time.time, Session.step
+    back = [0.0]
+
+    def stepping(self: Session, batch: object, step: int) -> torch.Tensor:
+        back[0] += 86_400.0
+        if step == 8 and back[0] < 10 * 86_400:
+            raise KeyboardInterrupt
+        return step_of(self, batch, step)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(time, "time", lambda: now() - back[0])
+    monkeypatch.setattr(Session, "step", stepping)
+    with pytest.raises(KeyboardInterrupt):
+        train(run, tmp_path / "cut")
+    with allowing("tiny"):
+        assert resume(tmp_path / "cut").finished
+    assert_equal(state(tmp_path / "whole"), state(tmp_path / "cut"))
+    assert rows(tmp_path / "whole") == rows(tmp_path / "cut")
+    seconds = [row["seconds"] for row in read_metrics(tmp_path / "cut")]
+    assert 0 < seconds[0] <= seconds[1] < 600
+
+
+def test_metrics_on_a_full_disk_are_told_and_the_rows_before_stay(tmp_path: Path) -> None:
+    metrics = Metrics(tmp_path, 0)
+    metrics.write({"step": 1, "loss": 1.0})
+    kept = (tmp_path / "metrics.jsonl").rename(tmp_path / "kept")
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
+    with pytest.raises(UserError, match=r"metrics.jsonl .*: No space left on device. Free some space and continue"):
+        metrics.write({"step": 2, "loss": 0.5})
+    (tmp_path / "metrics.jsonl").unlink()
+    kept.rename(tmp_path / "metrics.jsonl")
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "lo')  # what of a line had room
+    metrics.close()
+    Metrics(tmp_path, 1).close()
+    assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
+
+
+def test_a_run_whose_metrics_find_no_room_goes_on_as_if_they_had(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = small_run("moco_v2", images_path, epochs=2)
+    train(run, tmp_path / "whole")
+    write = Metrics.write
+
+    def full(self: Metrics, row: dict[str, object]) -> None:
+        if row["epoch"] == 2:
+            raise UserError("metrics.jsonl: No space left on device")
+        write(self, row)
+
+    monkeypatch.setattr(Metrics, "write", full)
+    with pytest.raises(UserError, match="No space left"):
+        train(run, tmp_path / "cut")
+    monkeypatch.setattr(Metrics, "write", write)
+    with allowing("tiny"):
+        assert resume(tmp_path / "cut").finished
+    assert_equal(state(tmp_path / "whole"), state(tmp_path / "cut"))
+    assert rows(tmp_path / "whole") == rows(tmp_path / "cut")
+
+
+def test_settings_on_a_full_disk_leave_nothing(
+    images_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush = os.fsync
+
+    def full(handle: int) -> None:
+        if settings.FILE in os.readlink(f"/proc/self/fd/{handle}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"the settings could not be written to .*: No space left on device"):
+        train(small_run("moco_v2", images_path, epochs=1), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
