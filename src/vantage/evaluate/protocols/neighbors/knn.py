@@ -31,9 +31,8 @@ class KNN:
     1805.01978, §3.4).
 
     The paper's values are k = 200 and temperature .07; its code for CIFAR-10 uses .1. It reads the 128 numbers that
-    training compares; here the backbone's features are read, which are what is left of a run, so its numbers are others.
-    Nothing is chosen by test labels.
-    Raises `UserError` for a training set with fewer than k labeled images.
+    training compares; here the backbone's features are read, which are what is left of a run, so its numbers are
+    others. Nothing is chosen by test labels. Raises `UserError` for a training set with fewer than k labeled images.
     """
 
     name: ClassVar[str] = "knn"
