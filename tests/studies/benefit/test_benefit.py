@@ -1,6 +1,7 @@
 """A comparison with pretraining as it is made: cells against the protocols by hand, what is kept, and time."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,7 +152,11 @@ def test_other_weights_and_leaks_are_told(place: Path, tmp_path: Path) -> None:
     test = SourceSubset(SOURCE, [*range(48, 60), 0, 1])
     plan, heard = Benefit((0.01, 0.02, 1.0), (0, 1), BUDGET), Heard()
     own = replace(work(tmp_path), progress=heard)
-    result = benefit(place / "run", train, test, tmp_path / "out", plan, others=[tmp_path / "other"], work=own)
+    record = {"data": {"fingerprint": train.fingerprint(), "images": 48}}
+    write_json(tmp_path / "run" / "provenance.json", [record])
+    shutil.copytree(place / "run", tmp_path / "run", dirs_exist_ok=True)
+    result = benefit(tmp_path / "run", train, test, tmp_path / "out", plan, others=[tmp_path / "other"], work=own)
+    assert result.images.seen is None  # names of another set say nothing
     assert result.ways[5:] == ("other, fine-tuned", "other, frozen") and result.labels == [3, 48]
     assert "2 % are the same 3 labels as 1 %" in heard.lines
     assert {12, 13} <= set(result.images.leaks)

@@ -94,13 +94,13 @@ class _Course:
         self.encoder = load(run, network)
         self.others = _named(run, others)
         self.ways = ways_of(self.encoder, self.others, network)
-        train, test, self.split = train_and_test(images, test)
-        self.data = Labeled(*with_labels(train), *with_labels(test))
-        check_classes(self.data.label, self.data.test_label, test.classes, self.progress)
+        train, scored, self.split = train_and_test(images, test)
+        self.data = Labeled(*with_labels(train), *with_labels(scored))
+        check_classes(self.data.label, self.data.test_label, scored.classes, self.progress)
         self.jobs = self._jobs()
         self.kept = read_json(folder / _FILE)
         self.leaks = find_leaks(self.encoder, self.data.train, self.data.test, work)
-        self.seen = _seen(run, self.encoder, images, self.data.test)
+        self.seen = _seen(run, self.encoder, images, self.data.test) if test is None else None
 
     def _rows(self, share: float, seed: int) -> Int[Tensor, "k"]:
         return share_of_each_class(self.data.label, share, seed)
@@ -226,7 +226,8 @@ def _named(run: Path, others: Sequence[Path]) -> dict[str, FrozenEncoder]:
 
 
 def _seen(run: Path, encoder: FrozenEncoder, images: Source, test: Source) -> int | None:
-    """How many of the test images the run was pretrained on, where it was on `images`; None where that is not known."""
+    """How many of the test images, which are some of `images`, the run was pretrained on; None where that is not known.
+    A test set of its own may have the same names."""
     records = [] if outside_weights(run) else read_provenance(run)
     try:
         part = training_part(images, encoder.run.data)
