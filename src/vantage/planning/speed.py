@@ -1,10 +1,8 @@
 """How long a run takes on this machine, measured by real training steps on its images."""
 
-import logging
 import math
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -62,7 +60,7 @@ def measured(run: Run, source: Source, seconds: float = 2.0) -> Speed:
     alone = replace(
         run, batch_size=run.batch_size // shares, hardware=replace(hardware, devices=1, nodes=1, compile=False)
     )
-    with torch.random.fork_rng(devices=[]), _silent():
+    with torch.random.fork_rng(devices=[]):
         few = replace(alone, batch_size=_few(alone))
         speed = _measured(few, source, seconds / 4)
         speed = replace(speed, step=speed.step * alone.batch_size / few.batch_size)
@@ -72,18 +70,6 @@ def measured(run: Run, source: Source, seconds: float = 2.0) -> Speed:
         on_cpu = hardware.accelerator == "cpu" or not torch.cuda.is_available()
         speed = replace(speed, step=speed.step * (hardware.devices if on_cpu else _SHARED))
     return speed
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Without the lines in which Fabric introduces itself, once for each session."""
-    logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
-    before = logger.disabled
-    logger.disabled = True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _few(run: Run) -> int:

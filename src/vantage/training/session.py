@@ -1,8 +1,9 @@
 """What a run computes with: the engine, the learner, the optimizer and the images; and one step of it."""
 
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -171,18 +172,32 @@ def start(hardware: Hardware) -> Fabric:
     if accelerator == "cpu":
         keep_freed_memory()
     try:
-        fabric = Fabric(
-            accelerator=accelerator,
-            strategy=strategy,
-            devices=hardware.devices,
-            num_nodes=hardware.nodes,
-            precision=hardware.precision,
-        )
+        with _silent():
+            fabric = Fabric(
+                accelerator=accelerator,
+                strategy=strategy,
+                devices=hardware.devices,
+                num_nodes=hardware.nodes,
+                precision=hardware.precision,
+            )
     except (ValueError, RuntimeError) as problem:
         words = f"{hardware.devices} × {accelerator} on {hardware.nodes} machine(s), {hardware.precision}"
         raise UserError(f"the requested hardware ({words}) is not available: {problem}") from problem
-    fabric.launch()
+    with _silent():
+        fabric.launch()
     return fabric
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the lines in which Fabric introduces itself and gives advice on precision."""
+    logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def has_bf16(on_cuda: bool) -> bool:

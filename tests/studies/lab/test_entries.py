@@ -1,4 +1,5 @@
 import math
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,19 @@ def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: 
     assert "CNCE's bias is at least NCE's in size" in heard.out and "undecided" in heard.out  # two seeds decide nothing
     assert (tmp_path / "smoke-results" / "cnce-appendix-c.json").exists() and (tmp_path / "claims.md").exists()
     assert main([*words, "--quiet"]) == 0 and "to be done" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_two_processes_share_an_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..3", "--jobs", "2"]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    assert "with 2 processes" in capsys.readouterr().err
+    assert main([*words, "--out", str(tmp_path), "--missing"]) == 0 and not capsys.readouterr().out.strip()
+
+
+def test_an_entry_can_be_sent_to_a_process() -> None:
+    for entry in ENTRIES:
+        assert pickle.loads(pickle.dumps(entry)) == entry
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from vantage.composition.fitting import parts_of
@@ -11,8 +10,6 @@ from vantage.studies.lab.predicates import Predicate
 from vantage.training.run import Run
 
 __all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "Toy", "Untrained", "paper"]
-
-NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class Cell:
     measures: tuple[Measure, ...] = ()
     """What is measured of it; a toy measures by itself."""
 
-    paper: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    paper: Mapping[str, float] = field(default_factory=dict)
     """The paper's values, by its columns."""
 
 
@@ -204,7 +201,7 @@ def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:
         if len(values) != len(names):
             raise UserError(f"{name} has {len(values)} values for the columns {', '.join(names)}")
         given = {column: float(value) for column, value in zip(names, values, strict=True) if value is not None}
-        cells.append(Cell(name, paper=MappingProxyType(given)))
+        cells.append(Cell(name, paper=given))
     return tuple(cells)
 
 

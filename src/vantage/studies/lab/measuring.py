@@ -182,7 +182,7 @@ class FalseByBand:
         branch = networks.run.branches[0]
         query = queries(networks, train, ask, branch.query, seen.seed, seen.work).vector
         key = queries(networks, train, torch.arange(len(train)), branch.pooled[0], seen.seed + 1, seen.work).vector
-        cosine = (query @ key.T).double()
+        cosine = (query @ key.T).double().cpu()
         cosine[torch.arange(len(ask)), ask] = -torch.inf
         ranked, place = cosine.sort(1, descending=True)
         same = (label[place] == label[ask][:, None]).double()[:, :-1]  # the own image comes last

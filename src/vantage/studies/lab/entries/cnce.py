@@ -126,7 +126,7 @@ TABLE_1 = Entry(
         "vantage evaluate linear-ring runs/ring_ir --data CIFAR10#train --test CIFAR10#test",
     ),
     gate=Gate("MoCo base", ("raw pixels", "random encoder"), LINEAR),
-    scale=f"MoCo v1 and IR at τ .07, {QUEUE:,} negatives for every arm, Ring at keep .1 from the branch's first step",
+    scale="MoCo v1 and IR at τ .07, as many negatives for every arm, Ring at keep .1 from the branch's first step",
 )
 
 _TABLE_2 = paper(

@@ -212,7 +212,7 @@ FIGURE_3 = Entry(
     cells=(_FLOORS[1], *_ARMS),
     claims=(
         Claim("3a.1", "JCL's similarity is above MoCo v2's", "§4.5", _each("JCL", "MoCo v2"), (), ALIKE,
-            why="similarity is highest before training (claim c), and a branch is one epoch long"),
+            why="similarity is highest before training (claim c)"),
         Claim("3a.2", "so are its 10, 50 and 90 % quantiles", "figure",
             tuple(Beats(term, term.replace("JCL", "MoCo v2")) for term in _DEEP), (), ALIKE),
         Claim("3b.1", "JCL's variance is below MoCo v2's", "§4.5", _each("MoCo v2", "JCL"), (), "variance",
