@@ -156,14 +156,17 @@ def folded_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups:
 
 
 def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
-    """Normalize by mean and variance of the images of `extent` consecutive processes, each of which has one at least.
+    """Normalize by mean and variance of the images of `extent` consecutive processes, of which one has some at least.
 
     Every process must call it at the same time. The gradient is that of the joint batch, since the statistics are
     gathered with theirs. Running statistics are those of the group.
     """
     axes = [0, *range(2, images.ndim)]
     values = images if images.dtype == torch.float64 else images.float()
-    variance, mean = torch.var_mean(values, axes, correction=0)
+    if images.numel():
+        variance, mean = torch.var_mean(values, axes, correction=0)
+    else:  # no region of a detector is here
+        variance, mean = values.sum(axes), values.sum(axes)
     own = torch.stack([variance, mean, torch.full_like(mean, images.numel() // images.shape[1])])
     first = processes.rank() // extent * extent
     variances, means, counts = processes.gather(own[None])[first : first + extent].unbind(1)

@@ -3,7 +3,7 @@
 n: instances in an image   k: keypoints   h, w: height and width in pixels
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +13,6 @@ from torch import Tensor
 from vantage import draws
 from vantage.data.threads import prefetch
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection.order import Order
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Masks, Output
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import mask_of
@@ -115,9 +114,15 @@ def _has_targets(source: Annotated, number: int, output: Output) -> bool:
 
 
 def batches_from(
-    source: Annotated, output: Output, order: Order, seed: int, steps: range, workers: int
+    source: Annotated,
+    output: Output,
+    order: Callable[[int], list[tuple[int, int]]],
+    seed: int,
+    steps: range,
+    workers: int,
 ) -> Iterator[list[Example]]:
-    """The examples of some steps, each image mirrored or not; a few steps are prepared in advance.
+    """The examples of some steps, each image mirrored or not; a few steps are prepared in advance. `order` gives the
+    position in the training and the number of each image of a step, as `Order` does.
 
     Every random number is a function of the seed, the step and the image, so that an interrupted training continues
     exactly.

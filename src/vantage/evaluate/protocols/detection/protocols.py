@@ -30,8 +30,8 @@ class Detection(DetectorProtocol):
     """Object detection: Faster R-CNN on a feature pyramid (torchvision's), AP of boxes by pycocotools.
 
     As JCL trains it on COCO, after MoCo: all layers learn, BatchNorm on the pyramid too, shorter side 800 in testing.
-    Frozen as in Ring (whose boxes are those of `instances`): --set frozen_stages=5 --set new_norm=False. A step's
-    images are all on one device, so its BatchNorm is the papers' synchronized one.
+    Frozen as in Ring (whose boxes are those of `instances`): --set frozen_stages=5 --set new_norm=False. The
+    BatchNorm is the papers' synchronized one: over all images of a step, on one process or several.
     """
 
     name: ClassVar[str] = "detection"

@@ -5,12 +5,15 @@ n: detections in an image   k: keypoints
 
 import contextlib
 import io
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Float, Int, UInt8
+from safetensors.torch import load, save
 from torch import Tensor
 
 from vantage.errors import UserError
@@ -44,6 +47,27 @@ class Detections:
     """Mask of each."""
     points: Float[Tensor, "n k 3"] | None = None
     """Column, row and a third number, which is ignored, of each keypoint."""
+
+    def packed(self) -> UInt8[Tensor, "_"]:
+        """Everything as bytes, which processes can exchange."""
+        tensors = {"box": self.box, "label": self.label, "score": self.score}
+        tensors |= {} if self.points is None else {"points": self.points}
+        for number, mask in enumerate(self.masks or ()):
+            tensors[f"mask {number}"] = torch.from_numpy(np.frombuffer(mask.counts, np.uint8).copy())
+        sizes = None if self.masks is None else [[mask.height, mask.width] for mask in self.masks]
+        content = save({name: value.contiguous() for name, value in tensors.items()}, {"sizes": json.dumps(sizes)})
+        return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+    @classmethod
+    def unpacked(cls, content: UInt8[Tensor, "_"]) -> "Detections":
+        """What `packed` made."""
+        data = content.numpy().tobytes()
+        tensors, header = load(data), json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        sizes, masks = json.loads(header["__metadata__"]["sizes"]), None
+        if sizes is not None:
+            runs = [tensors[f"mask {number}"].numpy().tobytes() for number in range(len(sizes))]
+            masks = tuple(RunLengths(*size, one) for size, one in zip(sizes, runs, strict=True))
+        return cls(tensors["box"], tensors["label"], tensors["score"], masks, tensors.get("points"))
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 b: images of a step   h, w: height and width in pixels
 """
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vantage import draws
+from vantage import draws, processes
 from vantage.data.threads import prefetch
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -22,8 +23,10 @@ from vantage.evaluate.protocols.detection.order import Order, wide
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Output
 from vantage.evaluate.protocols.detection.schedules import DetectionSchedule
 from vantage.evaluate.protocols.detection.scoring import Detections
+from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
+from vantage.sharing import alike, in_order, own_turns, share_of, sum_gradients
 from vantage.storage.state import KeptState, restore, tensors_of
 
 __all__ = ["DetectorTraining", "detect", "seeded"]
@@ -38,7 +41,7 @@ class DetectorTraining:
     """How a detector is trained: SGD with momentum .9, weight decay 1e-4 (not of norms), as in Detectron2.
 
     On a CPU an interrupted training continues bit for bit; on a GPU with the same images and random numbers, though
-    gradients of regions are summed there in no fixed order.
+    gradients of regions are summed there in no fixed order. Processes share the images of a step (`SharedSteps`).
     """
 
     schedule: DetectionSchedule
@@ -60,25 +63,27 @@ class DetectorTraining:
         device, schedule = work.resolved_device(), self.schedule
         detector.model.to(device)
         detector.train_mode()
+        shared = SharedSteps(detector, schedule.batch_size) if processes.count() > 1 else None
         optimizer = _optimizer(detector.model)
         state, parts, losses = KeptState(self.state_file, self.minutes), {"model": detector.model}, list[float]()
         before = state.read()
-        if before and restore(parts, optimizer, before.tensors):
+        kept = alike(len(before.facts["losses"]) if before else 0)
+        if kept and before and restore(parts, optimizer, before.tensors):
             losses = before.facts["losses"]
         start = len(losses)
         work.progress.start(f"training a detector, {name}", schedule.steps, start)
         try:
             steps = range(start, schedule.steps)
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
-                losses.append(self._step(detector, optimizer, batch, step, device))
+                losses.append(self._step(detector, optimizer, batch, step, device, shared))
                 work.progress.advance(step + 1, f"loss {losses[-1]:.3f}")
-                if state.due:
+                if state.due and processes.rank() == 0:
                     state.write(tensors_of(parts, optimizer), {"losses": losses})
         finally:
             work.progress.stop()
-        if start < schedule.steps:
+        if start < schedule.steps and processes.rank() == 0:
             state.write(tensors_of(parts, optimizer), {"losses": losses})
-        self._set_statistics(detector, source, output, work)
+        self._set_statistics(detector, source, output, work, shared)
         return losses
 
     def forget(self) -> None:
@@ -87,7 +92,8 @@ class DetectorTraining:
 
     def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
         order = Order(len(source), self.schedule.batch_size, self.seed, wide(source) if self.shapes_apart else None)
-        return batches_from(source, output, order, self.seed, steps, work.num_workers)
+        own = share_of(self.schedule.batch_size)
+        return batches_from(source, output, lambda step: order(step)[own], self.seed, steps, work.num_workers)
 
     def _step(
         self,
@@ -96,23 +102,28 @@ class DetectorTraining:
         batch: list[Example],
         step: int,
         device: torch.device,
+        shared: SharedSteps | None,
     ) -> float:
         for group in optimizer.param_groups:
             group["lr"] = self.schedule.learning_rate_at(step)
         with seeded(draws.mix(self.seed, _STEP, step), device):
-            loss = _loss(detector, batch, device)
-        if not bool(loss.isfinite()):
+            loss = _loss(detector, batch, device, shared)
+        value = float(processes.total(loss.detach()))
+        if not math.isfinite(value):
             raise UserError(
-                f"the loss of step {step} is {float(loss.detach())}: the learning rate {self.schedule.learning_rate:g}"
+                f"the loss of step {step} is {value}: the learning rate {self.schedule.learning_rate:g}"
                 " is too high for these images; give a lower one (--learning-rate)"
             )
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        sum_gradients(detector.model.parameters())
         optimizer.step()
-        return float(loss.detach())
+        return value
 
     @torch.no_grad()
-    def _set_statistics(self, detector: Detector, source: Annotated, output: Output, work: Work) -> None:
+    def _set_statistics(
+        self, detector: Detector, source: Annotated, output: Output, work: Work, shared: SharedSteps | None
+    ) -> None:
         """Set running statistics to plain means over some batches with the final weights (precise BatchNorm)."""
         count, device = min(self.precise_batches, self.schedule.steps), work.resolved_device()
         norms = [part for part in detector.model.modules() if isinstance(part, nn.BatchNorm2d) and part.training]
@@ -127,7 +138,7 @@ class DetectorTraining:
         try:
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
                 with seeded(draws.mix(self.seed, _STEP, step), device):
-                    _loss(detector, batch, device)
+                    _loss(detector, batch, device, shared)
                 work.progress.advance(step + 1 - steps.start)
         finally:
             work.progress.stop()
@@ -138,18 +149,23 @@ class DetectorTraining:
 @torch.no_grad()
 def detect(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Detections]:
     """What a detector finds in each image, one at a time, so that no image depends on its neighbors; the next images
-    are decoded meanwhile, by `work.num_workers` threads."""
+    are decoded meanwhile, by `work.num_workers` threads. Processes share the images, and all get the same."""
     device = work.resolved_device()
     detector.model.to(device)
     detector.eval_mode()
     detections: list[Detections] = []
-    several = max(1, work.num_workers)
-    parts = (range(first, min(first + several, len(source))) for first in range(0, len(source), several))
-    work.progress.start(f"detections, {name}", len(source))
-    try:
+    several, numbers = max(1, work.num_workers), own_turns(range(len(source)))
+    parts = (numbers[first : first + several] for first in range(0, len(numbers), several))
+
+    def own() -> Iterator[Tensor]:
         for image in chain.from_iterable(prefetch(source.image, parts, work.num_workers, _AHEAD)):
             (result,) = detector.model([image.to(device).float() / 255])
-            detections.append(_detections(result, output))
+            yield _detections(result, output).packed()
+
+    work.progress.start(f"detections, {name}", len(source))
+    try:
+        for one in in_order(own(), len(source), (), torch.uint8):
+            detections.append(Detections.unpacked(one))
             work.progress.advance(len(detections))
     finally:
         work.progress.stop()
@@ -164,10 +180,12 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
-def _loss(detector: Detector, batch: list[Example], device: torch.device) -> Tensor:
+def _loss(detector: Detector, batch: list[Example], device: torch.device, shared: SharedSteps | None) -> Tensor:
+    """The sum of a batch's losses, or what the images here add to it."""
     images = [one.image.to(device, non_blocking=True).float() / 255 for one in batch]
-    losses = detector.model(images, [one.target(device) for one in batch])
-    return torch.stack(list(losses.values())).sum()
+    with nullcontext() if shared is None else shared.one():
+        losses = detector.model(images, [one.target(device) for one in batch])
+    return torch.stack(list(losses.values())).sum() if shared is None else shared.part(losses)
 
 
 def _detections(result: dict[str, Tensor], output: Output) -> Detections:

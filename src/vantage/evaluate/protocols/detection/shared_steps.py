@@ -1,0 +1,95 @@
+"""Steps of a detector's training whose images the processes share, with the losses and gradients of one process.
+
+Each process computes the losses of its images. What one process would do with all of them together is done together:
+images are padded to the largest of all, BatchNorm takes its statistics over all, sides and regions are drawn as if in
+the order of all, and each mean becomes a part of the joint one, by the number of regions that it is over.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torchvision.models.detection.transform import GeneralizedRCNNTransform
+
+from vantage import processes
+from vantage.encoders.normalization import BatchNorm
+from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.detector import Detector
+from vantage.sharing import joined, share_of
+
+__all__ = ["SharedSteps"]
+
+_OF_RPN, _OF_MASKS = ("loss_objectness", "loss_rpn_box_reg"), ("loss_mask",)
+
+
+class SharedSteps:
+    """A detector whose steps the processes share."""
+
+    def __init__(self, detector: Detector, images: int) -> None:
+        """Changes the detector, in place, for steps of so many images over all processes. Raises `UserError` for fewer
+        images than processes."""
+        if images < processes.count():
+            raise UserError(
+                f"detection: {processes.count()} processes cannot share steps of {images} images; choose a larger"
+                " batch_size, or fewer devices"
+            )
+        transform, rpn, heads = detector.model.transform, detector.model.rpn, detector.model.roi_heads
+        assert isinstance(transform, GeneralizedRCNNTransform)
+        self._images, self._transform = images, transform
+        BatchNorm().convert(detector.model)
+        self._anchors, self._regions = _Sampler(rpn.fg_bg_sampler), _Sampler(heads.fg_bg_sampler)
+        vars(rpn)["fg_bg_sampler"], vars(heads)["fg_bg_sampler"] = self._anchors, self._regions
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Within it the detector's losses are those of this process's images in one step."""
+        changed, sides = vars(self._transform), self._transform.min_size
+        drawn = [self._transform.torch_choice(list(sides)) for _ in range(self._images)]
+        own = iter(drawn[share_of(self._images)])
+        changed["torch_choice"] = lambda _: next(own)
+        changed["max_by_axis"] = _largest
+        try:
+            yield
+        finally:
+            del changed["torch_choice"], changed["max_by_axis"]
+
+    def part(self, losses: dict[str, Tensor]) -> Float[Tensor, ""]:
+        """What the images here add to the sum of the joint losses."""
+        counts = torch.stack([self._anchors.counts, self._regions.counts])
+        (anchors, _), (regions, objects) = (counts / processes.total(counts).clamp(min=1)).tolist()
+        weights = {**dict.fromkeys(_OF_RPN, anchors), **dict.fromkeys(_OF_MASKS, objects)}
+        return torch.stack([weights.get(name, regions) * loss for name, loss in losses.items()]).sum()
+
+
+class _Sampler:
+    """torchvision's sampler of anchors or regions, which draws for the images of all processes in their order, and
+    keeps what is for those here."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+        self.counts = torch.zeros(2)
+        """How many were sampled here, and how many of them show an object."""
+
+    def __call__(self, matched: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        objects, others = list[Tensor](), list[Tensor]()
+        sizes = torch.tensor([[int((one >= 1).sum()), int((one == 0).sum())] for one in matched])
+        for rank, images in enumerate(joined(sizes)):
+            for number, here in enumerate(images.tolist()):
+                if rank == processes.rank():
+                    (some,), (rest,) = self._sampler([matched[number]])
+                    objects.append(some)
+                    others.append(rest)
+                else:  # as many random numbers as for this image
+                    for size in here:
+                        torch.randperm(size, device=matched[0].device)
+        positive = sum(int(one.sum()) for one in objects)
+        self.counts = torch.tensor([positive + sum(int(one.sum()) for one in others), positive]).double()
+        return objects, others
+
+
+def _largest(sizes: list[list[int]]) -> list[int]:
+    """The largest size along each axis, of the images of all processes."""
+    return processes.gather(torch.tensor(sizes).amax(0, keepdim=True)).amax(0).tolist()

@@ -1,0 +1,95 @@
+"""What one process or several make of detectors, for `evaluate/detection/test_shared_detectors.py`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from annotated import small_coco
+from tiny import tiny_run, work
+
+from vantage import processes
+from vantage.encoders import Encoder, LinearHead, ResNet, Shared
+from vantage.errors import UserError
+from vantage.evaluate.protocols.detection import (
+    DetectionC4,
+    FourthStage,
+    InstancesC4,
+    InstanceSegmentation,
+    KeypointDetection,
+    Pyramid,
+    Sizes,
+    open_annotated,
+)
+from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
+from vantage.evaluate.protocols.detection.examples import batches_from
+from vantage.evaluate.protocols.detection.order import Order
+from vantage.evaluate.protocols.detection.outputs import Masks
+from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
+from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.training import detect, seeded
+from vantage.frozen.encoder import FrozenEncoder, random_encoder
+from vantage.sharing import share_of, sum_gradients
+
+SIZES = Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20)
+BATCH = 3  # of which two processes have unequal shares
+STEPPED = (
+    InstanceSegmentation(sizes=SIZES, network_on=Pyramid(frozen_stages=1, normed_heads=True)),
+    InstancesC4(sizes=SIZES, network_on=FourthStage(5)),
+)
+WHOLE = DetectionC4(sizes=SIZES, steps=2, batch_size=BATCH, precise_batches=1, learning_rate=0.001)
+
+
+def shared(folder: Path) -> None:
+    """The same on this rank."""
+    torch.save(detected(folder / "shared"), folder / f"{processes.rank()}.pt")
+
+
+def detected(folder: Path) -> dict[str, Any]:
+    """Losses, gradients, statistics, detections and measures, here."""
+    train, test = (open_annotated(str(small_coco(folder / str(processes.rank()), *kind))) for kind in _SETS)
+    torch.manual_seed(0)
+    encoder = random_encoder(replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
+    results: dict[str, Any] = {protocol.name: stepped(protocol, encoder, train, folder) for protocol in STEPPED}
+    outcome = WHOLE(encoder, train, test, work(folder))
+    results["whole"] = {"losses": outcome.details["losses"], **outcome.measures}
+    try:
+        KeypointDetection().check(train, test)
+    except UserError as problem:
+        results["keypoints"] = str(problem)
+    return results
+
+
+_SETS: tuple[tuple[Any, ...], ...] = (("train", 6), ("val", 3, 1))
+
+
+def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: Annotated, folder: Path) -> dict[str, Any]:
+    """Two steps in float64 without an optimizer: losses, how long each gradient is, the statistics of BatchNorm, and
+    what is then detected."""
+    device = torch.device("cpu")
+    with seeded(7, device):
+        detector = protocol.network_on.build(encoder, len(train.classes), Masks(), SIZES)
+    detector.model.double()
+    detector.train_mode()
+    together = SharedSteps(detector, BATCH) if processes.count() > 1 else None
+    order, losses = Order(len(train), BATCH, 0), []
+    for step, batch in enumerate(batches_from(train, Masks(), lambda n: order(n)[share_of(BATCH)], 0, range(2), 1)):
+        images = [one.image.double() / 255 for one in batch]
+        targets = [{**one.target(device), "boxes": one.box.double()} for one in batch]
+        with seeded(step, device):
+            if together is None:
+                each = detector.model(images, targets)
+                loss = torch.stack(list(each.values())).sum()
+            else:
+                with together.one():
+                    each = detector.model(images, targets)
+                loss = together.part(each)
+        losses.append(processes.total(loss.detach()))
+        loss.backward()
+    sum_gradients(detector.model.parameters())
+    gradients = {name: value.grad.norm() for name, value in detector.model.named_parameters() if value.grad is not None}
+    statistics = {name: value.clone() for name, value in detector.model.named_buffers() if "running" in name}
+    detector.model.float()
+    found = detect(detector, train, Masks(), work(folder), "tiny")
+    boxes = [(one.box, one.label, one.score, str(one.masks)) for one in found]
+    return {"losses": losses, "gradients": gradients, "statistics": statistics, "boxes": boxes}
