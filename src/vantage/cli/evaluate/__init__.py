@@ -9,7 +9,7 @@ from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.evaluate.protocols import described, protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import file_or_kept
-from vantage.cli.options import Computing, Images, Network, RunOrWeights, Together
+from vantage.cli.options import Images, Network, RunOrWeights, Together
 from vantage.composition.assignments import assigned
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
@@ -86,8 +86,7 @@ def evaluate(words: list[str], console: Console) -> int:
 def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> int:
     images = {"boxes": AnnotatedImages, "masks": MaskedImages, "classes": Images}[kind_of_images(protocol)]
     command = Command(f"evaluate {name}", described(type(protocol)))
-    shared = Computing if images is AnnotatedImages else Together  # a detector is trained by one process
-    groups = (RunOrWeights, images, Evaluating, protocol, Network, shared)
+    groups = (RunOrWeights, images, Evaluating, protocol, Network, Together)
     run, images, options, protocol, network, computing = read(command, words, *groups)
     from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load

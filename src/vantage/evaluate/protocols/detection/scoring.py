@@ -66,7 +66,7 @@ class Detections:
         sizes, masks = json.loads(header["__metadata__"]["sizes"]), None
         if sizes is not None:
             runs = [tensors[f"mask {number}"].numpy().tobytes() for number in range(len(sizes))]
-            masks = tuple(RunLengths(*size, one) for size, one in zip(sizes, runs, strict=True))
+            masks = tuple(RunLengths(height, width, one) for (height, width), one in zip(sizes, runs, strict=True))
         return cls(tensors["box"], tensors["label"], tensors["score"], masks, tensors.get("points"))
 
 

@@ -46,8 +46,8 @@ class SharedSteps:
     @contextmanager
     def one(self) -> Iterator[None]:
         """Within it the detector's losses are those of this process's images in one step."""
-        changed, sides = vars(self._transform), self._transform.min_size
-        drawn = [self._transform.torch_choice(list(sides)) for _ in range(self._images)]
+        changed = vars(self._transform)
+        drawn = [self._transform.torch_choice(changed["min_size"]) for _ in range(self._images)]
         own = iter(drawn[share_of(self._images)])
         changed["torch_choice"] = lambda _: next(own)
         changed["max_by_axis"] = _largest
