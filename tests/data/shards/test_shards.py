@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sharded import COUNTS, Files, png, samples, write_shard, write_shards
 
 from vantage.data import Folder, Shards, Source, decode, labels_of, open_source
-from vantage.data.sources.shards.index import state_of
+from vantage.data.sources.shards import shards
+from vantage.data.sources.shards.index import Index, kept_index, state_of
 from vantage.data.sources.shards.members import Content, members
 from vantage.errors import DataError, UnreadableImage
 
@@ -179,6 +180,33 @@ def test_an_index_is_kept_and_follows_each_shard(folder: Path, tmp_path: Path, m
     for file in (tmp_path / "cache" / "shards").iterdir():
         file.write_bytes(b"damaged")
     assert len(opened(folder)) == 25 and len(made) == 1 + 5
+
+
+def test_one_file_holds_what_opening_a_set_needs(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second opening reads no shard's index; a shard that changed is read by itself, and the file follows it."""
+    first, read = opened(folder), list[str]()
+
+    def reading(path: str, *rest: object) -> Index:
+        read.append(Path(path).name)
+        return kept_index(path, *rest)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(shards, "kept_index", reading)
+    again = opened(folder)
+    assert read == [] and len(again) == len(first) and again.fingerprint() == first.fingerprint()
+    read.clear()
+    write_shard(folder / "train-000002.tar", samples(40, 3))
+    for _ in range(2):
+        changed = opened(folder)
+        assert read == ["train-000002.tar"] and len(changed) == sum(COUNTS) - 9 + 3
+    read.clear()
+    (kept,) = (tmp_path / "cache" / "shards").glob("set-*.json")
+    whole = kept.read_text()
+    for damaged in (whole[:-9], "[]", "{}", whole.replace("]]", "]],0"), whole.replace('"words":[[]]', '"words":[]')):
+        kept.write_text(damaged)
+        anew = opened(folder)
+        assert len(read) == len(COUNTS) and anew.fingerprint() == changed.fingerprint()
+        read.clear()
+    assert kept.read_text() == whole
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(folder: Path, tmp_path: Path) -> None:

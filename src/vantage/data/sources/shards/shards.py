@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.data.decode import MAX_PIXELS, decode
+from vantage.data.sources.shards.facts import keep_facts, kept_facts
 from vantage.data.sources.shards.index import Descriptor, Facts, Index, kept_index, state_of
 from vantage.data.sources.source import some_of, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
@@ -31,6 +32,7 @@ class Shards:
 
     Headers are read once: a row of about 30 bytes for each image lies in the cache and is memory-mapped, so that any
     image is one read at a known place, and worker processes share the pages. Of several processes, each indexes a part.
+    One file holds what opening the set needs to know of all shards.
     An epoch's order shuffles the shards, and images among neighboring shards (`vantage.data.order`).
 
     Raises `DataError` for a shard that is missing, damaged, compressed or empty, and for keys that come twice.
@@ -131,20 +133,27 @@ class Shards:
         return os.path.relpath(self._paths[shard], self._root)
 
     def _indexed(self, progress: Callable[[int, int], None] | None) -> list[Facts]:
-        """The facts of every shard. Each process begins at another shard, and meets what the others have made."""
-        count = len(self._paths)
-        first, facts = count * processes.rank() // processes.count(), {}
+        """The facts of every shard: from the one file that holds those of all, or where it lacks some, from the shards'
+        own. Each process begins at another shard, and meets what the others have made."""
+        count, facts = len(self._paths), kept_facts(self._paths, self._states, self._cache)
+        first, missing = count * processes.rank() // processes.count(), None in facts
         for done, shard in enumerate([*range(first, count), *range(first)], 1):
-            index = kept_index(self._paths[shard], self._states[shard], self._cache)
-            facts[shard] = index.facts
-            if not isinstance(index.rows, np.memmap):
-                self._unkept[shard] = index
+            if facts[shard] is None:
+                facts[shard] = self._mapped(shard).facts
             if progress is not None:
                 progress(done, count)
-        return [facts[shard] for shard in range(count)]
+        whole = [each for each in facts if each is not None]
+        if missing and processes.rank() == 0:
+            keep_facts(self._paths, self._states, whole, self._cache)
+        return whole
 
     def _mapped(self, shard: int) -> Index:
-        return self._unkept.get(shard) or kept_index(self._paths[shard], self._states[shard], self._cache)
+        if shard in self._unkept:
+            return self._unkept[shard]
+        index = kept_index(self._paths[shard], self._states[shard], self._cache)
+        if not isinstance(index.rows, np.memmap):
+            self._unkept[shard] = index
+        return index
 
     def _opened(self, shard: int) -> Descriptor:
         return Descriptor(self._paths[shard], self._states[shard])
