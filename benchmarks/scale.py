@@ -5,7 +5,8 @@
 The order of an epoch is made for 10⁶, 10⁸ and 10⁹ images in shards of 10,000: up to twenty windows of it. The index is
 that of one real shard of 10,000 samples (image and label), opened as a set of 10,000 shards, 10⁸ images: the files of
 its index in the cache are linked under the names of the others, whose headers are not read again. The second opening
-reads the one file that holds what the first has found. Each row is measured in a process of its own; memory is the process's peak less what Python and torch take.
+reads the one file that holds what the first has found. Each row is measured in a process of its own; memory is the
+process's peak less what Python and torch take.
 """
 
 import io
