@@ -1,6 +1,7 @@
 """Verbs on several processes."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,34 @@ def _spoken(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
     ended = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.splitlines()
+
+
+_IN_PARTS = """
+import sys
+from functools import partial
+from vantage.cli import main
+from vantage.frozen import embedding_parts
+embedding_parts.write_embedding_parts = partial(embedding_parts.write_embedding_parts, part_images=16)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_embeds_into_a_folder(run_and_images: tuple[str, str], tmp_path: Path):
+    """Two processes write the parts that one would, each every other one, and keep a part that is there."""
+    run, data = run_and_images
+    one, two, program = tmp_path / "one", tmp_path / "two", tmp_path / "in_parts.py"
+    program.write_text(_IN_PARTS)
+    words = ("embed", run, "--data", data, "--device", "cpu", "--out")
+    assert _spoken((str(program),), *words, str(one), cache=tmp_path / "cache") == [str(one)]
+    names = sorted(path.name for path in one.iterdir())
+    assert names == [f"part-{number:05d}-of-00004.parquet" for number in range(4)]
+    two.mkdir()
+    shutil.copy2(one / names[2], two)
+    before = (two / names[2]).stat()
+    spoken = _spoken((*TORCHRUN[:-2], str(program)), *words, str(two), cache=tmp_path / "cache")
+    assert spoken == [str(two)], "the first process says it once"
+    assert sorted(path.name for path in two.iterdir()) == names
+    assert all((one / name).read_bytes() == (two / name).read_bytes() for name in names)
+    after = (two / names[2]).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
