@@ -23,13 +23,12 @@ __all__ = [
     "COLORS",
     "CROPS",
     "DISTANCES",
-    "FLOORS",
     "FROM_SCRATCH",
-    "GATE",
     "JITTERS",
     "LADDER",
     "SEEN",
     "WIDTHS",
+    "floors_of",
 ]
 
 _EPOCHS, _HALF = 4, (16, 32, 64, 128)
@@ -55,16 +54,16 @@ CROPS = _swept(_CROPS, _MLP, "MLP, c ") | _swept(_CROPS, _LINEAR, "linear, c ")
 JITTERS = _swept(_JITTERS, _MLP, "MLP, x ") | _swept(_JITTERS, _LINEAR, "linear, x ")
 LADDER = _swept(Ladder(), moco_v1(32), "")
 
-_RAW, _FRESH = floors(CROPS["MLP, c .2"])
-FLOORS = (
-    Cell("raw pixels", _RAW, (Accuracy(),)),
-    Cell("random encoder", _FRESH, (Accuracy(),)),
-    Cell("base", CROPS["MLP, c .2"], (Accuracy(),)),
-)
-GATE = Gate("base", ("raw pixels", "random encoder"), "linear-cached")
+
+def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
+    """Raw pixels and a random encoder as a base sees them, and the gate that it is above both."""
+    raw, random = floors(arms[base])
+    cells = (Cell("raw pixels", raw, (Accuracy(),)), Cell("random encoder", random, (Accuracy(),)))
+    return cells, Gate(base, tuple(cell.name for cell in cells), "linear-cached")
+
 
 _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
-DISTANCES = _swept(PatchDistance((0, 8, 16, 32, 48), patch=16), _SIMCLR, "d ")
+DISTANCES = _swept(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
 WIDTHS = _swept(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
 
 

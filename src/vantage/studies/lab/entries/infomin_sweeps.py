@@ -3,19 +3,20 @@ numbers)."""
 
 # fmt: off
 
+from dataclasses import replace
+
 from vantage.studies.lab.entries.infomin_arms import (
     COLORS,
     CROPS,
     DISTANCES,
-    FLOORS,
     FROM_SCRATCH,
-    GATE,
     JITTERS,
     LADDER,
     SEEN,
     WIDTHS,
+    floors_of,
 )
-from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Untrained
+from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Untrained
 from vantage.studies.lab.predicates import Beats, Close, Highest, Order, Predicate
 from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
 
@@ -45,22 +46,24 @@ def _sharper(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, 
 
 
 _DISTANCES = tuple(DISTANCES)
+_PATCH_FLOORS, _PATCH_GATE = floors_of("d 32", DISTANCES)
 
 FIGURE_3 = Entry(
     "infomin-figure-3",
     "InfoMin",
     "Figure 3",
     "distance of two patches",
-    cells=_cells(DISTANCES),
+    cells=(*_PATCH_FLOORS, *_cells(DISTANCES)),
     claims=(
         Claim("1", "I_NCE falls with the distance", "§3.3", (Order(_DISTANCES[::-1]),), (), SHARED),
-        Claim("2", "accuracy peaks inside", "§3.3", (InteriorPeak(_DISTANCES),), (), LINEAR),
+        Claim("2", "accuracy peaks inside", "§3.3", (InteriorPeak(_DISTANCES),), (), LINEAR, True),
         Claim("3", "it peaks at 128 px, two patches", "§3.3",
-            (Highest("d 32", tuple(name for name in _DISTANCES if name != "d 32")),), (), LINEAR),
+            (Highest("d 32", tuple(name for name in _DISTANCES if name != "d 32")),), (), LINEAR, True),
     ),
     commands=("vantage analyse views distance --data DIV2K --out distance",),
+    gate=_PATCH_GATE,
     scale="patches of 16 px, a quarter of the paper's, in images of 64 px: 32 px are two patches; SimCLR by SGD;"
-    f" features of whole images at 16 px, and no gate, since distances are compared among themselves; {FROM_SCRATCH}",
+    f" features of whole images at 16 px; {FROM_SCRATCH}",
 )
 
 _COLORS = tuple(COLORS)
@@ -72,35 +75,42 @@ FIGURE_4 = Entry(
     "color spaces: what the views share against accuracy",
     cells=(*_cells(COLORS), *(Cell(f"random, {name}", Untrained(made), SEEN[:1]) for name, made in COLORS.items())),
     claims=(
-        Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlated(_COLORS, SHARED, negative=True),), (), LINEAR),
+        Claim("1", "accuracy rises as I_NCE falls", "§3.3", (Correlated(_COLORS, SHARED, negative=True),), (), LINEAR,
+            True),
         Claim("2", "so does the mean IoU", "§3.3", (), why="NYU-v2 is not here, and 150 photographs do not rank"),
-        Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR),
+        Claim("3", "Lab and YDbDr are alike, within 1 point", "§4.2.1", (Close(("Lab", "YDbDr"), 1.0),), (), LINEAR,
+            True),
         Claim("4", "the gain over a random encoder rises as I_NCE falls", "ours", (),
             why="a correlation of gains, which differ less between spaces than between seeds"),
         Claim("a", "in every space training helps: above its random encoder", "ours",
             tuple(Beats(name, f"random, {name}") for name in _COLORS), (), LINEAR),
     ),
     commands=("vantage analyse views color --data STL10#unlabeled --out color",),
+    gate=Gate("Lab", ("random, Lab",), LINEAR),
     scale=f"an encoder of half the width for each view, in-batch negatives, τ .1; {FROM_SCRATCH}",
 )
 
 _CROP, _JITTER = _row("c", ".02", ".08", ".2", ".4", ".7"), _row("x", ".125", ".5", "1", "1.5", "2.5")
+
+_BASE = "MLP, c .2"
+_FLOORS, _GATE = floors_of(_BASE, CROPS)
 
 FIGURE_5 = Entry(
     "infomin-figure-5",
     "InfoMin",
     "Figure 5",
     "crop bound and jitter: extract of figures 13 and 14",
-    cells=(*FLOORS, *_cells({name: made for name, made in {**CROPS, **JITTERS}.items() if name.startswith("MLP")})),
+    cells=(*_FLOORS, *_cells({name: made for name, made in {**CROPS, **JITTERS}.items() if name.startswith("MLP")})),
     claims=(
         Claim("1", "the best crop bound is .2", "§3.4", _best(_CROP[:1], 2), (), LINEAR, True),
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True),
     ),
-    gate=GATE,
+    gate=_GATE,
     scale=FROM_SCRATCH,
 )
 
 _WIDTHS = tuple(WIDTHS)
+_WIDTH_FLOORS, _WIDTH_GATE = floors_of(_WIDTHS[3], WIDTHS)
 _PEAK = f"{_WIDTHS[2]} @ {SHARED}"
 
 FIGURE_9 = Entry(
@@ -108,35 +118,39 @@ FIGURE_9 = Entry(
     "InfoMin",
     "Figure 9",
     "low and high frequencies, by the width of the blur",
-    cells=_cells(WIDTHS),
+    cells=(*_WIDTH_FLOORS, *_cells(WIDTHS)),
     claims=(
         Claim("1", "I_NCE peaks inside, at .7 (.35 here)", "B.3", (InteriorPeak(_WIDTHS),), (), SHARED),
-        Claim("2", "above .7 (.35 here) accuracy peaks inside, at 1", "B.3", (InteriorPeak(_WIDTHS[2:]),), (), LINEAR),
-        Claim("3", "below .7 (.35 here) accuracy rises with the width", "B.3", (Order(_WIDTHS[:3]),), (), LINEAR),
+        Claim("2", "above .7 (.35 here) accuracy peaks inside, at 1", "B.3", (InteriorPeak(_WIDTHS[2:]),), (), LINEAR,
+            True),
+        Claim("3", "below .7 (.35 here) accuracy rises with the width", "B.3", (Order(_WIDTHS[:3]),), (), LINEAR,
+            True),
         Claim("4", "accuracy peaks at a larger width than I_NCE: from .7 to 1 (.35 to .5 here) the one rises and the"
             " other falls", "B.3", (Beats(_WIDTHS[3], _WIDTHS[2]), Beats(_PEAK, f"{_WIDTHS[3]} @ {SHARED}")),
-            (), LINEAR),
+            (), LINEAR, True),
         Claim("5", "at equal I_NCE the larger width is more accurate", "B.3", (),
             why="no two cells have equal I_NCE, and six points do not bear interpolation"),
     ),
+    gate=_WIDTH_GATE,
     scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
 )
 
 _LADDER = tuple(LADDER)
+_LADDER_FLOORS, _LADDER_GATE = floors_of(_LADDER[2], LADDER)
 
 FIGURE_12 = Entry(
     "infomin-figure-12",
     "InfoMin",
     "Figure 12",
     "a ladder of augmentations",
-    cells=(*FLOORS, *_cells(LADDER)),
+    cells=(*_LADDER_FLOORS, *_cells(LADDER)),
     claims=(
         Claim("1", "accuracy rises as I_NCE falls", "C.1", (Correlated(_LADDER, SHARED, negative=True),), (), LINEAR,
             True),
         Claim("2", "the strongest is best", "C.1", (Highest(_LADDER[-1], _LADDER[:-1]),), (), LINEAR, True),
         Claim("3", "each step lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
     ),
-    gate=GATE,
+    gate=_LADDER_GATE,
     scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}, where strong views learn late",
 )
 
@@ -145,7 +159,7 @@ FIGURE_13 = Entry(
     "InfoMin",
     "Figure 13",
     "crop bound c, linear and MLP head",
-    cells=(*FLOORS, *_cells(CROPS)),
+    cells=(*_FLOORS, *_cells(CROPS)),
     claims=(
         Claim("1", "I_NCE rises with c", "C.2", tuple(Order(row) for row in _CROP), (), SHARED),
         Claim("2", "the best c is .2, each head", "C.2", _best(_CROP, 2), (), LINEAR, True),
@@ -155,7 +169,7 @@ FIGURE_13 = Entry(
         Claim("a", "the best c lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _CROP), (), LINEAR,
             True),
     ),
-    gate=GATE,
+    gate=_GATE,
     scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
 )
 
@@ -164,7 +178,7 @@ FIGURE_14 = Entry(
     "InfoMin",
     "Figure 14",
     "strength of jitter x, linear and MLP head",
-    cells=(*FLOORS, *_cells(JITTERS)),
+    cells=(*_FLOORS, *_cells(JITTERS)),
     claims=(
         Claim("1", "the best x is 1, each head", "C.2", _best(_JITTER, 2), (), LINEAR, True),
         Claim("2", "the peak is sharper with an MLP", "C.2", _sharper(_JITTER, 2), (), LINEAR, True),
@@ -172,7 +186,7 @@ FIGURE_14 = Entry(
         Claim("a", "the best x lies inside, each head", "ours", tuple(InteriorPeak(row) for row in _JITTER), (), LINEAR,
             True),
     ),
-    gate=GATE,
+    gate=replace(_GATE, base="MLP, x .5"),
     scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",
 )
 
