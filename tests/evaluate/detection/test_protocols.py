@@ -217,6 +217,6 @@ def test_the_loss_falls_and_precision_is_computed(
 def test_a_detector_can_overfit_a_few_images(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path, images=4))
     sizes = Sizes((48,), 48, 64, (8, 16, 24, 32, 48), regions=16, proposals=40)
-    protocol = Detection(steps=150, batch_size=4, learning_rate=0.08, precise_batches=5, sizes=sizes)
+    protocol = Detection(steps=70, batch_size=4, learning_rate=0.08, precise_batches=5, sizes=sizes)
     outcome = protocol(trained(), source, source, work(tmp_path))
     assert outcome.measures["AP50"] > 80
