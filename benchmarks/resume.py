@@ -1,0 +1,250 @@
+"""Kills and resumes: every recipe is killed at five moments, alone and as two processes, and must go on bit for bit.
+
+    python benchmarks/resume.py [--recipes moco_v2 interclr] [--processes 1 2]
+
+A run of small networks is made whole once. The same run is then killed by SIGKILL at a moment and resumed by a new
+process; the losses of its next ten steps and every tensor of its last checkpoint are compared with those of the whole
+run. Each cell is written as it is done, and cells that are in the file are not made again.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import small_runs  # noqa: E402
+from timing import RESULTS, write_results  # noqa: E402
+
+from vantage.composition.codec import allowing  # noqa: E402
+from vantage.memory import ClusteredBank, ReclusteredBank, clustered, reclustered  # noqa: E402
+from vantage.recipes import RECIPES  # noqa: E402
+from vantage.storage.metrics import Metrics  # noqa: E402
+from vantage.training import checkpoint, probe  # noqa: E402
+from vantage.training.loop import resume, train  # noqa: E402
+from vantage.training.run import Hardware, Run  # noqa: E402
+from vantage.training.session import Session  # noqa: E402
+
+EPOCHS, STEPS = 5, 10
+KILLED_AFTER = 9
+"""Steps, of six to an epoch."""
+
+
+def die() -> None:
+    """Without a chance to tidy up."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_mid_epoch() -> None:
+    """At a step that is not the first of its epoch."""
+    step_of = Session.step
+
+    def step(self: Session, batch: Any, number: int) -> torch.Tensor:
+        if number == KILLED_AFTER:
+            die()
+        return step_of(self, batch, number)
+
+    Session.step = step
+
+
+def at_the_end_of_an_epoch() -> None:
+    """After its row of metrics was written, and before its checkpoint."""
+    write = Metrics.write
+
+    def written(self: Metrics, row: dict[str, Any]) -> None:
+        write(self, row)
+        if row["epoch"] == 2:
+            die()
+
+    Metrics.write = written
+
+
+def during_clustering() -> None:
+    """After an iteration of k-means, once steps were taken."""
+    taken, step_of, kmeans = [0], Session.step, clustered.kmeans
+
+    def step(self: Session, batch: Any, number: int) -> torch.Tensor:
+        taken[0] += 1
+        return step_of(self, batch, number)
+
+    def killed(vector: Any, clusters: int, seed: int, iterations: int = 20) -> Any:
+        if taken[0] == 0:
+            return kmeans(vector, clusters, seed, iterations)
+        kmeans(vector, clusters, seed, 1)
+        return die()
+
+    Session.step = step
+    clustered.kmeans = reclustered.kmeans = killed
+
+
+def during_a_checkpoint() -> None:
+    """When half of its tensors are on disk."""
+    save = checkpoint.save_file
+
+    def half(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        save(tensors, path)
+        if f"{KILLED_AFTER:09d}" in str(path):
+            os.truncate(path, os.path.getsize(path) // 2)
+            die()
+
+    checkpoint.save_file = half
+
+
+def during_an_evaluation() -> None:
+    """Of kNN on the way, with the networks in evaluation mode."""
+    evaluations, inside = [0], probe.in_evaluation
+
+    @contextlib.contextmanager
+    def killed(*networks: Any) -> Iterator[Any]:
+        evaluations[0] += 1
+        with inside(*networks) as value:
+            if evaluations[0] == 2:
+                die()
+            yield value
+
+    probe.in_evaluation = killed
+
+
+MOMENTS: dict[str, Callable[[], None]] = {
+    "mid-epoch": in_mid_epoch,
+    "epoch end": at_the_end_of_an_epoch,
+    "during clustering": during_clustering,
+    "during a checkpoint's write": during_a_checkpoint,
+    "during an evaluation": during_an_evaluation,
+}
+
+
+def run_of(recipe: str, images: str, processes: int) -> Run:
+    """The recipe as the tests make it small, judged after every epoch, and clustered after every one."""
+    run = small_runs.small_run(recipe, images, EPOCHS)
+    run = replace(run, branches=tuple(replace(branch, memory=_often(branch.memory)) for branch in run.branches))
+    hardware = Hardware("cpu", devices=processes, precision="32-true")
+    return replace(run, hardware=hardware, monitoring=replace(run.monitoring, knn_every=1))
+
+
+def _often(memory: Any) -> Any:
+    if isinstance(memory, ClusteredBank):
+        return replace(memory, refresh_every=1, first=1)
+    return replace(memory, first=1) if isinstance(memory, ReclusteredBank) else memory
+
+
+def moments_of(recipe: str) -> list[str]:
+    """The moments that a run of the recipe has."""
+    memories = [branch.memory for branch in small_runs.small_run(recipe, "").branches]
+    clusters = any(isinstance(memory, ClusteredBank | ReclusteredBank) for memory in memories)
+    return [moment for moment in MOMENTS if clusters or moment != "during clustering"]
+
+
+def work(rank: int, processes: int, recipe: str, images: str, folder: Path, losses: Path, moment: str | None) -> None:
+    """What one process does: trains, or resumes where there is a run; dies at the moment."""
+    torch.set_num_threads(1)
+    if processes > 1:
+        torchrun = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": processes}
+        os.environ |= {name: str(value) for name, value in torchrun.items()}
+        os.environ |= {"LOCAL_WORLD_SIZE": str(processes), "TORCHELASTIC_RUN_ID": "kills"}
+        meeting = f"file://{losses}.meeting"
+        dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=processes)
+    step_of = Session.step
+
+    def noted(self: Session, batch: Any, number: int) -> torch.Tensor:
+        loss = step_of(self, batch, number)
+        with Path(f"{losses}.{rank}").open("a") as file:
+            file.write(f"{number} {float(loss.detach()).hex()}\n")
+        return loss
+
+    Session.step = noted
+    if moment is not None:
+        MOMENTS[moment]()
+    with allowing("tiny"):
+        if (folder / "settings.json").exists():
+            resume(folder)
+        else:
+            train(run_of(recipe, images, processes), folder)
+
+
+def ended(processes: int, *arguments: Any) -> bool:
+    """Whether all of these processes came to their end; where one is killed, the others are."""
+    started = [small_runs.new_process(work, rank, processes, *arguments) for rank in range(processes)]
+    while any(process.is_alive() for process in started) and not any(process.exitcode for process in started):
+        time.sleep(0.01)
+    for process in started:
+        if any(other.exitcode for other in started):
+            process.kill()
+        process.join()
+    return all(process.exitcode == 0 for process in started)
+
+
+def losses_in(path: Path, processes: int) -> dict[int, list[str]]:
+    """The loss of each step, on each process."""
+    steps: dict[int, list[str]] = {}
+    for rank in range(processes):
+        for line in Path(f"{path}.{rank}").read_text().splitlines():
+            number, loss = line.split()
+            steps.setdefault(int(number), []).append(loss)
+    return steps
+
+
+def last_state(folder: Path) -> dict[str, torch.Tensor]:
+    """The tensors of the newest checkpoint."""
+    newest = checkpoint.latest(folder)
+    assert newest is not None
+    return checkpoint.load(newest)[0]
+
+
+def cell(recipe: str, moment: str, processes: int, images: str, place: Path) -> dict[str, Any]:
+    """One cell of the table; the whole run is made where it is not there yet."""
+    whole, cut = place / f"whole-{recipe}-{processes}", place / f"cut-{time.monotonic_ns()}"
+    if not whole.exists() and not ended(processes, recipe, images, whole, Path(f"{whole}-losses"), None):
+        raise RuntimeError(f"{recipe} on {processes} process(es) does not train")
+    about = {"recipe": recipe, "moment": moment, "processes": processes}
+    if ended(processes, recipe, images, cut, Path(f"{cut}-before"), moment):
+        return {**about, "killed": False, "equal": False}
+    newest = checkpoint.latest(cut)
+    first = int(newest.name.removeprefix("step-")) if newest else 0
+    resumed = ended(processes, recipe, images, cut, Path(f"{cut}-after"), None)
+    if not resumed:
+        return {**about, "killed": True, "resumed_at": first, "equal": False}
+    expected = losses_in(Path(f"{whole}-losses"), processes)
+    actual = losses_in(Path(f"{cut}-after"), processes)
+    steps = [step for step in sorted(expected) if step >= first][:STEPS]
+    ours, theirs = last_state(cut), last_state(whole)
+    tensors = ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+    equal = tensors and all(actual.get(step) == expected[step] for step in steps)
+    return {**about, "killed": True, "resumed_at": first, "steps": len(steps), "equal": equal}
+
+
+def main() -> None:
+    """Make the cells that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipes", nargs="+", default=[recipe.__name__ for recipe in RECIPES])
+    parser.add_argument("--processes", nargs="+", type=int, default=[1, 2])
+    options = parser.parse_args()
+    results = RESULTS / "resume.json"
+    cells = json.loads(results.read_text())["rows"] if results.exists() else []
+    done = {(one["recipe"], one["moment"], one["processes"]) for one in cells}
+    for processes in options.processes:
+        for recipe in options.recipes:
+            with tempfile.TemporaryDirectory() as place:
+                os.environ["VANTAGE_CACHE"] = f"{place}/cache"
+                images = small_runs.write_images(Path(place) / "images.npz")
+                for moment in moments_of(recipe):
+                    if (recipe, moment, processes) not in done:
+                        cells.append(cell(recipe, moment, processes, images, Path(place)))
+                        write_results("resume", cells)
+                        print(cells[-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
