@@ -33,7 +33,9 @@ __all__ = [
 
 _EPOCHS, _HALF = 4, (16, 32, 64, 128)
 SEEN = (Accuracy(), SharedInformation())
+"""What every cell is asked: accuracy, and what its views share."""
 FROM_SCRATCH = "each cell from scratch; I_NCE on 2,048 test images by the run's own critic"
+"""How the cells are made, in words."""
 
 
 def _arm(run: Run) -> Arm:
@@ -51,8 +53,11 @@ _LINEAR = replace(with_temperature(moco_v2(32), 0.07), encoders=moco_v1(32).enco
 _CROPS = CropBound((0.02, 0.08, 0.2, 0.4, 0.7))
 _JITTERS = JitterStrength((0.125, 0.5, 1.0, 1.5, 2.5))
 CROPS = _swept(_CROPS, _MLP, "MLP, c ") | _swept(_CROPS, _LINEAR, "linear, c ")
+"""Figure 13: the smallest share of the image that a crop may show, with either head."""
 JITTERS = _swept(_JITTERS, _MLP, "MLP, x ") | _swept(_JITTERS, _LINEAR, "linear, x ")
+"""Figure 14: the strength of color jitter, with either head."""
 LADDER = _swept(Ladder(), moco_v1(32), "")
+"""Figure 12: augmentations, each step with one more."""
 
 
 def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
@@ -64,7 +69,9 @@ def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
 
 _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))
 DISTANCES = _swept(PatchDistance((16, 24, 32, 40, 48), patch=16), _SIMCLR, "d ")
+"""Figure 3: how far apart two patches are, in pixels."""
 WIDTHS = _swept(BlurWidth((0.25, 0.3, 0.35, 0.5, 0.75, 1.25)), _SIMCLR, "σ ")
+"""Figure 9: the width of the blur that parts low from high frequencies."""
 
 
 def _halved(made: Arm) -> Arm:
@@ -80,3 +87,4 @@ def _halved(made: Arm) -> Arm:
 
 _SPACES = ColorSpaces(("RGB", "XYZ", "HSV", "YCbCr", "YDbDr", "Lab"))
 COLORS = {name: _halved(made) for name, made in _swept(_SPACES, cmc_softmax(32), "").items()}
+"""Figure 4: a color space in two halves, with a network for each."""

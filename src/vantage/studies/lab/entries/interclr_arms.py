@@ -54,15 +54,18 @@ def _warm() -> Arm:
 _BASE = _warm()
 _RAW, _FRESH = floors(_BASE)
 GATE = Gate("base", ("raw pixels", "random encoder"), "linear-cached")
+"""The base has to be above raw pixels and a random encoder."""
 FLOORS = (
     Cell("raw pixels", _RAW, (Accuracy(),)),
     Cell("random encoder", _FRESH, (Accuracy(),)),
     Cell("base", _BASE, (Accuracy(),)),
 )
+"""Cells that the gate needs."""
 SCALE = (
     f"an image's row against {QUEUE:,} others, mates against {BETWEEN} of other clusters; 58 clusters of the warm"
     " base's rows; one view, τ .1"
 )
+"""How the cells are made, in words."""
 
 
 def arm(run: Run) -> Arm:
