@@ -1,6 +1,5 @@
 """One run to a folder, and one process at a time that trains it."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -62,6 +61,8 @@ def _opened(folder: Path) -> int | None:
 
 
 def _locked(handle: int) -> bool:
+    import fcntl  # Windows has none, and opens no folder
+
     began = time.monotonic()
     while True:
         try:
