@@ -108,8 +108,10 @@ def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
 
 def at_first(own: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *row"]:
     """All `count` rows on the first process, in the memory of its host; their shape alone on the others."""
-    first = processes.rank() == 0
+    first = processes.rank() == 0 and not own.is_meta
     everything = torch.empty(count, *own.shape[1:], dtype=own.dtype, device="cpu" if first else "meta")
+    if own.is_meta:  # a network of which only shapes are asked: there is nothing to exchange
+        return everything
     edges = list(pairwise(count * rank // processes.count() for rank in range(processes.count() + 1)))
     longest = max(end - start for start, end in edges)
     for begin in range(0, longest, _AT_ONCE):
