@@ -81,12 +81,13 @@ def joined(part: Shaped[Tensor, "_ *row"]) -> list[Shaped[Tensor, "_ *row"]]:
     return [each[:size].to(part.device) for each, size in zip(parts, sizes, strict=True)]
 
 
-def share_of(count: int) -> slice:
-    """The rows of this process where `count` rows are shared as equally as they can be, in the order of the ranks; all,
-    on every process, where there are fewer rows than processes."""
+def share_of(count: int, rank: int | None = None) -> slice:
+    """The rows of this process, or of that of a rank, where `count` rows are shared as equally as they can be, in the
+    order of the ranks; all, on every process, where there are fewer rows than processes."""
     if count < processes.count():
         return slice(0, count)
-    return slice(*(count * rank // processes.count() for rank in (processes.rank(), processes.rank() + 1)))
+    rank = processes.rank() if rank is None else rank
+    return slice(*(count * each // processes.count() for each in (rank, rank + 1)))
 
 
 def whole(part: Shaped[Tensor, "_ *row"], count: int) -> Shaped[Tensor, "_ *row"]:

@@ -11,7 +11,7 @@ from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
-    from vantage.studies.lab import Entry, Order
+    from vantage.studies.lab import Entry, Level, Order
     from vantage.studies.lab.ruling import Ruling
 
 __all__ = ["in_the_lab", "listed"]
@@ -135,15 +135,14 @@ def _show(entries: "tuple[Entry, ...]", console: Console) -> None:
 
 
 def _order(entries: "tuple[Entry, ...]", options: Reproducing) -> "Order":
-    from vantage.studies.lab import LEVELS, Order, smoke
+    from vantage.studies.lab import Order, smoke
 
     small = options.level == "smoke"
     data = tuple(_pair(word) for word in options.data)
     folder = check_folder(Path(options.out))
     if options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: give at least 1")
-    level = smoke if small else next(each.entry for each in LEVELS if each.name == options.level)
-    made = tuple(map(level, entries))
+    made = tuple(map(smoke if small else _level(options).entry, entries))
     return Order(made, _seeds(options.seeds), folder, data, small, options.device)
 
 
@@ -154,10 +153,14 @@ def _results(options: Reproducing) -> Path:
 
 def _numbers(options: Reproducing) -> Path:
     """Where numbers of the level are, in the folder of results."""
+    return _level(options).folder(_results(options))
+
+
+def _level(options: Reproducing) -> "Level":
+    """The level that is judged; for smoke, which has results of its own, the first."""
     from vantage.studies.lab import LEVELS
 
-    level = next((each for each in LEVELS if each.name == options.level), LEVELS[0])
-    return level.folder(_results(options))
+    return next((each for each in LEVELS if each.name == options.level), LEVELS[0])
 
 
 def _named(names: tuple[str, ...]) -> "tuple[Entry, ...]":

@@ -35,9 +35,8 @@ class Folded(torch.autograd.Function):
         images, *affine = torch.ops.aten.native_batch_norm_backward(
             _fold(gradients[0], ctx.groups), folded, scale, None, None, *own, True, ctx.eps, needed
         )
-        sums = (
-            sum.view(ctx.groups, -1).sum(0) if wanted else None for sum, wanted in zip(affine, needed[1:], strict=True)
-        )
+        pairs = zip(affine, needed[1:], strict=True)
+        sums = (values.view(ctx.groups, -1).sum(0) if wanted else None for values, wanted in pairs)
         return (_unfold(images, gradients[0], ctx.groups) if needed[0] else None, *sums, *[None] * 5)
 
 

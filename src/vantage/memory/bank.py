@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from vantage.errors import UserError
 from vantage.memory.rows import RowStore
-from vantage.records import Keys, Pool, Shard, demand
+from vantage.records import Keys, Pool, Shard, demand, rows_here
 
 __all__ = ["Bank", "BankStore", "check_images", "first_of_each", "move_rows"]
 
@@ -83,14 +83,13 @@ def check_images(image: Int[Tensor, "b"], rows: int) -> None:
 
 def move_rows(store: RowStore, fresh: Keys, momentum: float) -> None:
     """M ← normalize(momentum·M + (1 − momentum)·f) for the rows of these images that this process holds, in place."""
-    vector, row = store.vector, fresh.image - store.share.start
-    mean, place = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype)), row
+    vector, place = store.vector, fresh.image
+    mean, mine = _mean_of_image(fresh.image, fresh.vector.to(vector.dtype)), None
     if store.dealt:
-        place = row.clamp(0, len(vector) - 1)
+        place, mine = rows_here(fresh.image, store.share.start, len(vector))
     old = vector[place]
     new = normalize(torch.lerp(mean, old, momentum), dim=1)
-    if store.dealt:  # a row of elsewhere becomes one that is here, or is left as it was: no device is asked
-        mine = row == place
+    if mine is not None:  # a row of elsewhere becomes one that is here, or is left as it was: no device is asked
         some = mine.long().argmax()
         place = torch.where(mine, place, place[some])
         new = torch.where(mine[:, None], new, torch.where(mine[some], new[some], old[some]))

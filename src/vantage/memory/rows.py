@@ -4,7 +4,6 @@ m: images   s: rows here   d: width   r: rows
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch.nn.functional import normalize
 
 from vantage import processes
 from vantage.memory.store import Store
-from vantage.records import Keys
+from vantage.records import Keys, rows_here
 from vantage.sharing import share_of
 
 __all__ = ["Rows", "RowStore", "at_first", "random_rows"]
@@ -41,9 +40,8 @@ class Rows:
         return self.count
 
     def __getitem__(self, row: Int[Tensor, "r"]) -> Float[Tensor, "r d"]:
-        local = row - self.first
-        mine = (local >= 0) & (local < len(self.own))
-        return processes.total(self.own[local.clamp(0, len(self.own) - 1)] * mine[:, None])
+        local, mine = rows_here(row, self.first, len(self.own))
+        return processes.total(self.own[local] * mine[:, None])
 
 
 class RowStore(Store):
@@ -108,20 +106,20 @@ def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
 
 def at_first(own: Shaped[Tensor, "s *row"], count: int) -> Shaped[Tensor, "m *row"]:
     """All `count` rows on the first process, in the memory of its host; their shape alone on the others."""
-    first = processes.rank() == 0 and not own.is_meta
-    everything = torch.empty(count, *own.shape[1:], dtype=own.dtype, device="cpu" if first else "meta")
     if own.is_meta:  # a network of which only shapes are asked: there is nothing to exchange
-        return everything
-    edges = list(pairwise(count * rank // processes.count() for rank in range(processes.count() + 1)))
-    longest = max(end - start for start, end in edges)
+        return own.new_empty(count, *own.shape[1:])
+    first = processes.rank() == 0
+    everything = torch.empty(count, *own.shape[1:], dtype=own.dtype, device="cpu" if first else "meta")
+    shares = [share_of(count, rank) for rank in range(processes.count())]
+    longest = max(share.stop - share.start for share in shares)
     for begin in range(0, longest, _AT_ONCE):
         part = own[begin : begin + _AT_ONCE]
         block = torch.zeros(min(_AT_ONCE, longest - begin), *own.shape[1:], dtype=own.dtype, device=processes.device())
         block[: len(part)] = part
-        blocks = [torch.empty_like(block) for _ in edges] if first else None
+        blocks = [torch.empty_like(block) for _ in shares] if first else None
         dist.gather(block, blocks)
-        for (start, end), rows in zip(edges, blocks or [], strict=False):
-            place = everything[start:end][begin : begin + len(block)]
+        for share, rows in zip(shares, blocks or [], strict=False):
+            place = everything[share][begin : begin + len(block)]
             place.copy_(rows[: len(place)])
     return everything
 

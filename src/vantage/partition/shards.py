@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage import processes
@@ -20,7 +20,7 @@ from vantage.negatives import BandRule, BlindRule, Draw, PairRule, PoolRule, Rul
 from vantage.partition.drawn import drawn_cosines
 from vantage.partition.streaming import streaming
 from vantage.partition.table import rows_of_table, summed
-from vantage.records import Keys, Negatives, Scores, Shard, asked, score
+from vantage.records import Keys, Negatives, Scores, Shard, asked, rows_here, score
 
 __all__ = ["cosines_of_rows", "scores_of_shards", "sum_over_shards"]
 
@@ -63,7 +63,7 @@ def cosines_of_rows(query: Keys, pool: Shard, row: Int[Tensor, "b p"]) -> Float[
     """Each query's cosines with rows of its own, wherever they lie. Every process must ask for as many."""
     if row.shape[1] == 0:
         return query.vector[:, :0]
-    local, mine = _here(pool, processes.gather(row))
+    local, mine = rows_here(processes.gather(row), pool.first, len(pool.own))
     cosine = drawn_cosines(asked(query).vector, pool.own.vector, local)
     return processes.own_total(cosine.masked_fill(~mine, 0.0))
 
@@ -74,12 +74,6 @@ def _narrowed(query: Keys, pool: Shard, rules: tuple[Rule, ...]) -> tuple[Shard,
     return pool, rules
 
 
-def _here(pool: Shard, row: Int[Tensor, "w_b p"]) -> tuple[Int[Tensor, "w_b p"], Bool[Tensor, "w_b p"]]:
-    """Where rows of the whole pool are among those here, and whether they are."""
-    local = row - pool.first
-    return local.clamp(0, max(0, len(pool.own) - 1)), (local >= 0) & (local < len(pool.own))
-
-
 def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Keys, Keys], Scores]:
     """What the rules leave of queries, which are the same on every process, and the keys here."""
 
@@ -88,7 +82,7 @@ def _selection(pool: Shard, rules: tuple[Rule, ...], step: int) -> Callable[[Key
         if isinstance(first, BlindRule):
             rest = rules[1:]
         if isinstance(first, BlindRule) and len(keys):
-            column, mine = _here(pool, first.blindly(query, len(pool)))
+            column, mine = rows_here(first.blindly(query, len(pool)), pool.first, len(keys))
             scores = Scores(drawn_cosines(query.vector, keys.vector, column), column, mine)
         else:
             scores = score(query, keys)

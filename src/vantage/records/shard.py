@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from vantage import processes
@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.records.keys import Keys, demand
 from vantage.records.members import Members
 
-__all__ = ["Pool", "Shard", "asked"]
+__all__ = ["Pool", "Shard", "asked", "rows_here"]
 
 _WHOLE = (
     "a part of this branch looks at a whole bank, but each process holds a share of it: take the bank with"
@@ -79,6 +79,13 @@ class Shard:
 
 Pool = Keys | Shard
 """What a branch compares with: keys that every process has, or rows that are dealt out."""
+
+
+def rows_here(row: Int[Tensor, "*n"], first: int, count: int) -> tuple[Int[Tensor, "*n"], Bool[Tensor, "*n"]]:
+    """Where rows of all processes are among the `count` here, which follow those before `first`, and whether they are;
+    one that is elsewhere gets the place of any that is here."""
+    local = row - first
+    return local.clamp(0, max(0, count - 1)), (local >= 0) & (local < count)
 
 
 def asked(query: Keys) -> Keys:

@@ -109,8 +109,9 @@ def _go(
     images, line = open_images(run.data, source=source)
     progress.line(line)
     check_labels(run, images)  # not at the first validation, which would lose the epoch before it
+    data = {"fingerprint": images.fingerprint(), "images": len(images)}
     if resumed:
-        _check_unchanged(run, folder, images)
+        _check_unchanged(run, folder, data)
     if newest:
         check_fits(newest, run, len(images))
     with counting(progress, "decoding images") as report:
@@ -120,7 +121,7 @@ def _go(
         if not resumed:  # another process may have begun meanwhile
             refuse_a_run(folder)
             everywhere(True)  # all have looked before one writes
-        _introduce(run, folder, images, resumed, origin)
+        _introduce(run, folder, data, resumed, origin)
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
             begin(session.learner, run, images, progress)
@@ -224,24 +225,24 @@ def _validate(session: Session) -> float:
     return accuracy
 
 
-def _introduce(run: Run, folder: Path, source: Source, resumed: bool, origin: dict[str, Any] | None) -> None:
+def _introduce(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:
     """Write the settings and the provenance (with what a warm start took); of a resumed run one record more. Only the
     first process writes."""
     if processes.rank():
         return
-    record, before = provenance(source.fingerprint(), len(source)), read_provenance(folder) if resumed else []
+    record, before = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
     if not resumed:
         settings.write(run, folder)
     write_json(folder / "provenance.json", [*before, record if origin is None else {**record, "init": origin}])
 
 
-def _check_unchanged(run: Run, folder: Path, source: Source) -> None:
+def _check_unchanged(run: Run, folder: Path, data: dict[str, Any]) -> None:
     """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
     them stop."""
     refuse_conflicts(settings.read(folder), run)
     before = read_provenance(folder)
-    if before and before[0]["data"] != {"fingerprint": source.fingerprint(), "images": len(source)}:
+    if before and before[0]["data"] != data:
         raise UserError(
-            f"the run in {folder} began on {before[0]['data']['images']:,} images, but these are {len(source):,}, or "
-            "others: give the same images back (--data PATH if they have moved, or `source` from Python)"
+            f"the run in {folder} began on {before[0]['data']['images']:,} images, but these are {data['images']:,}, "
+            "or others: give the same images back (--data PATH if they have moved, or `source` from Python)"
         )

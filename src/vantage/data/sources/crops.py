@@ -5,6 +5,8 @@ h, w: height and width in pixels
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
-__all__ = ["BoxCrops"]
+__all__ = ["BoxCrops", "coco_entries"]
 
 LEAST_SIDE = 32
 """Boxes with a side shorter than this, in pixels, are left out unless the caller sets another bound."""
@@ -51,16 +53,10 @@ class BoxCrops:
         """`root` is the folder of the images. If omitted, it is derived from the file's name, by COCO's convention:
         `coco/annotations/instances_train2017.json` describes `coco/train2017`."""
         content = _read(file)
-        try:
+        with coco_entries(file):
             boxes, self.classes, self._label = _boxes(content, least_side, file)
             names = [str(image["file_name"]) for image in content["images"]]
             self._files = Folder(_folder_of(file, root), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
-        except DataError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as problem:
-            raise DataError(
-                f"{file} is not a COCO file of instances: an entry of it is malformed ({problem!r})"
-            ) from problem
         self._boxes = boxes
         first = self._files.path(boxes[0].image)
         if not os.path.isfile(first):
@@ -114,6 +110,19 @@ def _boxes(content: dict[str, Any], least_side: int, file: Path) -> tuple[list[_
     categories = sorted({box.category for box in boxes})
     names = tuple(category_name[category] for category in categories)
     return boxes, names, {category: number for number, category in enumerate(categories)}
+
+
+@contextmanager
+def coco_entries(file: Path) -> Iterator[None]:
+    """Within it, what an entry of a COCO file lacks or has of another kind raises `DataError` with the file's name."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+        raise DataError(
+            f"{file} is not a COCO file of instances: an entry of it is malformed ({problem!r})"
+        ) from problem
 
 
 def _read(file: Path) -> dict[str, Any]:

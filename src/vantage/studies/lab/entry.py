@@ -1,15 +1,15 @@
 """A table or figure of a paper as data: its cells, their values there, and what the text claims of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
 from vantage.studies.lab.predicates import Predicate
 from vantage.training.run import Run
 
-__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "Toy", "Untrained", "paper"]
+__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "Toy", "Untrained", "paper", "with_runs"]
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,17 @@ class Entry:
     def made(self) -> tuple[Cell, ...]:
         """The cells that two cores can make."""
         return tuple(cell for cell in self.cells if cell.made is not None)
+
+
+_Made = TypeVar("_Made", bound=Arm | Untrained)
+
+
+def with_runs(made: _Made, change: Callable[[Run], Run]) -> _Made:
+    """An arm with its run changed, and those of the arms that it continues; or the same of what it is compared with."""
+    if isinstance(made, Untrained):
+        return replace(made, arm=with_runs(made.arm, change))
+    start = with_runs(made.start, change) if made.start else None
+    return replace(made, run=change(made.run), start=start)
 
 
 def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:

@@ -9,9 +9,9 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions, ResNet9
 from vantage.memory import Queue
 from vantage.negatives import Sample
-from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained
+from vantage.studies.lab.entry import Arm, Cell, Entry, Untrained, with_runs
 from vantage.studies.lab.small import QUEUE
-from vantage.training.run import Data, Hardware
+from vantage.training.run import Data, Hardware, Run
 
 __all__ = ["LEVELS", "Level", "one_gpu"]
 
@@ -26,15 +26,11 @@ def one_gpu(entry: Entry) -> Entry:
 
 
 def _cell(cell: Cell) -> Cell:
-    match cell.made:
-        case Arm():
-            return replace(cell, made=_arm(cell.made))
-        case Untrained():
-            return replace(cell, made=replace(cell.made, arm=_arm(cell.made.arm)))
-    return replace(cell, made=None)
+    made = with_runs(cell.made, _larger) if isinstance(cell.made, Arm | Untrained) else None
+    return replace(cell, made=made)
 
 
-def _arm(arm: Arm) -> Arm:
+def _larger(run: Run) -> Run:
     def larger(part: Any) -> Any:
         match part:
             case Convolutions():
@@ -45,11 +41,10 @@ def _arm(arm: Arm) -> Arm:
                 return Sample(KEYS)
         return part
 
-    run = arm.run.fit(IMAGES, BATCH).resized(BATCH, LONGER * arm.run.epochs)
+    data = Data(hold_out=run.data.hold_out, max_images=IMAGES)
+    run = run.fit(IMAGES, BATCH).resized(BATCH, LONGER * run.epochs)
     parts = {name: everywhere(getattr(run, name), larger) for name in ("encoders", "branches")}
-    data = Data(hold_out=arm.run.data.hold_out, max_images=IMAGES)
-    run = replace(run, **parts, data=data, hardware=Hardware())
-    return Arm(run, arm.images, _arm(arm.start) if arm.start else None)
+    return replace(run, **parts, data=data, hardware=Hardware())
 
 
 @dataclass(frozen=True)

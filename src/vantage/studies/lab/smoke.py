@@ -6,8 +6,8 @@ from typing import Any
 from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions
 from vantage.memory import Queue
-from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Untrained
-from vantage.training.run import Data, Hardware
+from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Untrained, with_runs
+from vantage.training.run import Data, Hardware, Run
 from vantage.views.patches import Patches
 
 __all__ = ["smoke"]
@@ -41,16 +41,14 @@ def _cell(cell: Cell) -> Cell:
 
 def _made(made: Any) -> Any:
     match made:
-        case Arm():
-            return _arm(made)
-        case Untrained():
-            return replace(made, arm=_arm(made.arm))
+        case Arm() | Untrained():
+            return with_runs(made, _smaller)
         case None:
             return None
     return lowered(made)
 
 
-def _arm(arm: Arm) -> Arm:
+def _smaller(run: Run) -> Run:
     def smaller(part: Any) -> Any:
         match part:
             case Convolutions():
@@ -61,11 +59,10 @@ def _arm(arm: Arm) -> Arm:
                 return replace(part, distance=min(part.distance, _SIDE - part.size))
         return part
 
-    run = arm.run.fit(80, 16).resized(16, 1)
+    data, hardware = Data(hold_out=run.data.hold_out), Hardware("cpu", precision="32-true")
+    run = run.fit(80, 16).resized(16, 1)
     parts = {name: everywhere(getattr(run, name), smaller) for name in ("views", "encoders", "branches")}
-    data, hardware = Data(hold_out=arm.run.data.hold_out), Hardware("cpu", precision="32-true")
-    run = replace(run, **parts, data=data, hardware=hardware)
-    return Arm(run, arm.images, _arm(arm.start) if arm.start else None)
+    return replace(run, **parts, data=data, hardware=hardware)
 
 
 def lowered(value: Any) -> Any:

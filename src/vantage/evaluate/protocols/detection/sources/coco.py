@@ -16,6 +16,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS
+from vantage.data.sources.crops import coco_entries
 from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
 from vantage.evaluate.protocols.detection.sources.annotated import Instances, RunLengths, check_size
@@ -36,14 +37,8 @@ class CocoImages:
     def __init__(self, file: Path, root: Path | None = None, max_pixels: int = MAX_PIXELS) -> None:
         """`root` is the folder of the images; if omitted, it is looked for near the file, as in COCO's own folders."""
         self.file = file
-        try:
+        with coco_entries(file):
             self._take(*_read(file), root, max_pixels)
-        except DataError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as problem:
-            raise DataError(
-                f"{file} is not a COCO file of instances: an entry of it is malformed ({problem!r})"
-            ) from problem
 
     def _take(self, content: dict[str, Any], digest: str, root: Path | None, max_pixels: int) -> None:
         file, self._digest = self.file, digest
