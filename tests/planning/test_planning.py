@@ -155,6 +155,24 @@ def test_a_set_that_is_too_large_for_the_time_is_made_smaller() -> None:
     assert plan(LARGE, 60.0, measure=Pace(200.0)).data.max_images == 0
 
 
+@pytest.mark.parametrize("speed", [70.0, 130.0, 330.0, 520.0])
+def test_whole_epochs_leave_little_of_the_time(speed: float) -> None:
+    made = planned(LARGE, 5.0, measure=Pace(speed))
+    judging = 4 + min(7_000, made.images) / made.images_per_second
+    assert 0.8 * 300 <= made.seconds + judging <= 300 and made.run.epochs >= 5
+
+
+def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:
+    measured_runs: list[Run] = []
+
+    def pace(run: Run, source: Source) -> Speed:
+        measured_runs.append(run)
+        return Pace(100.0)(run, source)
+
+    plan(LARGE, 1.0, measure=pace)
+    assert {network_of(run) for run in measured_runs} == {"Convolutions()"}
+
+
 @pytest.mark.parametrize("count", [8, 10, 33])
 def test_a_handful_of_images_is_planned_for(count: int) -> None:
     made = planned(noise(count), 30.0, measure=Pace())

@@ -13,14 +13,14 @@ from vantage.encoders import Backbone, backbone_named
 from vantage.errors import UserError
 from vantage.planning.sizing import Wishes, quick, sized, with_network
 from vantage.planning.speed import Speed, measured
-from vantage.planning.trying import Measure, Tried, climb, fewer_images, worth_it
+from vantage.planning.trying import LONGER, Measure, Tried, climb, filled, worth_it
 from vantage.planning.words import network_of
 from vantage.training.feed import open_images
 from vantage.training.run import Data, Run
 
 __all__ = ["Plan", "plan", "planned"]
 
-_LEAST_STEPS, _MOST_EPOCHS = 30, 1_000
+_LEAST_STEPS = 30
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,20 @@ def planned(
     tried = climb(source, wishes, measure, left)
     best = worth_it(tried, left())
     given = wishes.changes(best.unfitted)
-    if not {"epochs", "data.max_images"} & set(given):
-        best = fewer_images(best, source, wishes, measure, left())
+    if {"epochs", "data.max_images"} & set(given):
+        epochs = given.get("epochs", math.floor(best.epochs(left())))
+    else:
+        best, epochs = filled(best, source, wishes, measure, left)
     seconds = left()
-    epochs = given.get("epochs", min(best.epochs(seconds), _MOST_EPOCHS))
-    if "epochs" not in given and epochs * best.steps < _LEAST_STEPS and epochs < _MOST_EPOCHS:
+    if "epochs" not in given and epochs * best.steps < _LEAST_STEPS and epochs < best.epochs(math.inf):
         raise _too_short(best, minutes, seconds)
     run = sized(wishes, best.unfitted, best.images, epochs)
     if "monitoring.minutes" not in given:
         expected = math.ceil(best.speed.seconds(run, best.images)) / 60
         run = replace(run, monitoring=replace(run.monitoring, minutes=expected))
-    after = worth_it(tried, 600 * minutes)
-    longer = sized(wishes, after.unfitted, after.images, max(1, min(after.epochs(600 * minutes), _MOST_EPOCHS)))
+    more = LONGER * 60 * minutes
+    after = worth_it(tried, more)
+    longer = sized(wishes, after.unfitted, after.images, max(1, math.floor(after.epochs(more))))
     return Plan(run, best.images, best.speed, minutes, longer)
 
 

@@ -16,11 +16,16 @@ from vantage.planning.speed import Speed
 from vantage.training.feed import training_part, usual_size
 from vantage.training.run import Run
 
-__all__ = ["Measure", "Tried", "climb", "fewer_images", "worth_it"]
+__all__ = ["LONGER", "Measure", "Tried", "climb", "filled", "worth_it"]
 
 Measure = Callable[[Run, Source], Speed]
 """Gives the speed of a run on some images: `measured`, or a known one."""
 
+LONGER = 10
+"""How many times the minutes the other plan has that is told beside the one that is trained."""
+
+_MOST_EPOCHS = 1_000
+_UNUSED = 0.05  # share of the time that a whole number of epochs may leave before it is filled with fewer images
 _MARGIN = 0.04  # of the time for training, against a machine that becomes slower
 _JUDGED, _JUDGE_SECONDS = 7_000, 4.0  # images that are encoded when the run ends, and seconds beside that
 _HELD_OUT, _MOST_HELD_OUT, _LEAST_HELD_OUT = 0.1, 2_000, 20
@@ -50,26 +55,41 @@ class Tried:
         """Steps of an epoch."""
         return steps_in(self.images, self.run.batch_size)
 
-    def training(self, seconds: float) -> float:
-        """What is left of a time for training, so that the result can be judged at its end."""
-        return (seconds - self._judging()) * (1 - _MARGIN)
+    def training(self, seconds: float, judged: int | None = None) -> float:
+        """What is left of a time for training, so that the result can be judged at its end, by so many images or the
+        usual number."""
+        return (seconds - self._judging(judged)) * (1 - _MARGIN)
 
     def needed(self, steps: int) -> float:
         """The time that some steps need, judging included."""
         training = (self.speed.start + steps * self.speed.step) / (1 - _MARGIN)
         return training + self._judging()
 
-    def _judging(self) -> float:
-        return _JUDGE_SECONDS + min(_JUDGED, self.images) * self.speed.step / self.run.batch_size
+    def _judging(self, judged: int | None = None) -> float:
+        return _JUDGE_SECONDS + (min(_JUDGED, self.images) if judged is None else judged) / self._rate()
 
-    def epochs(self, seconds: float) -> int:
-        """Epochs that a time allows, judging included."""
+    def _rate(self) -> float:
+        """Images a second in training."""
+        return self.run.batch_size / self.speed.step
+
+    def epochs(self, seconds: float) -> float:
+        """Epochs that a time allows, judging included: not a whole number, and at most 1,000."""
         epoch = self.steps * self.speed.step + self.speed.epoch
-        return max(0, math.floor((self.training(seconds) - self.speed.start) / epoch))
+        return min(max(0.0, (self.training(seconds) - self.speed.start) / epoch), float(_MOST_EPOCHS))
+
+    def images_for(self, epochs: int, seconds: float, most: int) -> int:
+        """Images of at most so many that can be seen in some epochs of a time: whole batches, and at least 8."""
+        batch = self.run.batch_size
+        count = (self.training(seconds, judged=0) - self.speed.start - epochs * self.speed.epoch) * self._rate()
+        each = count / (epochs + 1)  # seen in every epoch, and once more to be judged by
+        if each > _JUDGED:
+            each = (count - _JUDGED) / epochs
+        steps = max(1, math.floor(each / batch))
+        return max(min(8, most), min(most, steps * batch))
 
     def seen(self, seconds: float) -> float:
         """Images that are seen in a time, counted each time."""
-        return max(0.0, self.training(seconds) - self.speed.start) / self.speed.step * self.run.batch_size
+        return max(0.0, self.training(seconds) - self.speed.start) * self._rate()
 
 
 def climb(source: Source, wishes: Wishes, measure: Measure, left: Callable[[], float]) -> list[Tried]:
@@ -86,6 +106,8 @@ def climb(source: Source, wishes: Wishes, measure: Measure, left: Callable[[], f
     )
     share, tried, refusal = _held_share(source), list[Tried](), UserError("there is no rung")
     for rung in ladder:
+        if tried and LONGER * tried[-1].seen(left()) < rung.images:  # a dearer rung is no faster than this one
+            break
         try:
             tried.append(_try(rung, _unfitted(wishes, rung, share), source, wishes, measure))
         except UserError as problem:  # a path that was set may be there on another rung
@@ -107,16 +129,39 @@ def worth_it(tried: list[Tried], seconds: float) -> Tried:
     return (reached or tried)[-1 if reached else 0]
 
 
-def fewer_images(tried: Tried, source: Source, wishes: Wishes, measure: Measure, seconds: float) -> Tried:
-    """The rung on so many of the images that each can be seen in several epochs; on all of them where they can."""
-    epochs = least_epochs(tried.run)
-    if tried.epochs(seconds) >= epochs:
-        return tried
-    epoch = (tried.training(seconds) - tried.speed.start) / epochs
-    steps = max(1, math.floor((epoch - tried.speed.epoch) / tried.speed.step))
-    images = max(min(8, tried.images), min(tried.images, steps * tried.run.batch_size))
+def filled(
+    tried: Tried, source: Source, wishes: Wishes, measure: Measure, left: Callable[[], float]
+) -> tuple[Tried, int]:
+    """A rung and the whole number of epochs that fill the seconds that are left, on fewer images where need be.
+
+    Where the time does not suffice for several epochs of all images (`least_epochs`), the images are as many as can be
+    seen so often; where whole epochs would leave more than a twentieth of it, one more epoch is planned on a few images
+    less.
+    """
+    possible, least = tried.epochs(left()), least_epochs(tried.run)
+    if possible >= least and math.floor(possible) >= (1 - _UNUSED) * possible:
+        return tried, math.floor(possible)
+    epochs = max(least, math.ceil(possible))
+    fewer = _on(tried.images_for(epochs, left(), tried.images), tried, source, wishes)
+    if not _costs_alike(fewer, tried):
+        fewer = replace(fewer, speed=measure(fewer.run, training_part(source, fewer.unfitted.data)))
+        fewer = _on(fewer.images_for(epochs, left(), tried.images), fewer, source, wishes)
+    within = 1 + _MARGIN / 2  # the clock has gone on since
+    return fewer, min(epochs, math.floor(within * fewer.epochs(left())))
+
+
+def _on(images: int, tried: Tried, source: Source, wishes: Wishes) -> Tried:
+    """The rung on so many images, at the images/s that are known."""
     unfitted = replace(tried.unfitted, data=replace(tried.unfitted.data, max_images=images))
-    return _try(tried.rung, unfitted, source, wishes, measure)
+    count = len(training_part(source, unfitted.data))
+    run = sized(wishes, unfitted, count, 100)
+    speed = replace(tried.speed, step=tried.speed.step * run.batch_size / tried.run.batch_size)
+    return replace(tried, unfitted=unfitted, run=run, images=count, speed=speed)
+
+
+def _costs_alike(one: Tried, other: Tried) -> bool:
+    """Whether a step and the end of an epoch take as long: the batch and what is remembered are the same."""
+    return one.run.batch_size == other.run.batch_size and one.run.branches == other.run.branches
 
 
 def _try(rung: Rung, unfitted: Run, source: Source, wishes: Wishes, measure: Measure) -> Tried:
