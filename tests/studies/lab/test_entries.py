@@ -1,6 +1,7 @@
 import math
 import pickle
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,9 @@ def test_one_gpu_asks_the_same_of_a_larger_network() -> None:
 
 
 def backbones(run: Run) -> set[Any]:
-    return {part for part in parts_of(run.encoders) if isinstance(part, ResNet9 | Convolutions)}
+    """Without what the views decide."""
+    networks = [part for part in parts_of(run.encoders) if isinstance(part, ResNet9 | Convolutions)]
+    return {replace(network, in_channels=3) for network in networks}
 
 
 def sizes(part: Any) -> Any:
@@ -126,6 +129,9 @@ def test_scale_and_state_are_told() -> None:
         state_of(entry, {}) == "0 of its seeds are complete"
         and state_of(named("jcl-table-2"), {}) == "not asked on two cores"
     )
+    row = {0: 1.0, 1: 1.0}
+    numbers = {cell.name: {"linear-cached": row} for cell in entry.made if cell.name != "JCL"}
+    assert state_of(entry, numbers) == "2 of its seeds are complete; to be made: JCL"
 
 
 @pytest.mark.slow

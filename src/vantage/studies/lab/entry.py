@@ -27,8 +27,8 @@ class Arm:
     a seed then share the base, the order of images and the crops. None: from scratch."""
 
     def seeded(self, seed: int) -> Run:
-        """The run of one seed. A branch draws other crops than its base did."""
-        return replace(self.run, seed=seed if self.start is None else seed + _BRANCH)
+        """The run of one seed. A branch draws other crops than its base did, and so does a branch of that branch."""
+        return replace(self.run, seed=seed if self.start is None else self.start.seeded(seed).seed + _BRANCH)
 
 
 _BRANCH = 1_000

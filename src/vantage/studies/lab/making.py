@@ -110,7 +110,8 @@ class Maker:
         assert piece.measure is not None and isinstance(made, Arm | Untrained)
         split = self.split(made if isinstance(made, Arm) else made.arm)
         settings = encode_measure(piece.measure)
-        return about | settings | {"train": split.train.fingerprint(), "test": split.test.fingerprint()}
+        train, test = split.fingerprints
+        return about | settings | {"train": train, "test": test}
 
     def make(self, piece: Piece) -> bool | None:
         """Do a piece unless it is done: True when it is there, None where another process is at it, False where a
@@ -139,7 +140,7 @@ class Maker:
         return digest(self._run_about(arm, seed))
 
     def _run_about(self, arm: Arm, seed: int) -> dict[str, Any]:
-        return {"made": composition(arm), "seed": seed, "train": self.split(arm).train.fingerprint()}
+        return {"made": composition(arm), "seed": seed, "train": self.split(arm).fingerprints[0]}
 
     def _trained(self, arm: Arm, seed: int) -> bool | None:
         key = self.run_key(arm, seed)

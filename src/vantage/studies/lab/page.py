@@ -86,13 +86,15 @@ def state_of(entry: Entry, numbers: Numbers) -> str:
     """How many seeds are complete."""
     if not entry.made:
         return "not asked on two cores"
-    counts = [
-        min((len(row) for row in numbers.get(cell.name, {}).values()), default=0)
+    counts = {
+        cell.name: min((len(row) for row in numbers.get(cell.name, {}).values()), default=0)
         for cell in entry.made
         if not (isinstance(cell.made, Untrained) and cell.made.pixels)
-    ]
-    begun = f", {max(counts)} are begun" if max(counts) > min(counts) else ""
-    return f"{min(counts)} of its seeds are complete{begun}"
+    }
+    here = [count for count in counts.values() if count] or [0]
+    later = [name for name, count in counts.items() if not count and any(here)]
+    begun = f", {max(here)} are begun" if max(here) > min(here) else ""
+    return f"{min(here)} of its seeds are complete{begun}" + (f"; to be made: {'; '.join(later)}" if later else "")
 
 
 def _arm(made: object) -> object:

@@ -5,6 +5,7 @@ n: images
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import UInt8
@@ -68,6 +69,11 @@ class Split:
 
     test: Source
     """Held-out training images and the test part, on which classifiers count."""
+
+    @cached_property
+    def fingerprints(self) -> tuple[str, str]:
+        """Those of the training and of the test images."""
+        return self.train.fingerprint(), self.test.fingerprint()
 
 
 class Sets:

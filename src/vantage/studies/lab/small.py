@@ -26,7 +26,7 @@ def shortened(run: Run, epochs: int, falling: bool = False) -> Run:
 
     def smaller(part: Any) -> Any:
         if isinstance(part, ResNet):
-            return Convolutions((32, 64, 128, 256))
+            return Convolutions((32, 64, 128, 256), in_channels=part.in_channels)
         return Queue(QUEUE) if isinstance(part, Queue) else part
 
     return replace(

@@ -21,6 +21,7 @@ _FEW = {
     "held_out": 200,
     "draws": 3,
     "pool": 512,
+    "iterations": 10,
 }
 """What fields of measures and toys are lowered to."""
 
@@ -73,4 +74,6 @@ def lowered(value: Any) -> Any:
         return value
     held = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
     changed = {name: min(number, _FEW[name]) for name, number in held.items() if name in _FEW}
+    if "protocols" in held:
+        changed["protocols"] = lowered(held["protocols"])
     return replace(value, **changed)

@@ -2,7 +2,9 @@
 
 # fmt: off
 
-from vantage.studies.lab.entry import Cell, Claim, Entry, paper
+from vantage.studies.lab.entries.cnce_clusters import TABLE_6
+from vantage.studies.lab.entries.cnce_lesions import FIGURE_2A, FIGURE_2B
+from vantage.studies.lab.entry import Cell, Claim, Entry
 from vantage.studies.lab.predicates import Above, Beats, Order
 from vantage.studies.lab.toys import NegativeSpread, TrainedCritics, above
 
@@ -88,68 +90,6 @@ APPENDIX_C = Entry(
     ),
     commands=("vantage analyse spread-toy --out toy",),
     scale="the Gaussian toy with its optimal critic: 500 pairs, 16 draws of the negatives",
-)
-
-_CAVES = paper(
-    "CIFAR-10",
-    ("LA", 83.9),
-    ("IR", 81.2),
-    ("CMC", 85.6),
-    ("IRing", 83.9),
-    ("CMCRing", 87.6),
-    ("IRCave", 84.0),
-    ("CMCCave", 87.2),
-    ("IRing (+C)", 84.3),
-    ("CMCRing (+C)", 87.8),
-)
-_FIVE = "five trainings a seed, not run yet"
-
-TABLE_6 = Entry(
-    "cnce-table-6",
-    "CNCE",
-    "Table 6",
-    "negatives from the own cluster, and the own cluster as positives",
-    cells=_CAVES,
-    claims=(
-        Claim("1", "Cave is above its base", "Appendix F", (Beats("IRCave", "IR"), Beats("CMCCave", "CMC")),
-            ("CIFAR-10",), why=_FIVE),
-        Claim("2", "clusters as positives add to a ring", "Appendix F", (Beats("IRing (+C)", "IRing"),
-            Beats("CMCRing (+C)", "CMCRing")), ("CIFAR-10",), why=_FIVE),
-        Claim("3", "all are above local aggregation", "Appendix F",
-            tuple(Beats(cell.name, "LA") for cell in _CAVES[5:]), ("CIFAR-10",), why=_FIVE),
-        Claim("4", "CMC's ring is above its Cave, IR's is not", "numbers", (Beats("CMCRing", "CMCCave"),
-            Beats("IRCave", "IRing")), ("CIFAR-10",), why=_FIVE),
-    ),
-)
-
-_COURSES = "nearest neighbors by epoch of many branches, not run yet"
-
-FIGURE_2A = Entry(
-    "cnce-figure-2a",
-    "CNCE",
-    "Figure 2a",
-    "a ring begun at epochs 0, 50 and 100 of IR",
-    claims=(
-        Claim("1", "begun at the start: the narrower the ring, the worse", "Appendix E", (), why=_COURSES),
-        Claim("2", "begun in the middle: widths are within ± .5", "Appendix E", (), why=_COURSES),
-        Claim("3", "begun late: the narrower, the better", "Appendix E", (), why=_COURSES),
-        Claim("4", "the gain of a tenth over all changes its sign once, from − to +", "Appendix E", (), why=_COURSES),
-    ),
-)
-
-FIGURE_2B = Entry(
-    "cnce-figure-2b",
-    "CNCE",
-    "Figures 2b and 2c",
-    "four policies of annealing",
-    claims=(
-        Claim("b.1", "all end within ± 1", "Appendix E", (), why=_COURSES),
-        Claim("b.2", "linear and step are sooner at 95 % of their end than both adaptive ones", "Appendix E", (),
-            why=_COURSES),
-        Claim("c.1", "adaptive thresholds reach a tenth before the end", "Appendix E", (), why=_COURSES),
-        Claim("c.2", "they do so at .75 ± .1 of the run", "Appendix E", (), why=_COURSES),
-        Claim("c.3", "they never leave [.1, 1]", "Appendix E", (), why=_COURSES),
-    ),
 )
 
 ENTRIES = (TABLE_5, TABLE_6, FIGURE_2A, FIGURE_2B, APPENDIX_C)

@@ -1,61 +1,21 @@
 """JCL (Cai et al., arXiv 2009.14776; S: its supplement). Single runs, top-1 in percent unless said."""
 
 # fmt: off
-from dataclasses import replace
 
-from vantage.encoders import Momentum
-from vantage.estimators import JCL
-from vantage.recipes import jcl, jcl_vanilla, moco_v2
-from vantage.schedules import Constant
-from vantage.studies.lab.entry import Cell, Claim, Entry, Gate, paper
-from vantage.studies.lab.measuring import Accuracy, JointKeys, Similarity
-from vantage.studies.lab.predicates import Above, Beats, Highest, Order, Predicate
-from vantage.studies.lab.shapes import Gains, InteriorPeak
-from vantage.studies.lab.small import base, branch, floors, with_temperature
-from vantage.training.run import Run
+from vantage.studies.lab.entries import jcl_ablations
+from vantage.studies.lab.entries.jcl_arms import ARMS, FLOORS, GATE, LINEAR
+from vantage.studies.lab.entry import Claim, Entry, paper
+from vantage.studies.lab.predicates import Above, Beats, Order, Predicate
+from vantage.studies.lab.shapes import Gains
 
 __all__ = ["ENTRIES"]
 
-LINEAR, KNN, ALIKE, ERROR = "linear-cached", "knn", "similarity", "gap of the bound"
+KNN, ALIKE = "knn", "similarity"
 _QUOTED = "rows of other papers' networks, which are not trained here"
 _COCO = "150 photographs do not rank features"
-_SAME = "the cells of jcl-table-1"
-_FIVE = "five trainings from scratch a seed, not run yet"
-_SEEN = (Accuracy(), Similarity())
-_PIXELS, _RANDOM = "raw pixels", "random encoder"
-
-
-def _alike(run: Run) -> Run:
-    """Keys shuffled image by image as the base's are, not one by one as in the supplement: arms differ in the loss."""
-    assert isinstance(run.encoders, Momentum)
-    return replace(run, encoders=replace(run.encoders, shuffle="images"))
-
-
-def _jcl(strength: float) -> Run:
-    run = _alike(jcl(32))
-    (only,) = run.branches
-    return replace(run, branches=(replace(only, estimator=JCL(0.2, Constant(strength))),))
-
-
-_BASE = base(with_temperature(moco_v2(32), 0.2))
-_RAW, _FRESH = floors(_BASE)
-_GATE = Gate("base", (_PIXELS, _RANDOM), LINEAR)
-_MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
-
 _OTHERS = ("RelativePosition", "Jigsaw", "Rotation", "Colorization", "DeepCluster", "BigBiGAN")
 _CONTRASTIVE = ("InstDisc", "LocalAgg", "CPC v1", "CPC v2", "CMC", "SimCLR", "MoCo", "MoCo v2")
 
-_FLOORS = (
-    Cell(_PIXELS, _RAW, (Accuracy(),)),
-    Cell(_RANDOM, _FRESH, (Accuracy(), Similarity(), JointKeys())),
-    Cell("base", _BASE, (Accuracy(),)),
-)
-_ARMS = (
-    Cell("MoCo v2", _MOCO, (*_SEEN, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
-    Cell("JCL", _JCL, (*_SEEN, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
-    Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _SEEN),
-    Cell("five keys, Eq. 3", branch(_alike(jcl_vanilla(32)), _BASE), _SEEN),
-)
 _ROWS = paper(
     "top-1 / top-5",
     ("RelativePosition", 51.4, 74.0),
@@ -84,7 +44,7 @@ TABLE_1 = Entry(
     "JCL",
     "Table 1",
     "linear classification of ImageNet on frozen features, by method",
-    cells=(*_ROWS, *_FLOORS, *_ARMS),
+    cells=(*_ROWS, *FLOORS, *ARMS),
     claims=(
         Claim("1", "JCL is above MoCo v2", "§4.2", _each("JCL", "MoCo v2"), ("top-1",), LINEAR, True),
         Claim("2", "the same for top-5", "§4.2", _each("JCL", "MoCo v2"), ("top-5",), why="one measure is judged here"),
@@ -106,7 +66,7 @@ TABLE_1 = Entry(
         "vantage pretrain jcl --data IMAGENET#train --size 224 --batch-size 512 --epochs 200 --out runs/jcl",
         "vantage evaluate linear-moco runs/jcl --data IMAGENET#train --test IMAGENET#val --learning-rates 30",
     ),
-    gate=_GATE,
+    gate=GATE,
     scale=_SHORT,
 )
 
@@ -142,66 +102,6 @@ TABLE_2 = Entry(
     scale="150 photographs of COCO do not rank features, and the differences are .2 to .5 AP",
 )
 
-_KEYS = (1, 3, 5, 9)
-_ERRORS = tuple(f"MoCo v2 @ error of the mean key, M′ {keys}" for keys in reversed(_KEYS))
-_VARIANCES = tuple(f"MoCo v2 @ share of the variance seen, M′ {keys}" for keys in _KEYS[1:])
-
-FIGURE_2A = Entry(
-    "jcl-figure-2a",
-    "JCL",
-    "Figure 2a",
-    "accuracy by the number of keys M′",
-    cells=(*_FLOORS, *_ARMS[:2]),
-    gate=_GATE,
-    claims=(
-        Claim("1", "five keys are above one", "§4.4.1", _each("JCL", "MoCo v2"), (), LINEAR, True, why=_SAME),
-        Claim("2", "5, 7, 9 and 11 keys are within ± .5", "§4.4.1", (), why="δ .5 cannot be decided at this scale"),
-        Claim("3", "cost rises with M′", "§4.4.1", (), why="arithmetic: an image costs 3 + M′ forward passes"),
-        Claim("a", "the sampling error of the mean key falls with M′", "ours", (Order(_ERRORS),), (), ERROR),
-        Claim("b", "it falls as M′ to the power −½: nine keys have between .25 and .40 of the error of one", "ours",
-            (Above(_ERRORS[0], 0.25, _ERRORS[-1]), Above(_ERRORS[0], 0.40, _ERRORS[-1], below=True)), (), ERROR),
-        Claim("c", "M′ keys, drawn from 32, see (M′ − 1)/M′ · 32/31 of the variance: .826 ± .02 at five", "ours",
-            (Order(_VARIANCES), Above(_VARIANCES[1], 0.806), Above(_VARIANCES[1], 0.846, below=True)), (), ERROR),
-    ),
-    scale="claims a to c are exact questions about one checkpoint, without training",
-)
-
-_SHARES = tuple(f"JCL @ negatives' share, λ {strength}" for strength in ("40", "10", "4", "1", "0.2", "0"))
-
-FIGURE_2B = Entry(
-    "jcl-figure-2b",
-    "JCL",
-    "Figure 2b",
-    "accuracy by λ",
-    cells=(*_FLOORS, *_ARMS[1:3]),
-    gate=_GATE,
-    claims=(
-        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (), why="δ .5 cannot be decided at this scale"),
-        Claim("2", "λ 10 is below the best", "§4.4.2", (), why="not run: only λ 0 and 4 are trained"),
-        Claim("3", "λ 0 is below λ 4", "§4.4.2", _each("JCL", "JCL, λ 0"), (), LINEAR, True, why=_SAME),
-        Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
-    ),
-    scale="claim 4 is an exact question about one checkpoint",
-)
-
-FIGURE_2C = Entry(
-    "jcl-figure-2c",
-    "JCL",
-    "Figure 2c",
-    "accuracy by τ",
-    cells=paper("top-1", *((f"τ {value}",) + (None,) for value in (".07", ".1", ".2", ".4", ".8"))),
-    claims=(
-        Claim("1", "the best τ lies inside the range", "§4.4.3",
-            (InteriorPeak(("τ .07", "τ .1", "τ .2", "τ .4", "τ .8")),), ("top-1",), why=_FIVE),
-        Claim("2", "the best τ is .2", "§4.4.3", (Highest("τ .2", ("τ .07", "τ .1", "τ .4", "τ .8")),), ("top-1",),
-            why=_FIVE),
-        Claim("3", "a larger τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .4"), Beats("τ .2", "τ .8")),
-            ("top-1",), why=_FIVE),
-        Claim("4", "a smaller τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .07"), Beats("τ .2", "τ .1")),
-            ("top-1",), why=_FIVE),
-    ),
-)
-
 _DEEP = tuple(f"JCL @ similarity, {tenth}" for tenth in ("10 %", "50 %", "90 %"))
 
 FIGURE_3 = Entry(
@@ -209,7 +109,7 @@ FIGURE_3 = Entry(
     "JCL",
     "Figures 3a and 3b",
     "how alike 32 augmentations of an image are",
-    cells=(_FLOORS[1], *_ARMS),
+    cells=(FLOORS[1], *ARMS),
     claims=(
         Claim("3a.1", "JCL's similarity is above MoCo v2's", "§4.5", _each("JCL", "MoCo v2"), (), ALIKE,
             why="similarity is highest before training (claim c)"),
@@ -232,7 +132,7 @@ SECTION_3 = Entry(
     "JCL",
     "§3.3",
     "the bound: InfoNCE's mean over infinitely many Gaussian keys is at most L(λ = 1)",
-    cells=(_FLOORS[1], *_ARMS[:2]),
+    cells=(FLOORS[1], *ARMS[:2]),
     claims=(
         Claim("1", "the bound holds and is not tight, on average over images", "Eq. 7",
             (Above("JCL @ gap of the bound", 0.0), Above("MoCo v2 @ gap of the bound", 0.0)), (), "gap of the bound"),
@@ -247,5 +147,5 @@ SECTION_3 = Entry(
     " of the other images; τ .2",
 )
 
-ENTRIES = (TABLE_1, TABLE_2, FIGURE_2A, FIGURE_2B, FIGURE_2C, FIGURE_3, SECTION_3)
+ENTRIES = (TABLE_1, TABLE_2, *jcl_ablations.ENTRIES, FIGURE_3, SECTION_3)
 """JCL's tables and figures, in the paper's order."""

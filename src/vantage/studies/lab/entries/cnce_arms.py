@@ -1,0 +1,98 @@
+"""The arms of CNCE's tables and figures on two cores (Wu et al., arXiv 2010.02037): warm bases, and their branches."""
+
+from dataclasses import replace
+from typing import Any
+
+from vantage.composition.fitting import everywhere
+from vantage.memory import Bank, ReclusteredBank
+from vantage.negatives import Ball, Ring, Sample
+from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
+from vantage.schedules import Constant
+from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.measuring import Accuracy, FalseByBand
+from vantage.studies.lab.small import IMAGES, QUEUE, base, branch, floors, shortened, with_temperature
+from vantage.training.run import Run
+
+__all__ = [
+    "CHANCE",
+    "CMC",
+    "CMC_BASE",
+    "FALSE",
+    "FLOORS",
+    "IR",
+    "IR_BASE",
+    "KNN",
+    "LINEAR",
+    "MOCO",
+    "MOCO_BASE",
+    "SEEN",
+    "arm",
+    "bands",
+    "gate",
+    "scratch",
+    "seen",
+]
+
+LINEAR, KNN, FALSE = "linear-cached", "knn", "false negatives, all"
+SEEN = (Accuracy(), FalseByBand())
+"""What is asked of every arm of Table 1."""
+CHANCE = 100 * (150 - 1) / (IMAGES - 1)
+"""Percent of the other images that are of an image's class, with 50 classes."""
+
+
+def _same_draws(run: Run, anneal: bool = False) -> Run:
+    """As many negatives and the same bank for every arm, clusters from the warm rows on, and a band at its last width
+    from the first step, since the base is warm: arms differ in where negatives lie alone."""
+
+    def changed(part: Any) -> Any:
+        match part:
+            case Sample():
+                return Sample(QUEUE)
+            case Ring() | Ball() if not anneal:
+                return replace(part, keep=Constant(0.1))
+            case Bank():
+                return Bank(0.5)
+            case ReclusteredBank():
+                return replace(part, momentum=0.5, first=0)
+        return part
+
+    return replace(run, branches=everywhere(run.branches, changed))
+
+
+def arm(run: Run, start: Arm | None = None) -> Arm:
+    """A base, or what it becomes under another recipe."""
+    made = branch(run, start) if start else base(run)
+    return replace(made, run=_same_draws(made.run))
+
+
+def scratch(run: Run, epochs: int = 4, falling: bool = False) -> Arm:
+    """A recipe from the start, its band annealed as it says: stretched to a run so short."""
+    return Arm(_same_draws(shortened(run, epochs, falling), anneal=True))
+
+
+IR = with_temperature(instance_discrimination(32), 0.07)
+"""Instance discrimination at Ring's τ."""
+MOCO = moco_v1(32)
+"""MoCo, which has that τ."""
+CMC = with_temperature(cmc_softmax(32), 0.07)
+"""CMC at Ring's τ."""
+MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
+
+_RAW, _FRESH = floors(MOCO_BASE)
+FLOORS = (Cell("raw pixels", _RAW, (Accuracy(),)), Cell("random encoder", _FRESH, (Accuracy(),)))
+"""What a base has to be above."""
+
+
+def gate(base: str) -> Gate:
+    """A base that has learned something."""
+    return Gate(base, tuple(cell.name for cell in FLOORS), LINEAR)
+
+
+def seen(name: str, made: Arm) -> Cell:
+    """A cell of which all is asked that is asked of Table 1's."""
+    return Cell(name, made, SEEN)
+
+
+def bands(cell: str, *names: str) -> tuple[str, ...]:
+    """Terms: the share of false negatives in bands of ranks."""
+    return tuple(f"{cell} @ false negatives, {name}" for name in names)

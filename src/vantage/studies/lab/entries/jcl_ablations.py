@@ -1,0 +1,83 @@
+"""JCL's ablations (Cai et al., arXiv 2009.14776, Figure 2): the number of keys, λ and τ."""
+
+# fmt: off
+
+from dataclasses import replace
+
+from vantage.studies.lab.entries.jcl_arms import ARMS, ERROR, FLOORS, GATE, LINEAR, tempered, weighted
+from vantage.studies.lab.entry import Cell, Claim, Entry
+from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.predicates import Above, Beats, Order
+from vantage.studies.lab.shapes import InteriorPeak
+
+__all__ = ["ENTRIES"]
+
+_SAME = "the cells of jcl-table-1"
+_SEEN = (Accuracy(),)
+
+_KEYS = (1, 3, 5, 9)
+_ERRORS = tuple(f"MoCo v2 @ error of the mean key, M′ {keys}" for keys in reversed(_KEYS))
+_VARIANCES = tuple(f"MoCo v2 @ share of the variance seen, M′ {keys}" for keys in _KEYS[1:])
+
+FIGURE_2A = Entry(
+    "jcl-figure-2a",
+    "JCL",
+    "Figure 2a",
+    "accuracy by the number of keys M′",
+    cells=(*FLOORS, *ARMS[:2]),
+    gate=GATE,
+    claims=(
+        Claim("1", "five keys are above one", "§4.4.1", (Beats("JCL", "MoCo v2"),), (), LINEAR, True, why=_SAME),
+        Claim("2", "5, 7, 9 and 11 keys are within ± .5", "§4.4.1", (), why="δ .5 cannot be decided at this scale"),
+        Claim("3", "cost rises with M′", "§4.4.1", (), why="arithmetic: an image costs 3 + M′ forward passes"),
+        Claim("a", "the sampling error of the mean key falls with M′", "ours", (Order(_ERRORS),), (), ERROR),
+        Claim("b", "it falls as M′ to the power −½: nine keys have between .25 and .40 of the error of one", "ours",
+            (Above(_ERRORS[0], 0.25, _ERRORS[-1]), Above(_ERRORS[0], 0.40, _ERRORS[-1], below=True)), (), ERROR),
+        Claim("c", "M′ keys, drawn from 32, see (M′ − 1)/M′ · 32/31 of the variance: .826 ± .02 at five", "ours",
+            (Order(_VARIANCES), Above(_VARIANCES[1], 0.806), Above(_VARIANCES[1], 0.846, below=True)), (), ERROR),
+    ),
+    scale="claims a to c are exact questions about one checkpoint, without training",
+)
+
+_SHARES = tuple(f"JCL @ negatives' share, λ {strength}" for strength in ("40", "10", "4", "1", "0.2", "0"))
+
+FIGURE_2B = Entry(
+    "jcl-figure-2b",
+    "JCL",
+    "Figure 2b",
+    "accuracy by λ",
+    cells=(*FLOORS, *ARMS[1:3], *(Cell(f"JCL, λ {strength:g}", weighted(strength), _SEEN) for strength in (1.0, 10.0))),
+    gate=GATE,
+    claims=(
+        Claim("1", "λ .2, 1 and 4 are within ± .5", "§4.4.2", (), why="δ .5 cannot be decided at this scale"),
+        Claim("2", "λ 10 is below λ 1 and 4", "§4.4.2", (Beats("JCL, λ 1", "JCL, λ 10"), Beats("JCL", "JCL, λ 10")),
+            (), LINEAR, True),
+        Claim("3", "λ 0 is below λ 4", "§4.4.2", (Beats("JCL", "JCL, λ 0"),), (), LINEAR, True, why=_SAME),
+        Claim("2 and 3", "the best λ lies inside", "figure",
+            (InteriorPeak(("JCL, λ 0", "JCL, λ 1", "JCL", "JCL, λ 10")),), (), LINEAR, True),
+        Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
+    ),
+    scale="claim 4 is an exact question about one checkpoint",
+)
+
+_TEMPERED = {"τ .07": 0.07, "τ .2": 0.2, "τ .8": 0.8}
+_BETWEEN = "τ .1 and .4 are not trained"
+
+FIGURE_2C = Entry(
+    "jcl-figure-2c",
+    "JCL",
+    "Figure 2c",
+    "accuracy by τ",
+    cells=(*FLOORS[:2], *(Cell(name, tempered(value, 2), _SEEN) for name, value in _TEMPERED.items())),
+    claims=(
+        Claim("1", "the best τ lies inside the range", "§4.4.3", (InteriorPeak(tuple(_TEMPERED)),), (), LINEAR, True),
+        Claim("2", "the best τ is .2", "§4.4.3", (), why=_BETWEEN),
+        Claim("3", "a larger τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .8"),), (), LINEAR, True),
+        Claim("4", "a smaller τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .07"),), (), LINEAR, True),
+    ),
+    gate=replace(GATE, base="τ .2"),
+    scale=f"from the start, since another τ is a shock to a warm base; {_BETWEEN}; λ 4 throughout",
+)
+
+ENTRIES = (FIGURE_2A, FIGURE_2B, FIGURE_2C)
+"""The three ablations."""

@@ -1,0 +1,59 @@
+"""The arms of JCL's tables and figures on two cores (Cai et al., arXiv 2009.14776): branches of one warm base."""
+
+from dataclasses import replace
+
+from vantage.encoders import Momentum
+from vantage.estimators import JCL
+from vantage.recipes import jcl, jcl_vanilla, moco_v2
+from vantage.schedules import Constant
+from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.measuring import Accuracy, JointKeys, Similarity
+from vantage.studies.lab.small import base, branch, floors, with_temperature
+from vantage.training.run import Run
+
+__all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "tempered", "weighted"]
+
+LINEAR, ERROR = "linear-cached", "gap of the bound"
+_SEEN = (Accuracy(), Similarity())
+
+
+def _alike(run: Run) -> Run:
+    """Keys shuffled image by image as the base's are, not one by one as in the supplement: arms differ in the loss."""
+    assert isinstance(run.encoders, Momentum)
+    return replace(run, encoders=replace(run.encoders, shuffle="images"))
+
+
+def _jcl(strength: float, temperature: float = 0.2) -> Run:
+    run = _alike(jcl(32))
+    (only,) = run.branches
+    return replace(run, branches=(replace(only, estimator=JCL(temperature, Constant(strength))),))
+
+
+_BASE = base(with_temperature(moco_v2(32), 0.2))
+_RAW, _FRESH = floors(_BASE)
+_MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
+
+FLOORS = (
+    Cell("raw pixels", _RAW, (Accuracy(),)),
+    Cell("random encoder", _FRESH, (Accuracy(), Similarity(), JointKeys())),
+    Cell("base", _BASE, (Accuracy(),)),
+)
+ARMS = (
+    Cell("MoCo v2", _MOCO, (*_SEEN, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
+    Cell("JCL", _JCL, (*_SEEN, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
+    Cell("JCL, λ 0", branch(_jcl(0.0), _BASE), _SEEN),
+    Cell("five keys, Eq. 3", branch(_alike(jcl_vanilla(32)), _BASE), _SEEN),
+)
+"""The arms of Table 1 that are made here, MoCo v2 first."""
+GATE = Gate("base", ("raw pixels", "random encoder"), LINEAR)
+"""The base has to be above raw pixels and a random encoder."""
+
+
+def weighted(strength: float) -> Arm:
+    """What the base becomes under another λ."""
+    return branch(_jcl(strength), _BASE)
+
+
+def tempered(temperature: float, epochs: int) -> Arm:
+    """JCL from the start at another τ, which would be a shock to a warm base."""
+    return base(_jcl(4.0, temperature), epochs)
