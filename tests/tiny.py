@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from vantage.data.sources.arrays import Arrays
+from vantage.encoders import Momentum, Role
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.heads import LinearHead
 from vantage.encoders.normalization import SplitBatchNorm
-from vantage.encoders.roles import Momentum, Role
 from vantage.encoding import Work
 from vantage.learner import Learner
 from vantage.recipes import moco_v2

@@ -1,38 +1,29 @@
 """Encoders of views: backbones, heads, the extent of BatchNorm, and the roles of networks."""
 
-from vantage.encoders.backbones import Backbone, ResNet, Timm
-from vantage.encoders.convolutions import Convolutions
-from vantage.encoders.encoder import Encoder, EncoderNetwork
-from vantage.encoders.heads import MLP, Head, JigsawHead, LinearHead, NormalizedMLP
-from vantage.encoders.named import BACKBONES, backbone_named, with_backbone
-from vantage.encoders.normalization import BatchNorm, Normalization, SplitBatchNorm
-from vantage.encoders.resnet9 import ResNet9
-from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
-from vantage.encoders.tiny_alexnet import TinyAlexNet
+from vantage.encoders.backbones import Backbone as Backbone
+from vantage.encoders.backbones import ResNet as ResNet
+from vantage.encoders.backbones import Timm as Timm
+from vantage.encoders.convolutions import Convolutions as Convolutions
+from vantage.encoders.encoder import Encoder as Encoder
+from vantage.encoders.encoder import EncoderNetwork as EncoderNetwork
+from vantage.encoders.heads import MLP as MLP
+from vantage.encoders.heads import Head as Head
+from vantage.encoders.heads import JigsawHead as JigsawHead
+from vantage.encoders.heads import LinearHead as LinearHead
+from vantage.encoders.heads import NormalizedMLP as NormalizedMLP
+from vantage.encoders.momentum import Momentum as Momentum
+from vantage.encoders.named import BACKBONES as BACKBONES
+from vantage.encoders.named import backbone_named as backbone_named
+from vantage.encoders.named import with_backbone as with_backbone
+from vantage.encoders.normalization import BatchNorm as BatchNorm
+from vantage.encoders.normalization import Normalization as Normalization
+from vantage.encoders.normalization import SplitBatchNorm as SplitBatchNorm
+from vantage.encoders.resnet9 import ResNet9 as ResNet9
+from vantage.encoders.roles import PerView as PerView
+from vantage.encoders.roles import Role as Role
+from vantage.encoders.roles import RoleNetworks as RoleNetworks
+from vantage.encoders.roles import Shared as Shared
+from vantage.encoders.tiny_alexnet import TinyAlexNet as TinyAlexNet
 
-__all__ = [
-    "BACKBONES",
-    "MLP",
-    "Backbone",
-    "BatchNorm",
-    "Convolutions",
-    "Encoder",
-    "EncoderNetwork",
-    "Head",
-    "JigsawHead",
-    "LinearHead",
-    "Momentum",
-    "Normalization",
-    "NormalizedMLP",
-    "PerView",
-    "ResNet",
-    "ResNet9",
-    "Role",
-    "RoleNetworks",
-    "Shared",
-    "SplitBatchNorm",
-    "Timm",
-    "TinyAlexNet",
-    "backbone_named",
-    "with_backbone",
-]
+__all__ = ["BACKBONES"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.encoders.")]  # pyright: ignore

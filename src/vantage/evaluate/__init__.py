@@ -1,83 +1,36 @@
-"""How good a frozen encoder is, by evaluation protocols that carry a name and a version."""
+"""How good a frozen encoder is, by evaluation protocols that carry a name and a version.
 
-from vantage.evaluate.judge import evaluate
-from vantage.evaluate.protocols.finetune.chosen import FineTuneChosen
-from vantage.evaluate.protocols.finetune.finetune import FineTune
-from vantage.evaluate.protocols.linear.depths import LinearRing
-from vantage.evaluate.protocols.linear.heads import Heads
-from vantage.evaluate.protocols.linear.logistic import LinearCached, Logistic, fit_logistic
-from vantage.evaluate.protocols.linear.multi import LinearMulti, LinearPlaces
-from vantage.evaluate.protocols.linear.pooled import LinearCMC, LinearMoCo, LinearPyContrast
-from vantage.evaluate.protocols.neighbors.knn import KNN, NearestNeighbor
-from vantage.evaluate.protocols.neighbors.picture import retrieval_picture
-from vantage.evaluate.protocols.neighbors.retrieval import NearestRows, Retrieval, neighbors
-from vantage.evaluate.protocols.segmentation.segmentation import Segmentation
-from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
-from vantage.evaluate.protocols.svm.lowshot import LowShot, LowShotChosen
-from vantage.evaluate.protocols.svm.samples import few_images
-from vantage.evaluate.protocols.svm.svm import COSTS, SVM
-from vantage.evaluate.result import Outcome, Result
-from vantage.evaluate.task import EvaluationProtocol, OwnTask, Task, task_of
-from vantage.measures.accuracy import Accuracy, accuracy
-from vantage.measures.average_precision import average_precision
+To add a protocol, write one frozen dataclass in a file of its own and one line in `protocols/labeled.py`.
+"""
 
-PROTOCOLS = (
-    KNN,
-    NearestNeighbor,
-    Retrieval,
-    LinearMoCo,
-    LinearPyContrast,
-    LinearCMC,
-    LinearRing,
-    LinearMulti,
-    LinearPlaces,
-    LinearCached,
-    SVM,
-    LowShot,
-    LowShotChosen,
-    FineTune,
-    FineTuneChosen,
-)
+from vantage.evaluate.judge import evaluate as evaluate
+from vantage.evaluate.protocols import labeled
+from vantage.evaluate.protocols.labeled import *  # noqa: F403
+from vantage.evaluate.protocols.linear.heads import Heads as Heads
+from vantage.evaluate.protocols.linear.logistic import Logistic as Logistic
+from vantage.evaluate.protocols.linear.logistic import fit_logistic as fit_logistic
+from vantage.evaluate.protocols.neighbors.picture import retrieval_picture as retrieval_picture
+from vantage.evaluate.protocols.neighbors.retrieval import NearestRows as NearestRows
+from vantage.evaluate.protocols.neighbors.retrieval import neighbors as neighbors
+from vantage.evaluate.protocols.segmentation.segmentation import Segmentation as Segmentation
+from vantage.evaluate.protocols.svm.deepest import MarkedFeatures as MarkedFeatures
+from vantage.evaluate.protocols.svm.deepest import deepest as deepest
+from vantage.evaluate.protocols.svm.deepest import marked as marked
+from vantage.evaluate.protocols.svm.samples import few_images as few_images
+from vantage.evaluate.protocols.svm.svm import COSTS as COSTS
+from vantage.evaluate.result import Outcome as Outcome
+from vantage.evaluate.result import Result as Result
+from vantage.evaluate.task import EvaluationProtocol as EvaluationProtocol
+from vantage.evaluate.task import OwnTask as OwnTask
+from vantage.evaluate.task import Task as Task
+from vantage.evaluate.task import task_of as task_of
+from vantage.measures.accuracy import Accuracy as Accuracy
+from vantage.measures.accuracy import accuracy as accuracy
+from vantage.measures.average_precision import average_precision as average_precision
+
+PROTOCOLS: tuple[type[EvaluationProtocol], ...] = tuple(getattr(labeled, name) for name in labeled.__all__)
 """Every protocol that takes one labeled set. `Segmentation` takes images with masks; `DETECTORS` of
 `vantage.evaluate.protocols.detection` take images with boxes."""
 
-__all__ = [
-    "PROTOCOLS",
-    "COSTS",
-    "KNN",
-    "SVM",
-    "Accuracy",
-    "EvaluationProtocol",
-    "FineTune",
-    "FineTuneChosen",
-    "Heads",
-    "LinearCMC",
-    "LinearCached",
-    "LinearMoCo",
-    "LinearMulti",
-    "LinearPlaces",
-    "LinearPyContrast",
-    "LinearRing",
-    "Logistic",
-    "LowShot",
-    "LowShotChosen",
-    "MarkedFeatures",
-    "NearestNeighbor",
-    "NearestRows",
-    "Outcome",
-    "OwnTask",
-    "Result",
-    "Retrieval",
-    "Segmentation",
-    "Task",
-    "accuracy",
-    "average_precision",
-    "deepest",
-    "evaluate",
-    "few_images",
-    "fit_logistic",
-    "marked",
-    "neighbors",
-    "retrieval_picture",
-    "task_of",
-]
+__all__ = ["PROTOCOLS", "COSTS", "Accuracy", "accuracy", "average_precision"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.evaluate.")]  # pyright: ignore

@@ -61,14 +61,11 @@ def verdict(
         return Verdict("no verdict", ("no epoch of this run is over, so there is nothing to judge yet.",))
     last = dict(rows[-1])
     collapse = warning({name: float(last[name]) for name in ("deviation", "rank")}, width)
-    early = [row for row in rows[:-1] if row.get("warning")]
     if collapse:
         return Verdict("collapsed", (f"{collapse}.", *_spread(last, width)))
     reasons = [*_unfinished(last, rows, epochs), *_unlearned(last, batch_size), *_improving(rows)]
     reasons += [f"a baseline is as good as the run in {name}." for name in beaten]
-    spread = list(_spread(last, width))
-    if early:
-        spread.append(f"{len(early)} earlier epochs came with a warning of a collapse, from which the run recovered.")
+    spread = [*_spread(last, width), *_recovered(rows)]
     if reasons:
         return Verdict("under-trained", (*reasons, *spread))
     accuracy = (
@@ -102,6 +99,11 @@ def _spread(last: Mapping[str, Any], width: int) -> tuple[str, ...]:
         f"is a collapse; effective rank: {last['rank']:.1f} of {width} dimensions, where below "
         f"{smallest_rank(width):.1f} is a collapse.",
     )
+
+
+def _recovered(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    early = sum(bool(row.get("warning")) for row in rows[:-1])
+    return [f"{early} earlier epochs came with a warning of a collapse, from which the run recovered."] if early else []
 
 
 def _unfinished(last: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], epochs: int) -> list[str]:

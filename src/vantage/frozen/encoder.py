@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from vantage.encoders.backbones import Backbone, width_of
 from vantage.encoders.encoder import Encoder
 from vantage.encoders.joined import Joined
-from vantage.encoders.roles import Momentum, PerView, Role, RoleNetworks, Shared
+from vantage.encoders.momentum import Momentum
+from vantage.encoders.roles import PerView, Role, RoleNetworks, Shared
 from vantage.errors import UserError
 from vantage.frozen.outside import outside_weights
 from vantage.training import checkpoint, settings

@@ -6,26 +6,21 @@ fits a data set of any size. Both are frozen values without state: resuming at s
 depend on how training went; their state is saved with the run's.
 """
 
-from vantage.schedules.adaptive import Adapted, Adaptive, FollowsAccuracy, FollowsLoss
-from vantage.schedules.epochs import BetweenEpochs, ByEpoch
-from vantage.schedules.numbers import Constant, Cosine, Exponential, Linear, Schedule, Steps
-from vantage.schedules.rates import CosineByEpoch, CosineByStep, LearningRate, StepDecay
+from vantage.schedules.adaptive import Adapted as Adapted
+from vantage.schedules.adaptive import Adaptive as Adaptive
+from vantage.schedules.adaptive import FollowsAccuracy as FollowsAccuracy
+from vantage.schedules.adaptive import FollowsLoss as FollowsLoss
+from vantage.schedules.epochs import BetweenEpochs as BetweenEpochs
+from vantage.schedules.epochs import ByEpoch as ByEpoch
+from vantage.schedules.numbers import Constant as Constant
+from vantage.schedules.numbers import Cosine as Cosine
+from vantage.schedules.numbers import Exponential as Exponential
+from vantage.schedules.numbers import Linear as Linear
+from vantage.schedules.numbers import Schedule as Schedule
+from vantage.schedules.numbers import Steps as Steps
+from vantage.schedules.rates import CosineByEpoch as CosineByEpoch
+from vantage.schedules.rates import CosineByStep as CosineByStep
+from vantage.schedules.rates import LearningRate as LearningRate
+from vantage.schedules.rates import StepDecay as StepDecay
 
-__all__ = [
-    "Adapted",
-    "Adaptive",
-    "BetweenEpochs",
-    "ByEpoch",
-    "Constant",
-    "Cosine",
-    "CosineByEpoch",
-    "CosineByStep",
-    "Exponential",
-    "FollowsAccuracy",
-    "FollowsLoss",
-    "Linear",
-    "LearningRate",
-    "Schedule",
-    "StepDecay",
-    "Steps",
-]
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.schedules.")]  # pyright: ignore

@@ -1,120 +1,78 @@
 """How views are made: batched operations on the device, with parameters per image, and the recipes of the papers."""
 
-from vantage.views.augmentation import Augmentation, ViewMaker, Views
-from vantage.views.channels import Channels, cmc_views, in_space, pycontrast_c_views
-from vantage.views.colors.flows import Flow, RealNVP, TwoSided, VolumePreserving
-from vantage.views.colors.learned import LearnedSpace, learned_space
-from vantage.views.colors.measured import measured_statistics
-from vantage.views.colors.spaces import HSV, RGB, XYZ, YIQ, YUV, ColorSpace, InSpace, Lab, Pick, YCbCr, YDbDr
-from vantage.views.colors.statistics import CIFAR10, IMAGENET, STL10, Statistics
-from vantage.views.evaluation import EvaluationView, Straight
-from vantage.views.frequencies import Frequencies, frequency_views
-from vantage.views.jigsaw import Jigsaw, WithJigsaw, pirl_views, pycontrast_jigsaw, vissl_jigsaw
-from vantage.views.multi_crop import multi_crop_views
-from vantage.views.operations.changes import (
-    AutoContrast,
-    Brightness,
-    Change,
-    Contrast,
-    Equalize,
-    Identity,
-    Invert,
-    Posterize,
-    Saturation,
-    Sharpness,
-    Solarize,
-    SolarizeAdd,
-)
-from vantage.views.operations.color import ColorJitter, Grayscale, Normalize
-from vantage.views.operations.crops import RandomResizedCrop, SquareCrop
-from vantage.views.operations.filters import GaussianBlur
-from vantage.views.operations.flip import HorizontalFlip
-from vantage.views.operations.lighting import Lighting
-from vantage.views.operations.operation import Operation
-from vantage.views.operations.randaugment import CHANGES, SHAPE_CHANGES, RandAugment
-from vantage.views.operations.warps import Rotate, Shear, Translate
-from vantage.views.patches import Patches
-from vantage.views.recipes import (
-    infomin_views,
-    interclr_views,
-    moco_v2_views,
-    npid_views,
-    pycontrast_a_views,
-    simclr_views,
-)
+from vantage.views.augmentation import Augmentation as Augmentation
+from vantage.views.augmentation import ViewMaker as ViewMaker
+from vantage.views.augmentation import Views as Views
+from vantage.views.channels import Channels as Channels
+from vantage.views.channels import cmc_views as cmc_views
+from vantage.views.channels import in_space as in_space
+from vantage.views.channels import pycontrast_c_views as pycontrast_c_views
+from vantage.views.colors.flows import Flow as Flow
+from vantage.views.colors.flows import RealNVP as RealNVP
+from vantage.views.colors.flows import TwoSided as TwoSided
+from vantage.views.colors.flows import VolumePreserving as VolumePreserving
+from vantage.views.colors.learned import LearnedSpace as LearnedSpace
+from vantage.views.colors.learned import learned_space as learned_space
+from vantage.views.colors.measured import measured_statistics as measured_statistics
+from vantage.views.colors.spaces import HSV as HSV
+from vantage.views.colors.spaces import RGB as RGB
+from vantage.views.colors.spaces import XYZ as XYZ
+from vantage.views.colors.spaces import YIQ as YIQ
+from vantage.views.colors.spaces import YUV as YUV
+from vantage.views.colors.spaces import ColorSpace as ColorSpace
+from vantage.views.colors.spaces import InSpace as InSpace
+from vantage.views.colors.spaces import Lab as Lab
+from vantage.views.colors.spaces import Pick as Pick
+from vantage.views.colors.spaces import YCbCr as YCbCr
+from vantage.views.colors.spaces import YDbDr as YDbDr
+from vantage.views.colors.statistics import CIFAR10 as CIFAR10
+from vantage.views.colors.statistics import IMAGENET as IMAGENET
+from vantage.views.colors.statistics import STL10 as STL10
+from vantage.views.colors.statistics import Statistics as Statistics
+from vantage.views.evaluation import EvaluationView as EvaluationView
+from vantage.views.evaluation import Straight as Straight
+from vantage.views.frequencies import Frequencies as Frequencies
+from vantage.views.frequencies import frequency_views as frequency_views
+from vantage.views.jigsaw import Jigsaw as Jigsaw
+from vantage.views.jigsaw import WithJigsaw as WithJigsaw
+from vantage.views.jigsaw import pirl_views as pirl_views
+from vantage.views.jigsaw import pycontrast_jigsaw as pycontrast_jigsaw
+from vantage.views.jigsaw import vissl_jigsaw as vissl_jigsaw
+from vantage.views.multi_crop import multi_crop_views as multi_crop_views
+from vantage.views.operations.changes import AutoContrast as AutoContrast
+from vantage.views.operations.changes import Brightness as Brightness
+from vantage.views.operations.changes import Change as Change
+from vantage.views.operations.changes import Contrast as Contrast
+from vantage.views.operations.changes import Equalize as Equalize
+from vantage.views.operations.changes import Identity as Identity
+from vantage.views.operations.changes import Invert as Invert
+from vantage.views.operations.changes import Posterize as Posterize
+from vantage.views.operations.changes import Saturation as Saturation
+from vantage.views.operations.changes import Sharpness as Sharpness
+from vantage.views.operations.changes import Solarize as Solarize
+from vantage.views.operations.changes import SolarizeAdd as SolarizeAdd
+from vantage.views.operations.color import ColorJitter as ColorJitter
+from vantage.views.operations.color import Grayscale as Grayscale
+from vantage.views.operations.color import Normalize as Normalize
+from vantage.views.operations.crops import RandomResizedCrop as RandomResizedCrop
+from vantage.views.operations.crops import SquareCrop as SquareCrop
+from vantage.views.operations.filters import GaussianBlur as GaussianBlur
+from vantage.views.operations.flip import HorizontalFlip as HorizontalFlip
+from vantage.views.operations.lighting import Lighting as Lighting
+from vantage.views.operations.operation import Operation as Operation
+from vantage.views.operations.randaugment import CHANGES as CHANGES
+from vantage.views.operations.randaugment import SHAPE_CHANGES as SHAPE_CHANGES
+from vantage.views.operations.randaugment import RandAugment as RandAugment
+from vantage.views.operations.warps import Rotate as Rotate
+from vantage.views.operations.warps import Shear as Shear
+from vantage.views.operations.warps import Translate as Translate
+from vantage.views.patches import Patches as Patches
+from vantage.views.recipes import infomin_views as infomin_views
+from vantage.views.recipes import interclr_views as interclr_views
+from vantage.views.recipes import moco_v2_views as moco_v2_views
+from vantage.views.recipes import npid_views as npid_views
+from vantage.views.recipes import pycontrast_a_views as pycontrast_a_views
+from vantage.views.recipes import simclr_views as simclr_views
 
-__all__ = [
-    "CHANGES",
-    "CIFAR10",
-    "HSV",
-    "IMAGENET",
-    "RGB",
-    "SHAPE_CHANGES",
-    "STL10",
-    "XYZ",
-    "YIQ",
-    "YUV",
-    "Augmentation",
-    "AutoContrast",
-    "Brightness",
-    "Change",
-    "Contrast",
-    "Equalize",
-    "Identity",
-    "Invert",
-    "Posterize",
-    "Rotate",
-    "Saturation",
-    "Sharpness",
-    "Shear",
-    "Solarize",
-    "SolarizeAdd",
-    "Translate",
-    "Channels",
-    "ColorJitter",
-    "ColorSpace",
-    "EvaluationView",
-    "HorizontalFlip",
-    "Flow",
-    "Frequencies",
-    "GaussianBlur",
-    "Grayscale",
-    "InSpace",
-    "Jigsaw",
-    "Lab",
-    "Lighting",
-    "LearnedSpace",
-    "Normalize",
-    "Operation",
-    "Patches",
-    "Pick",
-    "RandAugment",
-    "RandomResizedCrop",
-    "RealNVP",
-    "SquareCrop",
-    "Statistics",
-    "Straight",
-    "TwoSided",
-    "ViewMaker",
-    "Views",
-    "VolumePreserving",
-    "WithJigsaw",
-    "YCbCr",
-    "YDbDr",
-    "cmc_views",
-    "frequency_views",
-    "in_space",
-    "infomin_views",
-    "interclr_views",
-    "learned_space",
-    "measured_statistics",
-    "moco_v2_views",
-    "multi_crop_views",
-    "npid_views",
-    "pirl_views",
-    "pycontrast_a_views",
-    "pycontrast_c_views",
-    "pycontrast_jigsaw",
-    "simclr_views",
-    "vissl_jigsaw",
-]
+__all__ = ["CHANGES", "SHAPE_CHANGES"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.views.")]  # pyright: ignore

@@ -83,13 +83,7 @@ def sweep(words: list[str], console: Console) -> int:
     known = _sweeps()
     about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(known))
     if not words or words[0].startswith("-"):
-        if wants_help(words):
-            console.result(paragraphs(about))
-            console.result("\nvantage analyse views SWEEP --help shows the options of one sweep.")
-            return 0
-        raise UserError(
-            "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
-        )
+        return _explain(words, about, console)
     chosen, rest = _sweep(words, known)
     field = not hasattr(type(chosen), "__dataclass_fields__") or hasattr(chosen, "path") or hasattr(chosen, "paths")
     name = " ".join(["analyse views", *words[: len(words) - len(rest)]])
@@ -113,6 +107,17 @@ def sweep(words: list[str], console: Console) -> int:
     run = replace(overridden(fitted, changes), data=data)
     study = _study(chosen, run, options, information, len(source))
     return _run(study, source, _test(images, options, computing, console), Path(options.out), work, console)
+
+
+def _explain(words: list[str], about: str, console: Console) -> int:
+    """Help, where no sweep is named. Raises `UserError` if it was not asked for."""
+    if not wants_help(words):
+        raise UserError(
+            "analyse views needs a sweep first, such as: vantage analyse views crop --data PATH --out FOLDER"
+        )
+    console.result(paragraphs(about))
+    console.result("\nvantage analyse views SWEEP --help shows the options of one sweep.")
+    return 0
 
 
 def _run(plan: "Study", source: "Source", test: "Source", out: Path, work: "Work", console: Console) -> int:

@@ -61,10 +61,15 @@ def open_source(
     needs; `progress` gets (shards indexed, shards in all). Raises `DataError` saying what is missing and what to do.
     """
     cache = cache or cache_folder()
-    source = _open_name(os.fspath(path), cache, data_root or cache / "sets", max_pixels, progress)
+    name = os.fspath(path)
+    return _enough(_open_name(name, cache, data_root or cache / "sets", max_pixels, progress), name, at_least)
+
+
+def _enough(source: Source, name: str, at_least: int) -> Source:
+    """The source, if it holds that many images."""
     if len(source) < at_least:
         raise DataError(
-            f"{path} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
+            f"{name} holds {len(source)} image{'s' * (len(source) != 1)}, but at least {at_least} are needed. "
             "Add images, or name another path"
         )
     return source

@@ -1,9 +1,8 @@
 """A sweep: every value and seed is trained by the library's own loop, measured, and kept at once."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,15 @@ from vantage.data.splits import Renumbered, check_apart, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
-from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
+from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.metrics import read_metrics
 from vantage.studies.analyse.held_out import HeldOutInformation
 from vantage.studies.analyse.networks import trained_networks
+from vantage.studies.sweep.baselines import baselines
 from vantage.studies.sweep.overall import Within
 from vantage.studies.sweep.result import SweepResult
-from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest, kept_rows, of_run
+from vantage.studies.sweep.rows import SweepRow, digest, kept_rows, of_run
 from vantage.studies.sweep.sweeps import Point, Sweep
 from vantage.training import loop
 from vantage.training.backbone import evaluation_view
@@ -176,28 +176,15 @@ class _Course:
             shutil.rmtree(run_folder)
         return True
 
-    def _baselines(self) -> Iterator[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
-        """Rows to fill for raw pixels and random encoders, once for each way in which evaluations see images."""
+    def _baselines(self) -> list[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
         if not self.plan.baselines:
-            return
-        baselines: dict[Any, Point] = {}
-        for point in self.points:
-            baselines.setdefault(evaluation_view(point.run), point)
-        for view, point in baselines.items():
-            empty = SweepRow(self._baseline_key(RAW, repr(view)), RAW, point.label, point.number, 0, {})
-            yield empty, partial(raw_pixels, point.run)
-            for seed in self.plan.seeds:
-                key = self._baseline_key(RANDOM, repr(view), encode(point.run.encoders), seed)
-                empty = SweepRow(key, RANDOM, point.label, point.number, seed, {})
-                yield empty, partial(random_encoder, point.run, seed)
+            return []
+        return list(baselines(self.points, self.plan.seeds, self._images(), self.protocols))
 
     def _judge_baselines(self) -> None:
         for empty, make in self._baselines():
             if empty.key not in self.rows:
                 self.rows.add(empty.key, replace(empty, accuracy=self._accuracy(make())))
-
-    def _baseline_key(self, *facts: Any) -> str:
-        return digest(facts, self._images(), self.protocols)
 
     def _accuracy(self, trained: FrozenEncoder) -> dict[str, float]:
         outcomes = {each.name: each(trained, self.train, self.test, self.work) for each in self.plan.protocols}

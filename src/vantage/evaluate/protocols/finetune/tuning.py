@@ -125,18 +125,11 @@ def tune(
     """
     device = work.resolved_device()
     state = _State(schedule, encoder, classes, device)
-    facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device.type)
-    facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
-    cached = KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+    cached = _kept(schedule, encoder, source, label, work)
     before = cached.read()
     if alike(len(before.facts["losses"]) if before else 0) and before:
         state.restore(before)
-    size = ceil(len(source) / ceil(len(source) / schedule.batch_size))
-    if (smallest := len(source) % size or size) < processes.count():
-        raise UserError(
-            f"fine-tuning: {processes.count()} processes cannot share the {smallest} images of the last step; choose"
-            " another batch_size, or fewer devices"
-        )
+    size = _images_of_a_step(len(source), schedule.batch_size)
     view = training_view(encoder, schedule.smallest_area)
     images = epochs_of(source, view, size, schedule.seed, work)
     label = label.to(device)
@@ -160,6 +153,27 @@ def tune(
     cached.forget()
     how = schedule.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
     return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
+
+
+def _kept(
+    schedule: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
+) -> KeptState:
+    """Where the state is cached, under all that it depends on."""
+    device = work.resolved_device().type
+    facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device)
+    facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
+    return KeptState(work.cache / "finetune" / f"{hash_of(map(str.encode, facts))}.safetensors")
+
+
+def _images_of_a_step(images: int, most: int) -> int:
+    """Steps as equal as they can be. Raises `UserError` if the processes cannot share the last."""
+    size = ceil(images / ceil(images / most))
+    if (smallest := images % size or size) < processes.count():
+        raise UserError(
+            f"fine-tuning: {processes.count()} processes cannot share the {smallest} images of the last step; choose"
+            " another batch_size, or fewer devices"
+        )
+    return size
 
 
 class _State:

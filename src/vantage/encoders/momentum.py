@@ -1,0 +1,108 @@
+"""A role whose keys come from a slow copy of the network."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from vantage import processes
+from vantage.encoders.encoder import Encoder, EncoderNetwork
+from vantage.encoders.grouped import GroupedStatistics
+from vantage.encoders.roles import RoleNetworks, encode_jointly
+from vantage.schedules import Constant, Schedule
+
+__all__ = ["Momentum", "MomentumNetworks"]
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """A slow copy of the network encodes keys; it follows as an exponential moving average and gets no gradient (MoCo,
+    arXiv 1911.05722).
+
+    Only parameters are averaged; the slow network computes its own batch statistics, in training mode. Keys go through
+    shuffle-BN: a random order over all processes, so that no key shares batch statistics with its query. On one process
+    this has an effect only with `SplitBatchNorm`, whose groups then stand for processes.
+    """
+
+    encoder: Encoder
+    """The network; its copy starts as an equal one."""
+
+    momentum: Schedule = Constant(0.999)
+    """Weight of the slow network's own parameters, by step."""
+
+    after_step: bool = False
+    """Whether the copy is updated after the optimizer step, not before the next keys (the MoCo release). With constant
+    momentum, keys are the same either way, and only the state in a checkpoint differs; a schedule is read one step
+    earlier."""
+
+    shuffle: Literal["images", "keys"] = "images"
+    """What shuffle-BN mixes: images, whose views stay together, or every key by itself (JCL's supplement, section 3).
+    With one key an image it is the same."""
+
+    def build(self) -> "MomentumNetworks":
+        """The network and its copy."""
+        return MomentumNetworks(self.encoder.build(), self)
+
+
+class MomentumNetworks(RoleNetworks):
+    """A network and its slow copy."""
+
+    def __init__(self, network: EncoderNetwork, choice: Momentum) -> None:
+        super().__init__()
+        self.network, self.width = network, network.width
+        self.slow = copy.deepcopy(network).requires_grad_(False)
+        self.momentum, self.follows_after_step = choice.momentum, choice.after_step
+        self.apart = choice.shuffle == "keys"
+        self.grouped = any(isinstance(layer, GroupedStatistics) for layer in network.modules())
+
+    @property
+    def encoders(self) -> nn.ModuleList:
+        """The trained network, not its copy."""
+        return nn.ModuleList([self.network])
+
+    @property
+    def key_encoders(self) -> nn.ModuleList:
+        """The slow copy."""
+        return nn.ModuleList([self.slow])
+
+    def queries(self, views: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """Unit vectors of the trained network, with gradient."""
+        return encode_jointly(views, self.network)
+
+    @torch.no_grad()
+    def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
+        """Unit vectors of the slow network, without gradient."""
+        if processes.count() == 1 and not self.grouped:
+            return encode_jointly(views, self.slow)
+        if self.apart:
+            return encode_jointly(views, lambda keys: self._shuffled({0: keys}, shuffle)[0])
+        return self._shuffled(views, shuffle)
+
+    def _shuffled(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
+        """Vectors of the views of all processes, encoded in a random order of their rows."""
+        rows = len(next(iter(views.values()))) * processes.count()
+        order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+        back = order.argsort()
+        device = next(self.slow.parameters()).device
+        order, back = (index.to(device, non_blocking=True) for index in (order, back))
+        mixed = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
+        return {n: processes.gather(vector)[back] for n, vector in encode_jointly(mixed, self.slow).items()}
+
+    def before_step(self, step: int) -> None:
+        """Update the slow network before it encodes keys."""
+        if not self.follows_after_step:
+            self._follow(step)
+
+    def after_step(self, step: int) -> None:
+        """Update the slow network here, if that was chosen."""
+        if self.follows_after_step:
+            self._follow(step)
+
+    @torch.no_grad()
+    def _follow(self, step: int) -> None:
+        slow: list[Tensor] = list(self.slow.parameters())
+        fast: list[Tensor] = list(self.network.parameters())
+        torch._foreach_lerp_(slow, fast, 1.0 - self.momentum(step))  # pyright: ignore[reportPrivateImportUsage]

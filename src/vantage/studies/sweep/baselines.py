@@ -1,0 +1,32 @@
+"""What a sweep is compared with: raw pixels and random encoders, seen as its runs are."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from vantage.composition.codec import encode
+from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
+from vantage.studies.sweep.rows import RANDOM, RAW, SweepRow, digest
+from vantage.studies.sweep.sweeps import Point
+from vantage.training.backbone import evaluation_view
+from vantage.views import EvaluationView
+
+__all__ = ["baselines"]
+
+
+def baselines(
+    points: Sequence[Point], seeds: Sequence[int], *judged_by: Any
+) -> Iterator[tuple[SweepRow, Callable[[], FrozenEncoder]]]:
+    """Rows without accuracies, and what makes the encoder of each: once for each way in which evaluations see images.
+
+    A row's key follows from its encoder and from `judged_by`, plain data.
+    """
+    first: dict[EvaluationView, Point] = {}
+    for point in points:
+        first.setdefault(evaluation_view(point.run), point)
+    for view, point in first.items():
+        key = digest((RAW, repr(view)), *judged_by)
+        yield SweepRow(key, RAW, point.label, point.number, 0, {}), partial(raw_pixels, point.run)
+        for seed in seeds:
+            key = digest((RANDOM, repr(view), encode(point.run.encoders), seed), *judged_by)
+            yield SweepRow(key, RANDOM, point.label, point.number, seed, {}), partial(random_encoder, point.run, seed)
