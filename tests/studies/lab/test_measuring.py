@@ -28,7 +28,8 @@ def seen(tmp_path: Path) -> Seen:
     source = Arrays(np.zeros((IMAGES, 8, 8, 3), np.uint8), label, "black")
     run = base(moco_v2(32)).run
     encoder, work = random_encoder(run), Work("cpu", cache=tmp_path)
-    return Seen(encoder, lambda: _untrained(run, 8), Split(source, source, source), 0, work)
+    split = Split(source, source, source)
+    return Seen(encoder, lambda: _untrained(run, 8), split, 0, work, lambda *_: split)
 
 
 def with_vectors(monkeypatch: pytest.MonkeyPatch, made: Tensor) -> None:

@@ -15,12 +15,13 @@ from vantage.learner import Learner
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
+from vantage.studies.lab.elsewhere import Transferred
 from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Toy, Untrained, versions_of
 from vantage.studies.lab.measuring import Seen
 from vantage.studies.lab.sets import Sets, Split
 from vantage.studies.lab.store import Lab, digest
 from vantage.training import loop
-from vantage.training.run import Run
+from vantage.training.run import Data, Run
 
 __all__ = ["Maker", "Piece", "arms_of", "composition"]
 
@@ -111,7 +112,11 @@ class Maker:
         split = self.split(made if isinstance(made, Arm) else made.arm)
         settings = encode_measure(piece.measure)
         train, test = split.fingerprints
-        return about | settings | {"train": train, "test": test}
+        about |= settings | {"train": train, "test": test}
+        if isinstance(piece.measure, Transferred):
+            elsewhere = (self._split(name, piece.measure.data) for name in piece.measure.others)
+            about["others"] = [list(each.fingerprints) for each in elsewhere]
+        return about
 
     def make(self, piece: Piece) -> bool | None:
         """Do a piece unless it is done: True when it is there, None where another process is at it, False where a
@@ -171,7 +176,8 @@ class Maker:
         assert piece.measure is not None
         if isinstance(made, Arm):
             folder, split = self.lab.run(self.run_key(made, piece.seed)), self.split(made)
-            return piece.measure(Seen(load(folder), lambda: trained_networks(folder), split, piece.seed, self.work))
+            networks = lambda: trained_networks(folder)  # noqa: E731
+            return piece.measure(Seen(load(folder), networks, split, piece.seed, self.work, self._split))
         assert isinstance(made, Untrained)
         run, split = made.arm.seeded(piece.seed), self.split(made.arm)
         encoder = raw_pixels(run) if made.pixels else random_encoder(run, piece.seed)
@@ -181,14 +187,17 @@ class Maker:
                 raise UserError("raw pixels have no head")
             return _untrained(run, len(split.train))
 
-        return piece.measure(Seen(encoder, networks, split, piece.seed, self.work))
+        return piece.measure(Seen(encoder, networks, split, piece.seed, self.work, self._split))
 
     def split(self, arm: Arm) -> Split:
         """The images of an arm."""
-        data = arm.run.data
-        key = (arm.images, data.hold_out, data.max_images)
+        return self._split(arm.images, arm.run.data)
+
+    def _split(self, name: str, data: Data) -> Split:
+        """Images of a set, which are opened and hashed once."""
+        key = (name, data.hold_out, data.max_images)
         if key not in self._known:
-            self._known[key] = self.sets.split(arm.images, data)
+            self._known[key] = self.sets.split(name, data)
         return self._known[key]
 
 

@@ -20,6 +20,7 @@ from vantage.studies.analyse.networks import TrainedNetworks
 from vantage.studies.analyse.queries import queries
 from vantage.studies.analyse.similarity import within_image
 from vantage.studies.lab.sets import Split
+from vantage.training.run import Data
 
 __all__ = ["Accuracy", "FalseByBand", "JointKeys", "Seen", "Similarity", "augmented"]
 
@@ -42,6 +43,9 @@ class Seen:
 
     work: Work
     """What computes."""
+
+    other: Callable[[str, Data], Split]
+    """Another set by its name, and how many of its images. Raises `UserError` where its path is not known."""
 
 
 @dataclass(frozen=True)

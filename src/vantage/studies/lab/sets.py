@@ -20,8 +20,16 @@ from vantage.training.run import Data
 
 __all__ = ["SETS", "Joined", "Sets", "Split"]
 
-SETS: Mapping[str, tuple[str, str]] = {"tiny-imagenet-50": ("train", "val"), "cifar-10": ("train", "test")}
-"""Names of sets, and of the parts that train and test."""
+SETS: Mapping[str, tuple[str, str] | None] = {
+    "tiny-imagenet-50": ("train", "val"),
+    "cifar-10": ("train", "test"),
+    "mnist": ("train", "test"),
+    "flowers5": None,
+}
+"""Names of sets, and of the parts that train and test; none where a fifth of the images is held out to test."""
+
+_TESTED = 0.2
+"""Share of a set without parts that tests."""
 
 
 class Joined:
@@ -102,8 +110,10 @@ class Sets:
                 ]
             elif name not in self.paths:
                 raise UserError(f"this needs the images {name}: give --data {name}=PATH")
+            elif (names := SETS[name]) is None:
+                parts = split(open_source(self.paths[name]), _TESTED)
             else:
-                parts = [open_source(f"{self.paths[name]}#{part}") for part in SETS[name]]
+                parts = [open_source(f"{self.paths[name]}#{part}") for part in names]
             whole, test = parts
             self._open[name] = (whole, Renumbered(test, whole.classes))
         return self._open[name]

@@ -5,6 +5,7 @@ from typing import Any
 
 from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions
+from vantage.evaluate import LowShotChosen
 from vantage.memory import Queue
 from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Untrained, with_runs
 from vantage.training.run import Data, Hardware, Run
@@ -22,6 +23,7 @@ _FEW = {
     "draws": 3,
     "pool": 512,
     "iterations": 10,
+    "most": 60,
 }
 """What fields of measures and toys are lowered to."""
 
@@ -70,10 +72,11 @@ def lowered(value: Any) -> Any:
     """A measure or toy with fewer of everything."""
     if isinstance(value, tuple):
         return tuple(lowered(one) for one in value)
+    if isinstance(value, LowShotChosen):
+        return replace(value, shots=(1, 2), samples=1, negatives=2, costs=(1.0,))
     if not is_dataclass(value) or isinstance(value, type):
         return value
     held = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
     changed = {name: min(number, _FEW[name]) for name, number in held.items() if name in _FEW}
-    if "protocols" in held:
-        changed["protocols"] = lowered(held["protocols"])
-    return replace(value, **changed)
+    parts = {name: lowered(held[name]) for name in ("protocol", "protocols") if name in held}
+    return replace(value, **changed, **parts)
