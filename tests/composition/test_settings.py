@@ -19,6 +19,7 @@ from vantage.recipes import RECIPES, moco_v2
 from vantage.schedules import Constant, Steps
 from vantage.training import settings
 from vantage.training.run import Data, Run, differences
+from vantage.views import ProgressiveResizing
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,13 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 def test_a_field_that_the_file_lacks_takes_its_default(run_folder: Path) -> None:
     tamper(run_folder, lambda run: run["data"].pop("num_workers"))
     assert settings.read(run_folder) == moco_v2(32)
+
+
+def test_a_field_that_came_later_is_written_only_where_it_is_used(run_folder: Path) -> None:
+    run = settings.read(run_folder)
+    assert "resizing" not in encode(run) and run.resizing is None
+    small = replace(run, resizing=ProgressiveResizing((8,), (0.5,)))
+    assert decode(encode(small), Run) == small
 
 
 def test_what_could_not_be_read_back_is_not_written(tmp_path: Path) -> None:

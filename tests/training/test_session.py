@@ -23,6 +23,7 @@ from vantage.training.feed import Feed, open_images
 from vantage.training.first_rows import begin
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session, has_bf16, launch
+from vantage.views import ProgressiveResizing
 
 
 @pytest.fixture
@@ -112,6 +113,20 @@ class Recorder:
         views = self.feed.views_of(batch, generator)
         self.made.append((batch, views))
         return views
+
+
+def test_views_grow_by_the_number_of_the_step_and_so_they_do_after_a_stop(images_path: str, tmp_path: Path):
+    run = replace(small_run("simclr", images_path, 2), resizing=ProgressiveResizing((8, 12), (0.25, 0.5)))
+    one, sides = session(run), list[int]()
+    one.learner.register_forward_pre_hook(lambda learner, given: sides.append(given[0][0].shape[-1]))
+    steps(one, 0, 2)
+    one.save(tmp_path, 2, clock=0.0)
+    losses, newest = steps(one, 2, 6), checkpoint.latest(tmp_path)
+    one.step(next(one.feed.batches(1, 0)), 6)
+    assert sides == [8, 8, 8, 12, 12, 12, 16]  # of twelve steps
+    other = session(run)
+    assert newest is not None and other.restore(newest) == (2, 0.0)
+    assert torch.equal(torch.stack(losses), torch.stack(steps(other, 2, 6)))
 
 
 @pytest.mark.parametrize("accumulate", [1, 2, 4])

@@ -1,6 +1,6 @@
 """Networks tried on views of real images before a run starts."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from vantage.training.loop import train
 from vantage.training.run import Run
 from vantage.training.session import Session
 from vantage.training.trial import try_networks
+from vantage.views import ProgressiveResizing
 
 
 @pytest.fixture
@@ -66,12 +67,23 @@ def test_images_too_small_for_a_network_are_refused() -> None:
         try_networks(replace(run, encoders=replace(run.encoders, encoder=encoder)), noise())  # pyright: ignore
 
 
+def test_a_network_is_tried_on_the_smallest_views_that_it_will_see() -> None:
+    run = replace(small_run("simclr", ""), resizing=ProgressiveResizing((8,), (0.5,)))
+    encoder = replace(run.encoders.encoder, backbone=_Wide(kernel=13))  # pyright: ignore
+    run = replace(run, encoders=replace(run.encoders, encoder=encoder))  # pyright: ignore
+    with pytest.raises(UserError, match=r"8 x 8 pixels \(.*[Kk]ernel size"):
+        try_networks(run, noise())
+
+
+@dataclass(frozen=True)
 class _Wide(Convolutions):
     """A first kernel wider than the views."""
 
+    kernel: int = 99
+
     def build(self) -> torch.nn.Module:
         network = super().build()
-        network.layers[0] = torch.nn.Conv2d(3, self.widths[0], 99)
+        network.layers[0] = torch.nn.Conv2d(3, self.widths[0], self.kernel, padding=1)
         return network
 
 

@@ -14,7 +14,7 @@ import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.composition.names import RENAMED_FIELDS, is_part, name_of, own_part, part_named, public_name
@@ -44,7 +44,7 @@ def encode(value: Any, path: str = "run") -> Any:
             name = name_of(type(value))
         except UserError as problem:
             raise UserError(f"{path}: {problem}") from None
-        inside = {f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if f.init}
+        inside = {f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if _written(f, value)}
         if _PART in inside:
             raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings reserve; rename it")
         return {_PART: name, **inside}
@@ -57,6 +57,12 @@ def encode(value: Any, path: str = "run") -> Any:
     raise UserError(
         f"{path}: a {type(value).__name__} cannot be saved; parts hold numbers, text, tuples and other parts"
     )
+
+
+def _written(field: Field[Any], value: Any) -> bool:
+    """Whether a field is written. One that came later, marked `metadata={"later": True}`, is left out at its default: so
+    what does not use it is written, and keyed, as it was before."""
+    return field.init and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
 
 
 def decode(data: Any, annotation: Any, path: str = "") -> Any:

@@ -89,7 +89,7 @@ def _measured(run: Run, source: Source, seconds: float) -> Speed:
     start = time.monotonic() - began
     waiting = _begin(session)
     batches = _endless(session)
-    step, first = _step(session, batches, seconds)
+    step, first = _steps(session, batches, seconds)
     batches.close()
     look = step * len(source) / run.batch_size / 3  # forward alone: a third of forward and backward
     every = run.monitoring.knn_every
@@ -118,15 +118,26 @@ def _endless(session: Session) -> Generator[Batch, None, None]:
         epoch += 1
 
 
-def _step(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[float, float]:
-    """Seconds of a step, and what the first one takes beyond that."""
-    device, step = session.fabric.device, 0
+def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[float, float]:
+    """Seconds of a step, and what the first one takes beyond that: on average over sizes, where views grow."""
+    run, steps = session.run, session.run.epochs * session.feed.steps
+    stages = run.resizing.stages() if run.resizing else ((0.0, 1.0),)
+    timed = [_step(session, batches, seconds, share, math.ceil(begin * steps)) for begin, share in stages]
+    usual = sum(share * step for (_, share), (step, _) in zip(stages, timed, strict=True))
+    return usual, sum(first for _, first in timed)
+
+
+def _step(
+    session: Session, batches: Iterator[Batch], seconds: float, share: float, step: int
+) -> tuple[float, float]:
+    """Seconds of a step from one on, measured for a share of some seconds, and what the first one takes beyond that."""
+    device = session.fabric.device
 
     def take(steps: int) -> float:
         nonlocal step
         began, loss = time.monotonic(), torch.zeros(())
         taken = 0
-        while taken < steps or (steps > 1 and time.monotonic() - began < seconds):
+        while taken < steps or (steps > 1 and time.monotonic() - began < share * seconds):
             loss = session.step(next(batches).to(device), step)
             step, taken = step + 1, taken + 1
         float(loss)  # waits for the device

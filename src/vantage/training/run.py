@@ -10,7 +10,7 @@ from vantage.encoders import Role
 from vantage.errors import UserError
 from vantage.schedules import Adaptive, LearningRate
 from vantage.training.optimizers import Optimizer
-from vantage.views import ViewMaker
+from vantage.views import ProgressiveResizing, ViewMaker
 
 __all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences", "refuse_conflicts"]
 
@@ -132,6 +132,9 @@ class Run:
     accumulate: int = 1
     """Parts that a batch is cut into, to save memory. In-batch methods then compare within a part only, so they have
     fewer negatives; a queue or bank is read as it was before the whole batch."""
+
+    resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
+    """Small views first, for short runs; none: the views as they are made."""
 
     seed: int = 0
     """All randomness is a function of it and of the step."""

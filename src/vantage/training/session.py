@@ -82,7 +82,7 @@ class Session:
             last, own = number == run.accumulate - 1, len(part.image)
             self.generator.share = (rank * own, (rank + 1) * own, processes.count() * own)
             with nullcontext() if last else self._unsynchronized():
-                result = self.model(self.feed.views_of(part, self.generator), part.image, step)
+                result = self.model(self.views_of(part, step), part.image, step)
                 self.fabric.backward(result.loss / run.accumulate)
             losses.append(result.loss.detach())
             fresh.append(Fresh(*result.fresh))
@@ -91,6 +91,14 @@ class Session:
         self.optimizer.zero_grad(set_to_none=True)
         self.learner.after_step(fresh, step)
         return torch.stack(losses).mean()
+
+    def views_of(self, batch: Batch, step: int) -> list[Tensor]:
+        """The views of a batch at a step, which draws them from the session's generator."""
+        views = self.feed.views_of(batch, self.generator)
+        if self.run.resizing is None:
+            return views
+        share = step / (self.run.epochs * self.feed.steps)
+        return [self.run.resizing(view, share) for view in views]
 
     def _unsynchronized(self) -> AbstractContextManager[Any]:
         return self.fabric.no_backward_sync(self.model)

@@ -39,11 +39,17 @@ def try_networks(run: Run, source: Source) -> None:
         networks = run.encoders.build().eval()
         numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
         for number in sorted(numbers):
-            try:
-                with torch.no_grad():
-                    networks.queries({number: views[number]})
-            except Exception as problem:  # a user's network may raise anything
-                raise UserError(_misfit(run, number, views[number], problem)) from problem
+            for view in _sizes(run, views[number]):
+                try:
+                    with torch.no_grad():
+                        networks.queries({number: view})
+                except Exception as problem:  # a user's network may raise anything
+                    raise UserError(_misfit(run, number, view, problem)) from problem
+
+
+def _sizes(run: Run, view: Tensor) -> list[Tensor]:
+    """A view, and as small as it will be at the beginning of the run."""
+    return [view] if run.resizing is None else [view, run.resizing(view, 0.0)]
 
 
 def _some_views(run: Run, source: Source) -> list[Tensor]:

@@ -73,6 +73,7 @@ from vantage.views.recipes import moco_v2_views as moco_v2_views
 from vantage.views.recipes import npid_views as npid_views
 from vantage.views.recipes import pycontrast_a_views as pycontrast_a_views
 from vantage.views.recipes import simclr_views as simclr_views
+from vantage.views.resizing import ProgressiveResizing as ProgressiveResizing
 
 __all__ = ["CHANGES", "SHAPE_CHANGES"]
 __all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.views.")]  # pyright: ignore

@@ -1,0 +1,50 @@
+"""Progressive resizing: views that are small first and grow during a run, since small ones cost less."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from vantage.errors import UserError
+
+__all__ = ["ProgressiveResizing"]
+
+
+@dataclass(frozen=True)
+class ProgressiveResizing:
+    """Scales finished views down, to a side that grows in stages; after the last stage they stay as they are.
+
+    A step at half the side costs about a quarter, so that a given time shows a network more images (progressive
+    resizing: Howard, fast.ai 2018; for contrastive learning FFCV-SSL, arXiv 2303.01986, from 160 to 224 pixels).
+    Networks have to take views of any size. Raises `UserError` for sides or ends that do not rise.
+    """
+
+    sides: tuple[int, ...] = (16, 24)
+    """Side of a view in each stage, in pixels."""
+
+    until: tuple[float, ...] = (0.5, 0.75)
+    """Where each stage ends, as a share of the run's steps."""
+
+    def __post_init__(self) -> None:
+        rising = all(list(numbers) == sorted(set(numbers)) for numbers in (self.sides, self.until))
+        if len(self.sides) != len(self.until) or not self.sides or not rising:
+            raise UserError(f"progressive resizing: {self.sides} and {self.until} must be alike in number, and must rise")
+        if self.sides[0] < 1 or not 0 < self.until[0] <= self.until[-1] <= 1:
+            raise UserError("progressive resizing: sides begin at 1 pixel, and stages end between 0 and 1")
+
+    def side(self, share: float) -> int | None:
+        """Side of the views at a share of the run, in pixels; none where they stay as they are."""
+        return next((side for side, end in zip(self.sides, self.until, strict=True) if share < end), None)
+
+    def stages(self) -> tuple[tuple[float, float], ...]:
+        """Where each stage begins and how long it is, as shares of the run; the last one is at full size."""
+        ends = (0.0, *self.until, 1.0)
+        return tuple((begin, end - begin) for begin, end in zip(ends, ends[1:], strict=False) if end > begin)
+
+    def __call__(self, view: Float[Tensor, "b *rest h w"], share: float) -> Float[Tensor, "b *rest _ _"]:
+        """A view at a share of the run. Views that are as small already, and the patches of a jigsaw, are left alone."""
+        side = self.side(share)
+        if side is None or view.dim() != 4 or min(view.shape[-2:]) <= side:
+            return view
+        return interpolate(view, size=(side, side), mode="bilinear", antialias=True)
