@@ -13,13 +13,13 @@ import vantage
 from vantage.composition.fitting import parts_of
 from vantage.data import Arrays, Source
 from vantage.data.order import steps_in
-from vantage.encoders import Convolutions, Encoder, Momentum, ResNet, ResNet9, SplitBatchNorm
+from vantage.encoders import Convolutions, Encoder, Momentum, ResNet, ResNet9, SplitBatchNorm, Timm
 from vantage.errors import UserError
 from vantage.memory import Queue
 from vantage.planning import plan
 from vantage.planning.ladder import rungs
 from vantage.planning.plan import planned
-from vantage.planning.sizing import Wishes, quick, sized
+from vantage.planning.sizing import Wishes, composed, quick, sized
 from vantage.planning.speed import Speed, measured
 from vantage.planning.words import clock, duration, network_of, rows
 from vantage.recipes import RECIPES, infomin, interclr, moco_v1, moco_v2, simclr
@@ -249,6 +249,17 @@ def test_labeled_images_are_held_out_to_judge_by() -> None:
     assert plan(alone, 5.0, measure=Pace()).data.hold_out == 0.0
 
 
+def test_views_grow_where_the_network_takes_any_size() -> None:
+    wishes = Wishes(changes=lambda run: {})
+    first = rungs(32, on_gpu=False)[0]
+    grown: Any = composed(wishes, first).resizing
+    assert (grown.sides, grown.until) == ((16, 24), (0.5, 0.75))
+    assert composed(wishes, replace(first, backbone=Timm("vit_tiny_patch16_224"))).resizing is None
+    assert composed(wishes, replace(first, size=16)).resizing is None
+    assert composed(Wishes(simclr), first).resizing is None  # a recipe that is named stays as published
+    assert all(branch.estimator.temperature == 0.2 for branch in quick(32).branches)  # pyright: ignore
+
+
 def test_short_runs_change_momentum_rate_and_lars() -> None:
     def at(recipe: Callable[[int], Run], epochs: int, **wishes: Any) -> Run:
         rung = replace(rungs(32, on_gpu=False)[0], backbone=None)
@@ -288,7 +299,7 @@ def test_on_a_gpu_there_are_resnets() -> None:
 def test_the_words_of_a_plan() -> None:
     made = planned(noise(2_000, labels=True), 5.0, measure=Pace())
     said = dict(rows(made, 200))
-    assert len(said) == 5 and said["network"] == "ResNet9(width=16), views of 32 px"
+    assert len(said) == 5 and said["network"] == "ResNet9(width=16), views of 16 → 24 → 32 px"
     assert said["method"] == "simclr, batch 128, SGD at 0.1"
     assert said["epochs"] == f"{made.run.epochs} of 1,800 images, 200 held out to judge by"
     assert said["speed"].startswith("667 images/s here: 5 minutes, until ")

@@ -44,7 +44,9 @@ def encode(value: Any, path: str = "run") -> Any:
             name = name_of(type(value))
         except UserError as problem:
             raise UserError(f"{path}: {problem}") from None
-        inside = {f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if _written(f, value)}
+        inside = {
+            f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if _written(f, value)
+        }
         if _PART in inside:
             raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings reserve; rename it")
         return {_PART: name, **inside}

@@ -7,29 +7,43 @@ from typing import Any
 from vantage.composition.fields import replaced
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data.order import steps_in
-from vantage.encoders import Backbone, Encoder, Momentum, with_backbone
+from vantage.encoders import Backbone, Convolutions, Encoder, Momentum, ResNet, ResNet9, with_backbone
 from vantage.encoders.named import SMALL
+from vantage.estimators import InfoNCE
 from vantage.memory import Bank, ClusteredBank, ReclusteredBank
 from vantage.planning.ladder import Rung
 from vantage.recipes import moco_v2, simclr
 from vantage.schedules import Constant
 from vantage.training.optimizers import LARS, SGD
 from vantage.training.run import Run
+from vantage.views import ProgressiveResizing
 
 __all__ = ["Wishes", "composed", "early", "least_epochs", "overridden", "quick", "sized", "with_network"]
 
 _EARLY = ("data", "hardware", "monitoring", "accumulate")
 """What is set before a run is fitted, since the choice of a batch needs it."""
 
+_ANY_SIZE = (Convolutions, ResNet, ResNet9)  # networks of others may take views of one size only
 _FEW_STEPS = 10_000
 _SHORT_RATE = 0.12  # of SGD at a batch of 256
+_SHORT_TAU = 0.2
+_LEAST_GROWN = 32  # pixels; half of less is too small for a network that halves its maps four times
 _SHORT_LARS = 0.2  # of SGD in place of LARS
 
 
 def quick(size: int = 224) -> Run:
-    """What is planned where no recipe is named: SimCLR up to 96 pixels; above, MoCo v2, whose queue does not need the
-    large batches that such networks leave no memory for."""
-    return simclr(size) if size <= SMALL else moco_v2(size)
+    """What is planned where no recipe is named: up to 96 pixels SimCLR at τ .2, on views that grow to their size from
+    half of it; above, MoCo v2, whose queue does not need the large batches that such networks leave no memory for.
+
+    In the same few minutes of a processor τ .2 is better than SimCLR's .5, and growing views are better than whole ones
+    (`benchmarks/choices.py`, on held-out training images).
+    """
+    if size > SMALL:
+        return moco_v2(size)
+    run = simclr(size)
+    branches = everywhere(run.branches, lambda part: InfoNCE(_SHORT_TAU) if isinstance(part, InfoNCE) else part)
+    growing = ProgressiveResizing((size // 2, 3 * size // 4), (0.5, 0.75)) if size >= _LEAST_GROWN else None
+    return replace(run, branches=branches, resizing=growing)
 
 
 def _nothing(run: Run) -> Mapping[str, Any]:
@@ -61,6 +75,8 @@ def composed(wishes: Wishes, rung: Rung) -> Run:
     run = wishes.recipe(rung.size)
     if rung.backbone is not None:
         run = with_network(run, rung.backbone)
+    if any(not isinstance(part.backbone, _ANY_SIZE) for part in parts_of(run.encoders) if isinstance(part, Encoder)):
+        run = replace(run, resizing=None)
     return replaced(run, early(wishes.changes(run)))
 
 

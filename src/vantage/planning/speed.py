@@ -127,9 +127,7 @@ def _steps(session: Session, batches: Iterator[Batch], seconds: float) -> tuple[
     return usual, sum(first for _, first in timed)
 
 
-def _step(
-    session: Session, batches: Iterator[Batch], seconds: float, share: float, step: int
-) -> tuple[float, float]:
+def _step(session: Session, batches: Iterator[Batch], seconds: float, share: float, step: int) -> tuple[float, float]:
     """Seconds of a step from one on, measured for a share of some seconds, and what the first one takes beyond that."""
     device = session.fabric.device
 

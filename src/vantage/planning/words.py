@@ -22,7 +22,7 @@ def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
     optimizer = f"{type(run.optimizer).__name__}{f' at {rate:.2g}' if rate else ''}"
     apart = f", {held_out:,} held out to judge by" if held_out else ""
     return [
-        ("network", f"{network_of(run)}, views of {_pixels(run)} px"),
+        ("network", f"{network_of(run)}, views of {_grown(run)} px"),
         ("method", f"{run.recipe}, batch {run.batch_size:,}, {optimizer}"),
         ("epochs", f"{run.epochs:,} of {plan.images:,} images{apart}"),
         (
@@ -52,6 +52,11 @@ def clock(seconds: float) -> str:
     """The time of day in so many seconds; beyond a day with the date."""
     form = "%H:%M" if seconds < 86400 else "%d %B %Y"
     return time.strftime(form, time.localtime(time.time() + seconds))
+
+
+def _grown(run: Run) -> str:
+    sides = run.resizing.sides if run.resizing else ()
+    return " → ".join(map(str, (*sides, _pixels(run))))
 
 
 def _pixels(run: Run) -> int:

@@ -29,7 +29,9 @@ class ProgressiveResizing:
     def __post_init__(self) -> None:
         rising = all(list(numbers) == sorted(set(numbers)) for numbers in (self.sides, self.until))
         if len(self.sides) != len(self.until) or not self.sides or not rising:
-            raise UserError(f"progressive resizing: {self.sides} and {self.until} must be alike in number, and must rise")
+            raise UserError(
+                f"progressive resizing: {self.sides} and {self.until} must be alike in number, and must rise"
+            )
         if self.sides[0] < 1 or not 0 < self.until[0] <= self.until[-1] <= 1:
             raise UserError("progressive resizing: sides begin at 1 pixel, and stages end between 0 and 1")
 

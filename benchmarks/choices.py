@@ -1,0 +1,161 @@
+"""What a plan should choose: each choice trains for the same processor time and is judged on held-out training images.
+
+    python benchmarks/choices.py --data ../shared/data --work /tmp/choices --seconds 150 --seeds 0 1 2
+
+The speed of every choice with one thread is measured first, choices in turn: begin on a quiet machine. A cell then sees
+as many images as its speed buys in --seconds, so cells may be trained on a busy one; images are as many as can be seen
+five times, or all. Test splits are not opened: kNN (k 20) and logistic regression look at the images that the run held
+out, and learn from 10,000 others. Cells are kept in --work as they are done; a second call makes those that are missing.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from quality import summary
+from timing import write_results
+
+from vantage import Run
+from vantage.composition.fields import replaced
+from vantage.data import Source
+from vantage.data.order import steps_in
+from vantage.encoders import Backbone, Convolutions, ResNet9
+from vantage.encoding import Work
+from vantage.evaluate import KNN, LinearCached
+from vantage.frozen.encoder import load
+from vantage.planning.ladder import Rung
+from vantage.planning.sizing import Wishes, composed, sized
+from vantage.planning.speed import measured
+from vantage.recipes import moco_v1, moco_v2, simclr
+from vantage.training.feed import held_out_part, open_images, training_part
+from vantage.training.loop import train
+from vantage.training.run import Data
+from vantage.views import ProgressiveResizing
+
+SETS = {
+    "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 0.04),
+    "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", 0.09),
+}
+"""Path, and the share that is held out: some 2,000 images."""
+
+SIDE, BANK = 32, 10_000
+GROWING = ProgressiveResizing((16, 24), (0.5, 0.75))
+NARROW, FOUR = ResNet9(16), Convolutions()
+Recipe = Callable[[int], Run]
+
+
+def at(recipe: Recipe, temperature: float, size: int) -> Run:
+    """A recipe at another temperature."""
+    run = recipe(size)
+    return replaced(run, {f"branches.{n}.estimator.temperature": temperature for n in range(len(run.branches))})
+
+
+def growing(recipe: Recipe, size: int) -> Run:
+    """A recipe whose views grow."""
+    return replace(recipe(size), resizing=GROWING)
+
+
+def at_rate(recipe: Recipe, rate: float, size: int) -> Run:
+    """A recipe at another learning rate (for a batch of 256)."""
+    run = recipe(size)
+    return replaced(run, {"learning_rate.base": rate})
+
+
+CHOICES: dict[str, tuple[Recipe, Backbone]] = {
+    "SimCLR, τ .5": (simclr, NARROW),
+    "SimCLR, τ .2": (partial(at, simclr, 0.2), NARROW),
+    "SimCLR, τ .1": (partial(at, simclr, 0.1), NARROW),
+    "SimCLR, τ .5, growing views": (partial(growing, simclr), NARROW),
+    "SimCLR, τ .2, growing views": (partial(growing, partial(at, simclr, 0.2)), NARROW),
+    "SimCLR, τ .2, four convolutions": (partial(at, simclr, 0.2), FOUR),
+    "MoCo v2, τ .2": (moco_v2, NARROW),
+    "MoCo v1, τ .07": (moco_v1, NARROW),
+}
+"""Recipe and network of each choice; all at 32 px with batches of 256, at the rates of short plans."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps speeds, runs and cells")
+    parser.add_argument("--seconds", type=float, default=150.0, help="processor time of a cell's training")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--collect", action="store_true", help="write results of the cells that are done")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    (options.work / "cells").mkdir(parents=True, exist_ok=True)
+    if not options.collect:
+        images_a_second = speeds(options)
+        for seed in options.seeds:
+            for name in options.sets:
+                for choice in options.choices:
+                    path = options.work / "cells" / f"{name} {choice} {seed}.json"
+                    if not path.exists():
+                        cell = trained(name, choice, seed, images_a_second[choice], options)
+                        path.write_text(json.dumps(cell))
+                        print(cell, flush=True)
+    rows = [json.loads(path.read_text()) for path in sorted((options.work / "cells").glob("*.json"))]
+    if rows:
+        write_results("choices", [*rows, *summary([{**row, "optimizer": "SGD"} for row in rows])])
+
+
+def speeds(options: argparse.Namespace) -> dict[str, float]:
+    """Images a second of every choice, the best of three times in turn; measured once and kept."""
+    path = options.work / "speeds.json"
+    best: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    missing = [choice for choice in options.choices if choice not in best]
+    for _ in range(3 if missing else 0):
+        for choice in missing:
+            run, source = composition(options.sets[0], choice, 0, options)
+            run = sized(Wishes(), run, 10_000, 20)
+            part = training_part(source, replace(run.data, max_images=10_000))
+            best[choice] = max(best.get(choice, 0.0), run.batch_size / measured(run, part).step)
+    path.write_text(json.dumps(best, indent=2))
+    return best
+
+
+def composition(name: str, choice: str, seed: int, options: argparse.Namespace) -> tuple[Run, Source]:
+    """A choice on a set, not yet sized, and its images."""
+    recipe, backbone = CHOICES[choice]
+    path, share = SETS[name]
+    data = Data(str(options.data.resolve() / path), hold_out=share)
+    run = composed(Wishes(recipe), Rung(backbone, SIDE, 0))
+    run = replace(run, data=data, seed=seed, hardware=replace(run.hardware, accelerator="cpu"))
+    return run, open_images(data)[0]
+
+
+def trained(name: str, choice: str, seed: int, rate: float, options: argparse.Namespace) -> dict[str, Any]:
+    """One cell: a choice trained on as many images as its speed buys, and judged."""
+    run, source = composition(name, choice, seed, options)
+    views, most = rate * options.seconds, len(training_part(source, run.data))
+    epochs = max(5, math.ceil(views / most))
+    images = min(most, round(views / epochs) // run.batch_size * run.batch_size)
+    run = replace(run, data=replace(run.data, max_images=images))
+    run = sized(Wishes(recipe=CHOICES[choice][0]), run, images, epochs)
+    with TemporaryDirectory(dir=options.work) as folder:
+        began = time.process_time()
+        train(run, Path(folder) / "run", source=source)
+        spent, encoder = time.process_time() - began, load(Path(folder) / "run")
+        bank = training_part(source, replace(run.data, max_images=BANK))
+        work, unseen = Work("cpu", num_workers=1), held_out_part(source, run.data)
+        accuracies = {
+            f"{protocol.name}: top-1": round(protocol(encoder, bank, unseen, work).accuracy.top1, 2)
+            for protocol in (KNN(20), LinearCached())
+        }
+    about = {"set": name, "recipe": choice, "seed": seed, "images/s": round(rate), "epochs": epochs, "images": images}
+    seen = epochs * steps_in(images, run.batch_size) * run.batch_size
+    return {**about, "images seen": seen, "processor seconds": round(spent), **accuracies}
+
+
+if __name__ == "__main__":
+    main()
