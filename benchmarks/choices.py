@@ -4,8 +4,8 @@
 
 The speed of every choice with one thread is measured first, choices in turn: begin on a quiet machine. A cell then sees
 as many images as its speed buys in --seconds, so cells may be trained on a busy one; images are as many as can be seen
-five times, or all. Test splits are not opened: kNN (k 20) and logistic regression look at the images that the run held
-out, and learn from 10,000 others. Cells are kept in --work as they are done; a second call makes those that are missing.
+five times, or all. Test splits are not opened: kNN (k 20) and logistic regression look at the images that the run
+held out, and learn from 10,000 others. Cells are kept in --work as they are done; a second call makes the missing ones.
 """
 
 import argparse

@@ -45,7 +45,7 @@ class ProgressiveResizing:
         return tuple((begin, end - begin) for begin, end in zip(ends, ends[1:], strict=False) if end > begin)
 
     def __call__(self, view: Float[Tensor, "b *rest h w"], share: float) -> Float[Tensor, "b *rest _ _"]:
-        """A view at a share of the run. Views that are as small already, and the patches of a jigsaw, are left alone."""
+        """A view at a share of the run. Views that are as small already, and patches of a jigsaw, are left alone."""
         side = self.side(share)
         if side is None or view.dim() != 4 or min(view.shape[-2:]) <= side:
             return view
