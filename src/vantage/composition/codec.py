@@ -62,8 +62,8 @@ def encode(value: Any, path: str = "run") -> Any:
 
 
 def _written(field: Field[Any], value: Any) -> bool:
-    """Whether a field is written. One that came later, marked `metadata={"later": True}`, is left out at its default, so
-    that what does not use it is written, and keyed, as it was before."""
+    """Whether a field is written. One that came later, marked `metadata={"later": True}`, is left out at its default,
+    so that what does not use it is written, and keyed, as it was before."""
     return field.init and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
 
 
