@@ -1,13 +1,16 @@
 """What every test file shares. Nothing of the package is imported here: pytest installs the shape checks first."""
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import checking
 import hypothesis
 import jaxtyping
 import pytest
 import torch
+from xdist.scheduler import LoadScopeScheduling
 
 jaxtyping.jaxtyped = checking.jaxtyped  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -52,7 +55,25 @@ def seeded() -> None:
     torch.manual_seed(0)
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+class ByFile(LoadScopeScheduling):
+    """Tests of a file that share a fixture go to one process, so that it is made once; other tests go one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares(file) else nodeid
+
+
+@functools.cache
+def _shares(file: str) -> bool:
+    text = (REPOSITORY / file).read_text(encoding="utf-8")
+    return 'scope="module"' in text or "\n@cache\n" in text
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """pytest-xdist's own groups (`--dist=loadgroup`) are not seen under pytest 9.2, whose `nodeid` it cannot change."""
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests that need a GPU where there is none."""
     if torch.cuda.is_available():

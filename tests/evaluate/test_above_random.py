@@ -93,6 +93,13 @@ def supervised(start: FrozenEncoder, source: Arrays, epochs: int = 5) -> FrozenE
     return replace(start, backbone=backbone.eval().requires_grad_(False), name="supervised")
 
 
+@pytest.fixture(scope="module")
+def encoders(cifar: tuple[Arrays, Arrays]) -> dict[str, tuple[FrozenEncoder, FrozenEncoder]]:
+    """The random and the trained encoder of both runs."""
+    random = {run.recipe: random_encoder(run) for run in (one(), two())}
+    return {name: (start, supervised(start, cifar[0])) for name, start in random.items()}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "protocol"),
@@ -108,14 +115,13 @@ def supervised(start: FrozenEncoder, source: Arrays, epochs: int = 5) -> FrozenE
     ids=lambda value: getattr(value, "name", None) or value.recipe,
 )
 def test_a_supervised_network_ranks_above_a_random_one(
-    run: Run, protocol, cifar: tuple[Arrays, Arrays], tmp_path: Path
+    run: Run,
+    protocol,
+    cifar: tuple[Arrays, Arrays],
+    encoders: dict[str, tuple[FrozenEncoder, FrozenEncoder]],
+    tmp_path: Path,
 ) -> None:
-    train, test = cifar
-    start = random_encoder(run)
-    measured = []
-    for encoder in (start, supervised(start, train)):
-        measured.append(protocol(encoder, train, test, work(tmp_path, batch=250)).measures)
-    lower, higher = measured
+    lower, higher = (protocol(encoder, *cifar, work(tmp_path, batch=250)).measures for encoder in encoders[run.recipe])
     first = next(iter(lower))
     assert lower[first] > 10  # a random network is above chance
     assert higher[first] > lower[first] + 3, (lower, higher)

@@ -267,14 +267,15 @@ def test_11_no_critic_reaches_the_published_value_on_pairs_it_was_not_trained_on
 @pytest.mark.slow
 def test_11_published_estimates() -> None:
     """Seen on training pairs with seeds 0 and 1: .0247 and .0083 in the mean, deviations .0026 and .0011; the paper has
-    .0135 and .0124, and .0022 at the next percentile, from which the tolerance still tells w_ℓ = 10 apart."""
-    curves = TrainedToy(lower=(0.0, 10.0), seeds=1)()
-    held_out, training = curves.curves
-    for curve in curves.curves:
-        assert curve.mean[0] > curve.mean[1] + 0.005
-    assert training.mean[1] == pytest.approx(PUBLISHED.mean[1], abs=0.007)
-    assert 0.4 * most(10.0) < held_out.mean[1] < most(10.0) + 0.0005  # with ten times the pairs both are about .006
-    assert held_out.mean[0] < curves.information < training.mean[0]  # only held-out pairs obey the bound
+    .0135 and .0124, and .0022 at the next percentile, from which the tolerance still tells w_ℓ = 10 apart. That estimate
+    hardly moves any more after 30 of the 100 epochs: .0069, then .0075."""
+    toy = TrainedToy(lower=(0.0,), seeds=1)
+    held_out, training = (curve.mean[0] for curve in toy().curves)
+    held_out_10, training_10 = (curve.mean[0] for curve in replace(toy, lower=(10.0,), epochs=30)().curves)
+    assert held_out > held_out_10 + 0.005 and training > training_10 + 0.005
+    assert training_10 == pytest.approx(PUBLISHED.mean[1], abs=0.007)
+    assert 0.4 * most(10.0) < held_out_10 < most(10.0) + 0.0005  # with ten times the pairs both are about .006
+    assert held_out < toy.gaussian.information < training  # only held-out pairs obey the bound
 
 
 @pytest.mark.parametrize("change", [{"seeds": 0}, {"lower": ()}, {"learning_rate": 0.0}, {"epochs": 0}])
