@@ -1,6 +1,7 @@
 """What every test file shares. Nothing of the package is imported here: pytest installs the shape checks first."""
 
 import functools
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ def _shares(file: str) -> bool:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """pytest-xdist's own groups (`--dist=loadgroup`) are not seen under pytest 9.2, whose `nodeid` it cannot change."""
     return ByFile(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported by now stays, so the garbage collector need not look at it again."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -267,8 +267,8 @@ def test_11_no_critic_reaches_the_published_value_on_pairs_it_was_not_trained_on
 @pytest.mark.slow
 def test_11_published_estimates() -> None:
     """Seen on training pairs with seeds 0 and 1: .0247 and .0083 in the mean, deviations .0026 and .0011; the paper has
-    .0135 and .0124, and .0022 at the next percentile, from which the tolerance still tells w_ℓ = 10 apart. That estimate
-    hardly moves any more after 30 of the 100 epochs: .0069, then .0075."""
+    .0135 and .0124, and .0022 at the next percentile, from which the tolerance still tells w_ℓ = 10 apart. After 30 of
+    the 100 epochs that estimate hardly moves: .0069, then .0075."""
     toy = TrainedToy(lower=(0.0,), seeds=1)
     held_out, training = (curve.mean[0] for curve in toy().curves)
     held_out_10, training_10 = (curve.mean[0] for curve in replace(toy, lower=(10.0,), epochs=30)().curves)
