@@ -80,3 +80,4 @@ TABLE_6 = Entry(
     " +C, ten of those for local aggregation, which looks at the nearest 1,875 rows; as many draws for the others, keep"
     " .1 from the first step",
 )
+"""Table 6: the own cluster as negatives and as positives."""

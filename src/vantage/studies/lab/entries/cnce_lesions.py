@@ -58,6 +58,7 @@ TABLE_2 = Entry(
     scale="arms of claims 1 to 4 are trained from the start, as long as the base, which is IR; annealed over the first"
     " third, as in the paper; as many draws for every arm",
 )
+"""Table 2: lesions of Ring."""
 
 _KEEPS = {"a tenth": 0.1, "a quarter": 0.25, "all": 1.0}
 _OLDER = Arm(replace(IR_BASE.run, epochs=8), start=IR_BASE)
@@ -114,6 +115,7 @@ FIGURE_2A = Entry(
     scale="begun after 0 and 12 epochs of IR (claim b: 4 too), for one epoch, with as many draws from the nearest"
     " tenth, quarter or all; no inner cut, so that all is IR",
 )
+"""Figure 2a: rings that begin at different epochs."""
 
 
 def _stepwise() -> Arm:
@@ -149,3 +151,4 @@ FIGURE_2B = Entry(
     gate=gate("IR"),
     scale="from the start, annealed over the first third",
 )
+"""Figures 2b and 2c: policies of annealing."""

@@ -38,6 +38,7 @@ FLOORS = (
     Cell("random encoder", _FRESH, (Accuracy(), Similarity(), JointKeys())),
     Cell("base", _BASE, (Accuracy(),)),
 )
+"""The base, and what it has to be above."""
 ARMS = (
     Cell("MoCo v2", _MOCO, (*_SEEN, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
     Cell("JCL", _JCL, (*_SEEN, JointKeys()), {"top-1": 68.7, "top-5": 89.0}),
