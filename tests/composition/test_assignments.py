@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from vantage.composition.assignments import assigned, read_assignments, split_values
+from vantage.composition.fields import differences
 from vantage.errors import UserError
 from vantage.negatives import Ball, OtherImages, Ring
 from vantage.recipes import moco_v2
 from vantage.schedules import Constant
-from vantage.training.run import differences
 
 
 @pytest.mark.parametrize(

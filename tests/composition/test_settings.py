@@ -14,11 +14,12 @@ from hypothesis import strategies
 import vantage
 from vantage.branch import Branch
 from vantage.composition.codec import allowing, decode, encode
+from vantage.composition.fields import differences
 from vantage.errors import UserError
 from vantage.recipes import RECIPES, moco_v2
 from vantage.schedules import Constant, Steps
 from vantage.training import settings
-from vantage.training.run import Data, Run, differences
+from vantage.training.run import Data, Run
 from vantage.views import ProgressiveResizing
 
 

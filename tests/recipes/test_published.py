@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from vantage.branch import owners
+from vantage.composition.fields import differences
 from vantage.composition.fitting import parts_of
 from vantage.encoders import Encoder, Momentum, ResNet
 from vantage.estimators import JCL, InfoNCE
@@ -18,7 +19,7 @@ from vantage.memory import Bank, ClusteredBank, InBatch, Queue, ReclusteredBank
 from vantage.negatives import BandRule, Draw, OtherClusters, OtherImages, OwnCluster, Subset
 from vantage.recipes import RECIPES, VARIANTS, cnce_ir, cnce_moco, ring_ir
 from vantage.training.optimizers import AdamW
-from vantage.training.run import Run, differences
+from vantage.training.run import Run
 from vantage.training.trial import trial
 from vantage.views import CIFAR10, Channels, Normalize, RandomResizedCrop, ViewMaker, WithJigsaw
 from vantage.views import IMAGENET as IMAGENET_STATISTICS

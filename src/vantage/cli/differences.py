@@ -23,7 +23,7 @@ def show_differences(
     """What differs from the recipe, and why; `given` are the paths that options set, `otherwise` is why the rest
     differs."""
     from vantage.cli.summary import short
-    from vantage.training.run import differences
+    from vantage.composition.fields import differences
 
     chosen, fits = ({path for path, *_ in differences(*pair)} for pair in ((recipe, planned), (planned, fitted)))
     rows = []

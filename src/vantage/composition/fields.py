@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-__all__ = ["Setting", "field_help", "leaves", "replaced", "settings_in"]
+__all__ = ["Setting", "differences", "field_help", "leaves", "replaced", "settings_in"]
 
 
 @dataclass(frozen=True)
@@ -103,3 +103,15 @@ def _is_for_parts(annotation: Any) -> bool:
     if not inside:
         return isinstance(annotation, type) and annotation not in (bool, int, float, str, type(None))
     return any(_is_for_parts(kind) for kind in inside)
+
+
+def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Where two compositions of dataclasses and tuples differ: (path, before, after) for each leaf."""
+    if type(before) is type(after) and is_dataclass(before):
+        names = [f.name for f in fields(before) if f.compare]  # a file may lie elsewhere, its content may not differ
+        pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
+    elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
+        pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]
+    else:
+        return [] if before == after else [(path, before, after)]
+    return [change for name, a, b in pairs for change in differences(a, b, f"{path}.{name}" if path else name)]

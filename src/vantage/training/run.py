@@ -1,9 +1,10 @@
 """The one configuration of a run, its checks, and how it fits itself to a data set."""
 
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from vantage.branch import Branch
+from vantage.composition.fields import differences
 from vantage.composition.fitting import Fits, fitted, parts_of, stretched
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
@@ -12,7 +13,7 @@ from vantage.schedules import Adaptive, LearningRate
 from vantage.training.optimizers import Optimizer
 from vantage.views import ProgressiveResizing, ViewMaker
 
-__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "differences", "refuse_conflicts"]
+__all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "refuse_conflicts"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
@@ -222,18 +223,6 @@ def _at_least(least: int, part: str, **values: int | float) -> None:
     for name, value in values.items():
         if not value >= least:
             raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
-
-
-def differences(before: Any, after: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """Where two compositions of dataclasses and tuples differ: (path, before, after) for each leaf."""
-    if type(before) is type(after) and is_dataclass(before):
-        names = [f.name for f in fields(before) if f.compare]  # a file may lie elsewhere, its content may not differ
-        pairs = [(name, getattr(before, name), getattr(after, name)) for name in names]
-    elif isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
-        pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(before, after, strict=True))]
-    else:
-        return [] if before == after else [(path, before, after)]
-    return [change for name, a, b in pairs for change in differences(a, b, f"{path}.{name}" if path else name)]
 
 
 def refuse_conflicts(stored: Run, run: Run) -> None:

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sharded import COUNTS, write_shards
 
+from vantage.composition.fields import differences
 from vantage.data import Shards, Source, SourceSubset, StreamedImages, open_source
 from vantage.data.order import _BLOCKS, EpochOrder, epoch_order
 from vantage.draws import mix
 from vantage.errors import UserError
 from vantage.recipes import moco_v2
-from vantage.training.run import Data, differences, refuse_conflicts
+from vantage.training.run import Data, refuse_conflicts
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import vantage
+from vantage.composition.fields import differences
 from vantage.composition.fitting import parts_of
 from vantage.encoders import PerView
 from vantage.errors import UserError
@@ -24,7 +25,7 @@ from vantage.studies.sweep import (
     Sweep,
     field_of,
 )
-from vantage.training.run import Run, differences
+from vantage.training.run import Run
 from vantage.views import Channels, ColorJitter, Frequencies, Patches, RandomResizedCrop, WithJigsaw
 from vantage.views.operations.color import Normalize
 

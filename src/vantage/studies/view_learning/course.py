@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.composition.codec import decode, encode
+from vantage.composition.fields import differences
 from vantage.data import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -29,7 +30,6 @@ from vantage.studies.view_learning.judging import Means, judged, measured
 from vantage.studies.view_learning.learning import ViewLearning
 from vantage.training import checkpoint
 from vantage.training.feed import open_images
-from vantage.training.run import differences
 from vantage.training.signals import Signals
 from vantage.views.colors.flows import FlowNetwork
 from vantage.views.colors.learned import BEST, LAST, LearnedSpace, learned_space, write_learned
