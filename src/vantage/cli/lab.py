@@ -57,7 +57,7 @@ class Reproducing:
     """Folder for a file of numbers of each entry; if omitted, `results` in the lab."""
 
     page: Annotated[str, Word("FILE")] = ""
-    """Write the page of all claims, from the files of numbers."""
+    """Write the page of all claims, from the files of numbers, and its pictures into images/claims beside it."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
     """What computes."""
@@ -93,10 +93,9 @@ def in_the_lab(words: list[str], console: Console, about: str) -> int:
         console.note(f"{taken} cells taken in from {options.take_in}, {refused} refused: their files do not fit")
     done = _make(order, options, console) if entries else True
     if options.page:
-        from vantage.storage.files import write_text
-        from vantage.studies.lab import ENTRIES, page
+        from vantage.studies.lab import ENTRIES, publish
 
-        write_text(Path(options.page), page(ENTRIES, _results(options)))
+        publish(ENTRIES, _results(options), Path(options.page))
         console.note(f"the page is {options.page}")
     return 0 if done else 130
 

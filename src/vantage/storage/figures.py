@@ -1,12 +1,13 @@
 """Figures without a window system, in one look. matplotlib is imported only when a picture is drawn."""
 
+from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "color", "panels", "picture", "titled"]
+__all__ = ["COLORS", "color", "panels", "picture", "scaled", "titled"]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Colors that people with color blindness can distinguish (Okabe & Ito)."""
@@ -38,9 +39,31 @@ def titled(panel: Any, title: str, across: str, up: str) -> None:
     panel.set_ylabel(up, fontsize=9)
 
 
-def picture(figure: "Figure", kind: str) -> bytes:
-    """A figure as a file of a kind: png, svg or pdf. Files hold no date, so the same figure gives the same bytes."""
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+def scaled(panel: Any, numbers: Sequence[float]) -> None:
+    """Give a panel's horizontal axis the scale of what is varied: logarithmic where numbers above 0 differ by a
+    factor of more than ten, and then, where 0 is one of them, linear below the smallest of the others."""
+    from matplotlib.ticker import NullLocator
+
+    above = [number for number in numbers if number > 0]
+    if min(numbers) < 0 or not above or max(above) / min(above) <= 10:
+        return
+    if len(above) == len(numbers):
+        panel.set_xscale("log")
+    else:
+        panel.set_xscale("symlog", linthresh=min(above), linscale=0.5)
+    panel.xaxis.set_minor_locator(NullLocator())
+
+
+def picture(figure: "Figure", kind: str, about: str = "") -> bytes:
+    """A figure as a file of a kind: png, svg or pdf. Files hold no date and no random names, so the same figure gives
+    the same bytes. `about`: what it shows in words, which an SVG holds."""
+    from matplotlib import rc_context
+
+    metadata: dict[str, dict[str, str | None]] = {
+        "svg": {"Date": None} | ({"Description": about} if about else {}),
+        "pdf": {"CreationDate": None},
+    }
     content = BytesIO()
-    figure.savefig(content, format=kind, metadata=undated.get(kind))
+    with rc_context({"svg.hashsalt": "vantage"}):
+        figure.savefig(content, format=kind, metadata=metadata.get(kind))
     return content.getvalue()

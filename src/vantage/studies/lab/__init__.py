@@ -5,7 +5,7 @@ from vantage.studies.lab.entries import ENTRIES
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Untrained
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making import Maker
-from vantage.studies.lab.page import ours_in_words, page, state_of
+from vantage.studies.lab.page import ours_in_words, page, publish, state_of
 from vantage.studies.lab.results import collect, numbers_in, write_collected
 from vantage.studies.lab.ruling import Ruling, rule
 from vantage.studies.lab.sets import Sets
@@ -34,6 +34,7 @@ __all__ = [
     "numbers_in",
     "ours_in_words",
     "page",
+    "publish",
     "rule",
     "smoke",
     "state_of",

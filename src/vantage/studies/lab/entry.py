@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Predicate
 from vantage.training.run import Run
 
@@ -173,6 +174,9 @@ class Entry:
     scale: str = ""
     """What the two-cores level leaves out, or why there is none."""
 
+    panels: tuple[Panel, ...] = ()
+    """Its picture; none where its cells lie on no axis."""
+
     def __post_init__(self) -> None:
         names = [cell.name for cell in self.cells]
         if len(set(names)) < len(names) or len({claim.name for claim in self.claims}) < len(self.claims):
@@ -181,6 +185,9 @@ class Entry:
             for term in (term for predicate in claim.predicates for term in predicate.terms):
                 if term.partition(" @ ")[0] not in names:
                     raise UserError(f"{self.name}, claim {claim.name}: there is no cell {term!r}")
+        for term in (term for panel in self.panels for term in panel.terms):
+            if term.partition(" @ ")[0] not in names:
+                raise UserError(f"{self.name}, picture: there is no cell {term!r}")
 
     def cell(self, name: str) -> Cell:
         """The cell of that name."""

@@ -1,4 +1,4 @@
-"""The page of claims: a line for each, the paper's value and ours, the verdict; and how many of each there are."""
+"""The page of claims: a line for each, the paper's value and ours, the verdict; counts on top, and pictures."""
 
 import math
 from collections import Counter
@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from vantage.storage.files import write_result
 from vantage.storage.tables import Table
 from vantage.studies.lab.entry import Arm, Entry, Untrained
+from vantage.studies.lab.figure import drawn
 from vantage.studies.lab.judgement import Judged
 from vantage.studies.lab.levels import LEVELS, Level
 from vantage.studies.lab.making import arms_of
+from vantage.studies.lab.points import Box, boxes
 from vantage.studies.lab.results import numbers_in
 from vantage.studies.lab.ruling import VERDICTS, Numbers, Ruling, rule
 
-__all__ = ["ours_in_words", "page", "scale_of", "state_of"]
+__all__ = ["PICTURES", "ours_in_words", "page", "pictured", "publish", "scale_of", "state_of"]
+
+PICTURES = "images/claims"
+"""Folder of the pictures, beside the page."""
 
 _SHOWN = 3
 """Contrasts of a paper's numbers that a line has room for; of ours the least sure one is shown."""
@@ -35,6 +41,9 @@ GPU with a larger network for longer. A verdict is about that scale, not about t
 * *void*: what the claim presupposes was not reached. *not run*: a cell is still to be made. *not asked*: it is not
   asked at this level, for the reason given.
 * Every predicate is also applied to the paper's own numbers. ✗ marks those that contradict its text.
+* Pictures: a large point is a mean over seeds with its 95 % t interval (from three seeds on), a faint line joins the
+  points of a seed, hollow points are the paper's. Verdicts are about differences within seeds: intervals of two means
+  may overlap where a claim is decided. *Floor*: the higher of raw pixels and the random encoder.
 """
 
 
@@ -46,6 +55,23 @@ def page(entries: Sequence[Entry], folder: Path) -> str:
         parts.append(f"## {paper}\n")
         parts += [_section(entry, asked[entry.name]) for entry in entries if entry.paper == paper]
     return "\n".join(parts)
+
+
+def publish(entries: Sequence[Entry], folder: Path, file: Path) -> None:
+    """Write the page and, beside it, its pictures; those of entries that have none any more go."""
+    write_result(file, page(entries, folder), "the page")
+    for entry in entries:
+        picture = file.parent / PICTURES / f"{entry.name}.svg"
+        if points := pictured(entry, folder):
+            write_result(picture, drawn(points), "the picture")
+        else:
+            picture.unlink(missing_ok=True)
+
+
+def pictured(entry: Entry, folder: Path) -> tuple[Box, ...]:
+    """What an entry's picture shows, from the results in a folder; empty where it has none."""
+    levels = LEVELS if entry.panels else ()
+    return boxes(entry, [(level.words, numbers_in(level.folder(folder), level.entry(entry))) for level in levels])
 
 
 @dataclass(frozen=True)
@@ -132,7 +158,18 @@ def _section(entry: Entry, asked: tuple[_Asked, ...]) -> str:
     ]
     rows = [("claim", "paper", *(one.level.words for one in asked)), ("---",) * (2 + len(asked)), *lines]
     table = "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows)
-    return "\n\n".join((head, *scales, table)) + "\n"
+    return "\n\n".join((head, *scales, table, _picture(entry, asked))) + "\n"
+
+
+def _picture(entry: Entry, asked: tuple[_Asked, ...]) -> str:
+    """The picture with its axes in words, or why there is none."""
+    if points := boxes(entry, [(one.level.words, one.numbers) for one in asked]):
+        axes = "; ".join(dict.fromkeys(box.panel.axes for box in points))
+        sources = ", ".join(dict.fromkeys(box.source for box in points))
+        return f"![{entry.place}: {axes}. Of {sources}.]({PICTURES}/{entry.name}.svg)"
+    if not entry.made:
+        return "No picture: nothing of it is made here."
+    return "No picture yet: too few of its points are there." if entry.panels else "No picture: it has no axis."
 
 
 def _capital(words: str) -> str:

@@ -9,7 +9,7 @@ from vantage.studies.lab.entry import Claim, Entry, Gate
 from vantage.studies.lab.judgement import FEWEST, Contrast, Judged, judge
 from vantage.studies.lab.predicates import Predicate, Values
 
-__all__ = ["VERDICTS", "Numbers", "Ruling", "paper_says", "rule"]
+__all__ = ["VERDICTS", "Numbers", "Ruling", "held", "of_paper", "paper_says", "rule"]
 
 Numbers = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Numbers by cell, measure and seed."""
@@ -64,7 +64,7 @@ def paper_says(entry: Entry, claim: Claim) -> tuple[tuple[Contrast, ...], tuple[
     against: list[str] = []
     papers = {cell.name: cell.paper for cell in entry.cells} if claim.columns else {}
     for column in claim.columns:
-        values = _of_paper(papers, column)
+        values = of_paper(papers, column)
         for one in claim.predicates:
             if any(values(term) is None for term in one.terms):
                 continue
@@ -131,21 +131,24 @@ def _contrasts(predicate: Predicate, numbers: Numbers, by: str) -> tuple[Contras
 
 def _of_seeds(numbers: Numbers, by: str, terms: tuple[str, ...]) -> Values:
     """The numbers of terms for the seeds that all of them have, in order of the seeds."""
-
-    def held(term: str) -> Mapping[int, float]:
-        cell, _, measure = term.partition(" @ ")
-        return numbers.get(cell, {}).get(measure or by, {})
-
-    seeds = sorted(set.intersection(*(set(held(term)) for term in terms)))
+    seeds = sorted(set.intersection(*(set(held(numbers, by, term)) for term in terms)))
 
     def values(term: str) -> tuple[float, ...] | None:
-        row = held(term)
+        row = held(numbers, by, term)
         return tuple(row[seed] for seed in seeds) if row else None
 
     return values
 
 
-def _of_paper(papers: Mapping[str, Mapping[str, float]], column: str) -> Values:
+def held(numbers: Numbers, by: str, term: str) -> Mapping[int, float]:
+    """The numbers of a term by seed: of the measure that it names, or of `by`."""
+    cell, _, measure = term.partition(" @ ")
+    return numbers.get(cell, {}).get(measure or by, {})
+
+
+def of_paper(papers: Mapping[str, Mapping[str, float]], column: str) -> Values:
+    """The paper's numbers of terms: of the column that a term names, or of this one."""
+
     def values(term: str) -> tuple[float, ...] | None:
         cell, _, other = term.partition(" @ ")
         number = papers[cell].get(other or column)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vantage.storage.figures import color, panels, picture, titled
+from vantage.storage.figures import color, panels, picture, scaled, titled
 from vantage.storage.files import write_result
 from vantage.studies.sweep.result import SweepResult
 from vantage.studies.sweep.rows import RANDOM, RAW
@@ -91,12 +91,9 @@ def _places(result: SweepResult) -> list[float]:
 
 
 def _ticks(panel: Any, result: SweepResult, place: list[float]) -> None:
-    """A tick for each value; a logarithmic axis where values are above 0 and far apart."""
-    from matplotlib.ticker import NullLocator
-
-    if min(place) > 0 and max(place) / min(place) >= 8:
-        panel.set_xscale("log")
-        panel.xaxis.set_minor_locator(NullLocator())
+    """A tick for each value; a logarithmic axis where values are above 0 and differ by more than a factor of ten."""
+    if min(place) > 0:
+        scaled(panel, place)
     long = max(map(len, result.labels)) > 5
     turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if long else {}
     panel.set_xticks(place, result.labels, fontsize=8, **turned)

@@ -15,6 +15,7 @@ from vantage.studies.lab.entries.cnce_arms import (
     FLOORS,
     IR,
     IR_BASE,
+    KNN,
     LINEAR,
     MOCO,
     MOCO_BASE,
@@ -26,6 +27,7 @@ from vantage.studies.lab.entries.cnce_arms import (
 from vantage.studies.lab.entries.cnce_lesions import TABLE_2
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Close, Order, Predicate
 
 __all__ = ["ENTRIES"]
@@ -72,6 +74,11 @@ def _with_mean(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     return tuple(replace(one, paper={**one.paper, "mean": fmean(one.paper.values())}) for one in cells)
 
 
+_ARMS = {base: (f"{base} base", base, ring) for ring, base in _PAIRS}
+_UP_TO = (1, 10, 25, 50, 100)
+_BANDS = tuple(f"{low} to {high} %" for low, high in zip((0, *_UP_TO), _UP_TO, strict=False))
+
+
 def _falling(cell: str) -> Predicate:
     return Order(bands(cell, "10 to 25 %", "1 to 10 %", "0 to 1 %"))
 
@@ -104,6 +111,12 @@ TABLE_1 = Entry(
         "vantage evaluate linear-ring runs/ring_ir --data CIFAR10#train --test CIFAR10#test",
     ),
     gate=gate("MoCo base"),
+    panels=(
+        Panel(LINEAR, _ARMS, columns=_SETS, theirs="ResNet-18, top-1 (%)"),
+        Panel(KNN, _ARMS),
+        Panel(FALSE, {name: dict(zip(bands(name, *_BANDS), _UP_TO, strict=True)) for name in _MADE},
+            "up to rank (%), nearest first", up="of the query's class (%)", lines=(f"MoCo @ {FALSE}",)),
+    ),
     scale="MoCo v1 and IR at τ .07, as many negatives for every arm, Ring at keep .1 from the branch's first step",
 )
 
@@ -143,6 +156,10 @@ TABLE_3 = Entry(
         Claim("5", "IRing is above local aggregation", "§5", (Beats("IRing", "LA"),), _TRANSFER, "transfer", True),
     ),
     gate=gate("IR base"),
+    panels=(
+        Panel("transfer", {"": tuple(_CARRIED)}, up="mean of three sets, top-1 (%)", columns=("mean",),
+            theirs="mean of nine sets (%)"),
+    ),
     scale="the arms of tables 1 and 6, carried over to CIFAR-10 (JPEG), MNIST and five flowers: linear classifiers of"
     " 2,500 images of each, and the mean of three top-1",
 )

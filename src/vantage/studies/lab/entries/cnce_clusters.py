@@ -9,6 +9,7 @@ from vantage.studies.lab.entries.cnce_arms import CHANCE, FLOORS, IR, IR_BASE, L
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.grouping import Clusters
 from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats
 
 __all__ = ["TABLE_6"]
@@ -76,6 +77,10 @@ TABLE_6 = Entry(
         for recipe in ("cnce_la", "cave_ir", "cave_cmc", "ring_ir_clusters", "ring_cmc_clusters")
     ),
     gate=gate("IR base"),
+    panels=(
+        Panel(LINEAR, {"": ("IR base", *_MADE)}, columns=("CIFAR-10",), theirs="CIFAR-10, ResNet-18, top-1 (%)"),
+        Panel(_MATES, {"": ("IRCave", "IRing (+C)")}, up="mates of the own class (%)"),
+    ),
     scale="one epoch from a warm base of IR, whose rows are clustered at once: one of 58 clusters for Cave, of 178 for"
     " +C, ten of those for local aggregation, which looks at the nearest 1,875 rows; as many draws for the others, keep"
     " .1 from the first step",

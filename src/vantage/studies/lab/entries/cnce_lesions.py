@@ -11,6 +11,7 @@ from vantage.schedules import ByEpoch, Constant, Linear
 from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, bands, gate, scratch
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
 from vantage.studies.lab.measuring import Accuracy, FalseByBand
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Close, Order
 from vantage.studies.lab.shapes import Gains
 from vantage.training.run import Run
@@ -25,6 +26,10 @@ _WARM = (
     Cell("warm IRing", arm(ring_ir(32), IR_BASE), _SEEN),
     Cell("warm w_u = 100", arm(ball_ir(32), IR_BASE), _SEEN),
 )
+_LESIONS = {
+    "from the start": ("IR", "IRing", "no anneal", "w_u = 100"),
+    "from a warm base": tuple(cell.name for cell in _WARM),
+}
 
 TABLE_2 = Entry(
     "cnce-table-2",
@@ -55,6 +60,10 @@ TABLE_2 = Entry(
         for recipe in ("cnce_ir", "ring_ir", "ring_ir_unannealed", "ball_ir")
     ),
     gate=gate("IR"),
+    panels=(
+        Panel(LINEAR, _LESIONS, columns=("CIFAR-10", "ImageNet"), theirs="ResNet-18, top-1 (%)"),
+        Panel(KNN, _LESIONS),
+    ),
     scale="arms of claims 1 to 4 are trained from the start, as long as the base, which is IR; annealed over the first"
     " third, as in the paper; as many draws for every arm",
 )
@@ -84,6 +93,9 @@ def _begun(age: str, *widths: str) -> tuple[Cell, ...]:
 
 
 _EARLY, _LATE = (tuple(f"{words} from {age}" for words in _KEEPS) for age in ("0", "12"))
+_WIDTHS = {
+    f"begun at epoch {age}": {f"{words} from {age}": keep for words, keep in _KEEPS.items()} for age in ("0", "12")
+}
 _NEAREST = tuple(bands(f"all from {age}", "0 to 1 %")[0] for age in _STARTS)
 
 FIGURE_2A = Entry(
@@ -112,6 +124,11 @@ FIGURE_2A = Entry(
             (Order(_NEAREST),), (), FALSE),
     ),
     gate=gate("IR base"),
+    panels=(
+        *(Panel(by, _WIDTHS, "share of the nearest") for by in (LINEAR, KNN)),
+        Panel(FALSE, {"": {term: float(age) for term, age in zip(_NEAREST, _STARTS, strict=True)}}, "epochs of IR",
+            up="nearest 1 %: of the query's class (%)"),
+    ),
     scale="begun after 0 and 12 epochs of IR (claim b: 4 too), for one epoch, with as many draws from the nearest"
     " tenth, quarter or all; no inner cut, so that all is IR",
 )
@@ -149,6 +166,7 @@ FIGURE_2B = Entry(
         Claim("c.3", "they never leave [.1, 1]", "Appendix E", (), why="they are held there: nothing could be seen"),
     ),
     gate=gate("IR"),
+    panels=tuple(Panel(by, {"": ("IR", "linear", "step")}) for by in (LINEAR, KNN)),
     scale="from the start, annealed over the first third",
 )
 """Figures 2b and 2c: policies of annealing."""

@@ -5,6 +5,7 @@
 from vantage.studies.lab.entries.cnce_clusters import TABLE_6
 from vantage.studies.lab.entries.cnce_lesions import FIGURE_2A, FIGURE_2B
 from vantage.studies.lab.entry import Cell, Claim, Entry
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Order
 from vantage.studies.lab.toys import NegativeSpread, TrainedCritics, above
 
@@ -32,6 +33,12 @@ def _of(*names: str) -> tuple[str, ...]:
 _FALLING = _of(*(above(lower) for lower in reversed(_LOWER)))
 _TRAINING = ", training pairs"
 
+
+def _estimates(pairs: str = "") -> dict[str, float]:
+    """Where the estimates on some pairs stand: at their percentile."""
+    return {f"critics @ {above(lower)}{pairs}": lower for lower in _LOWER}
+
+
 TABLE_5 = Entry(
     "cnce-table-5",
     "CNCE",
@@ -55,6 +62,11 @@ TABLE_5 = Entry(
             why="a spread is one number for all seeds"),
     ),
     commands=("vantage analyse trained-toy --seeds 5 --out toy",),
+    panels=(
+        Panel(NCE, {"held-out pairs": _estimates(), "training pairs": _estimates(_TRAINING)},
+            "percentile of the nearest negatives", up="estimate (nats)", columns=("estimate",), together=True,
+            lines=_of("information")),
+    ),
     scale="the paper's own: 2,000 pairs, 100 epochs, 5 layers of width 10; Adam .003, since .03 collapses",
 )
 
@@ -89,6 +101,12 @@ APPENDIX_C = Entry(
             "bias, NCE, k 16", why="not what the theorem says"),
     ),
     commands=("vantage analyse spread-toy --out toy",),
+    panels=tuple(
+        Panel("bias, NCE, k 16", {above(w): {_spread(quantity, w, k): k for k in _K} for w in (0.0, 50.0, 90.0)},
+            "negatives k", up=name, log=quantity != "whole variance")
+        for quantity, name in (("bias", "bias (nats)"), ("variance", "variance over negatives (nats²)"),
+            ("whole variance", "whole variance (nats²)"))
+    ),
     scale="the Gaussian toy with its optimal critic: 500 pairs, 16 draws of the negatives",
 )
 

@@ -17,6 +17,7 @@ from vantage.studies.lab.entries.infomin_arms import (
     floors_of,
 )
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry, Gate, Untrained
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Close, Highest, Order, Predicate
 from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
 
@@ -45,6 +46,21 @@ def _sharper(rows: tuple[tuple[str, ...], ...], place: int) -> tuple[Predicate, 
     return tuple(Gains((first[place], first[n]), (second[place], second[n])) for n in (place - 1, place + 1))
 
 
+def _panels(curves: dict[str, dict[str, float]] | dict[str, tuple[str, ...]], across: str = "") -> tuple[Panel, ...]:
+    """Accuracy and I_NCE by what is varied, and the one against the other."""
+    names = {name: tuple(curve) for name, curve in curves.items()}
+    return (Panel(LINEAR, curves, across), Panel(SHARED, curves, across), Panel(LINEAR, names, against=SHARED))
+
+
+def _numbered(names: tuple[str, ...]) -> dict[str, float]:
+    """Where cells stand that are named by a number."""
+    return {name: float(name.split()[-1]) for name in names}
+
+
+def _by_head(row: tuple[tuple[str, ...], ...]) -> dict[str, dict[str, float]]:
+    return {head: _numbered(names) for head, names in zip(_HEADS, row, strict=True)}
+
+
 _DISTANCES = tuple(DISTANCES)
 _PATCH_FLOORS, _PATCH_GATE = floors_of("d 32", DISTANCES)
 
@@ -62,6 +78,7 @@ FIGURE_3 = Entry(
     ),
     commands=("vantage analyse views distance --data DIV2K --out distance",),
     gate=_PATCH_GATE,
+    panels=_panels({"": _numbered(_DISTANCES)}, "distance of the patches (px)"),
     scale="patches of 16 px, a quarter of the paper's, in images of 64 px: 32 px are two patches; SimCLR by SGD;"
     f" features of whole images at 16 px; {FROM_SCRATCH}",
 )
@@ -87,6 +104,7 @@ FIGURE_4 = Entry(
     ),
     commands=("vantage analyse views color --data STL10#unlabeled --out color",),
     gate=Gate("Lab", ("random, Lab",), LINEAR),
+    panels=_panels({"": _COLORS}),
     scale=f"an encoder of half the width for each view, in-batch negatives, τ .1; {FROM_SCRATCH}",
 )
 
@@ -106,6 +124,11 @@ FIGURE_5 = Entry(
         Claim("2", "the best jitter is 1", "§3.4", _best(_JITTER[:1], 2), (), LINEAR, True),
     ),
     gate=_GATE,
+    panels=(
+        Panel(LINEAR, {"": _numbered(_CROP[0])}, "crop bound c"),
+        Panel(LINEAR, {"": _numbered(_JITTER[0])}, "strength of jitter x"),
+        Panel(LINEAR, {"crop bound": _CROP[0], "jitter": _JITTER[0]}, against=SHARED),
+    ),
     scale=FROM_SCRATCH,
 )
 
@@ -132,6 +155,7 @@ FIGURE_9 = Entry(
             why="no two cells have equal I_NCE, and six points do not bear interpolation"),
     ),
     gate=_WIDTH_GATE,
+    panels=_panels({"": _numbered(_WIDTHS)}, "width of the blur σ (px)"),
     scale=f"SimCLR by SGD; images of half the paper's side, so that widths are halved too; {FROM_SCRATCH}",
 )
 
@@ -151,6 +175,7 @@ FIGURE_12 = Entry(
         Claim("3", "each step lowers I_NCE", "C.1", (Order(_LADDER[::-1]),), (), SHARED),
     ),
     gate=_LADDER_GATE,
+    panels=_panels({"": _LADDER}),
     scale=f"MoCo v1; no blur at 32 px; {FROM_SCRATCH}, where strong views learn late",
 )
 
@@ -170,6 +195,7 @@ FIGURE_13 = Entry(
             True),
     ),
     gate=_GATE,
+    panels=_panels(_by_head(_CROP), "crop bound c"),
     scale=f"MoCo v2, with an MLP at τ .15 and a linear head at τ .07; {FROM_SCRATCH}, since a base favors its own c",
 )
 
@@ -187,6 +213,7 @@ FIGURE_14 = Entry(
             True),
     ),
     gate=replace(_GATE, base="MLP, x .5"),
+    panels=_panels(_by_head(_JITTER), "strength of jitter x"),
     scale=f"figure 13's heads, crops from .2 of the image; {FROM_SCRATCH}, since a base favors its own x",
 )
 

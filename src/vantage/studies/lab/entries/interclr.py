@@ -7,6 +7,7 @@ from vantage.studies.lab.elsewhere import FewShots
 from vantage.studies.lab.entries import interclr_study
 from vantage.studies.lab.entries.interclr_arms import FLOORS, GATE, SCALE, weighted
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats
 from vantage.studies.lab.shapes import Gains
 
@@ -79,6 +80,10 @@ FIGURE_5 = Entry(
             (Beats("λ .75", "λ 1"),), (), "few shots", True),
     ),
     gate=GATE,
+    panels=(
+        Panel("few shots", {name: {f"{name} @ few shots, fewest": 1, f"{name} @ few shots, most": 32}
+            for name in ("λ 1", "λ .75")}, "images a class", up="SVM, mAP (%)"),
+    ),
     scale=f"{SCALE}; figure 8's λ 1 and .75, by SVMs of 1, 2, 8 and 32 images a class; claim 2 of 1 against 32",
 )
 

@@ -19,6 +19,7 @@ from vantage.studies.lab.entries.interclr_arms import (
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.grouping import ClassSimilarity, Clusters
 from vantage.studies.lab.measuring import Accuracy, FalseByBand
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Highest, Order
 from vantage.studies.lab.shapes import Correlated, Gains, InteriorPeak
 
@@ -28,6 +29,8 @@ LINEAR, KNN, STALE, FALSE = "linear-cached", "knn", "stale labels", "false negat
 _LAMBDAS = {"λ 0": 0.0, "λ .25": 0.25, "λ .5": 0.5, "λ .75": 0.75, "λ 1": 1.0}
 _WEIGHTED = {name: weighted(weight) for name, weight in _LAMBDAS.items()}
 _ONLINE, _SEMI_HARD = _WEIGHTED["λ .5"], arm(interclr_semi_hard(32))
+
+_LABELS = ("online", "offline", "never again")
 
 FIGURE_6A = Entry(
     "interclr-figure-6a",
@@ -45,11 +48,16 @@ FIGURE_6A = Entry(
         Claim("2", "so it is on average over the epochs", "§5.2", (),
             why="a branch is short, and its end alone is judged"),
         Claim("a", "labels are the more stale, the more rarely they are made", "ours",
-            (Order(("online", "offline", "never again")),), (), STALE),
+            (Order(_LABELS),), (), STALE),
         Claim("b", "online labels agree better with the classes than those of the start", "ours",
             (Beats("online", "never again"),), (), "true mates"),
     ),
     gate=GATE,
+    panels=(
+        Panel(LINEAR, {"": ("base", *_LABELS)}),
+        Panel(STALE, {"": _LABELS}, up="stale labels (%)"),
+        Panel("true mates", {"": _LABELS}, up="mates of the own class (%)"),
+    ),
     scale=f"{SCALE}; λ .5, no margin; offline labels are made again after every epoch, or never",
 )
 
@@ -76,6 +84,12 @@ FIGURE_6B = Entry(
             (), FALSE),
     ),
     gate=GATE,
+    panels=(
+        Panel(LINEAR, {"": ("base", "hard", "semi-hard", "random", "semi-easy")}),
+        Panel(FALSE, {"": {f"random @ false negatives, {low} to {up} %": up
+            for low, up in ((0, 2), (2, 10), (10, 90), (90, 100))}}, "up to rank (%), nearest first",
+            up="of the query's class (%)", lines=(f"random @ {FALSE}",)),
+    ),
     scale=f"{SCALE}; λ .5, no margin; hard: the nearest {BETWEEN} of other clusters; semi-hard and semi-easy: drawn"
     " from a tenth",
 )
@@ -109,6 +123,10 @@ FIGURE_6C = Entry(
             (Beats("within 0.55", "no margin"),), (), LINEAR, True),
     ),
     gate=GATE,
+    panels=(
+        Panel(LINEAR, {kind: {"no margin": 0.0} | {name: float(name.split()[1]) for name in _MARGIN
+            if name.startswith(kind)} for kind in ("within", "between")}, "margin", lines=("base",)),
+    ),
     scale=f"{SCALE}; λ .5, semi-hard negatives. A margin m with k times fewer negatives weighs as m − τ ln k does: m −"
     " .07 within, m − .35 between",
 )
@@ -132,6 +150,7 @@ FIGURE_7 = Entry(
         Claim("3", "both parts classes best", "§5.2", (Highest("both", ("intra", "inter")),), (), _TERMS[2]),
         Claim("4", "intra parts images of a class more than inter", "§5.2", (Beats("intra", "inter"),), (), _TERMS[3]),
     ),
+    panels=tuple(Panel(term, {"": ("intra", "inter", "both")}) for term in _TERMS),
     scale=f"{SCALE}; figure 8's λ 1, 0 and .75; 8 augmentations of 512 test images, in numbers instead of a picture:"
     " claim 1 by (class − others)/(image − others) of mean cosines, 2 by the class of the nearest other image",
 )
@@ -159,6 +178,10 @@ FIGURE_8 = Entry(
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
+    panels=(
+        Panel(LINEAR, {"": _LAMBDAS}, "λ", columns=("VOC07",), theirs="VOC07, SVM, mAP (%)", lines=("base",)),
+        Panel(KNN, {"": _LAMBDAS}, "λ", lines=("base",)),
+    ),
 )
 
 _TABLE_4 = paper(
@@ -181,6 +204,10 @@ TABLE_4 = Entry(
     ),
     gate=GATE,
     scale=f"{SCALE}; random negatives, no margin",
+    panels=(
+        Panel(LINEAR, {"": ("base", "λ 1", "λ .75")}, columns=tuple(_TABLE_4[0].paper), theirs="top-1 or mAP (%)"),
+        Panel(KNN, {"": ("base", "λ 1", "λ .75")}),
+    ),
 )
 
 ENTRIES = (FIGURE_6A, FIGURE_6B, FIGURE_6C, FIGURE_7, FIGURE_8, TABLE_4)

@@ -5,6 +5,7 @@
 from vantage.studies.lab.entries import jcl_ablations
 from vantage.studies.lab.entries.jcl_arms import ARMS, FLOORS, GATE, LINEAR
 from vantage.studies.lab.entry import Claim, Entry, paper
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Order, Predicate
 from vantage.studies.lab.shapes import Gains
 
@@ -32,6 +33,7 @@ _ROWS = paper(
     ("SimCLR", 66.6, None),
     ("MoCo", 60.6, 83.1),
 )
+_NAMES = tuple(cell.name for cell in ARMS)
 _SHORT = "the paper's runs see 256 million images at 224 px: accuracies here say nothing about its scale"
 
 
@@ -68,6 +70,10 @@ TABLE_1 = Entry(
     ),
     gate=GATE,
     scale=_SHORT,
+    panels=(
+        Panel(LINEAR, {"": ("base", *_NAMES)}, columns=("top-1",), theirs="ImageNet, ResNet-50, top-1 (%)"),
+        Panel(KNN, {"": ("base", *_NAMES)}),
+    ),
 )
 
 _DETECTION = paper(
@@ -125,6 +131,12 @@ FIGURE_3 = Entry(
     ),
     commands=("vantage analyse similarity runs/jcl runs/moco_v2 --data IMAGENET100#train",),
     scale="16 augmentations of 512 test images; the head's 128 numbers",
+    panels=(
+        Panel(ALIKE, {name: {f"{name} @ similarity, {tenth} %": tenth for tenth in (10, 50, 90)} for name in _NAMES},
+            "quantile over images (%)", up="similarity of augmentations"),
+        Panel("variance", {"": _NAMES}, up="variance of augmentations"),
+        Panel("within − between", {"": _NAMES}, up="within − between images"),
+    ),
 )
 
 SECTION_3 = Entry(
@@ -145,6 +157,9 @@ SECTION_3 = Entry(
     ),
     scale="Gaussian keys of the mean and covariance of 32 augmentations of 256 test images; negatives are the mean keys"
     " of the other images; τ .2",
+    panels=(
+        Panel("gap of the bound", {"": ("random encoder", "MoCo v2", "JCL")}, up="gap of the bound (nats)", log=True),
+    ),
 )
 
 ENTRIES = (TABLE_1, TABLE_2, *jcl_ablations.ENTRIES, FIGURE_3, SECTION_3)

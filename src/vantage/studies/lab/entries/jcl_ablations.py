@@ -7,6 +7,7 @@ from dataclasses import replace
 from vantage.studies.lab.entries.jcl_arms import ARMS, ERROR, FLOORS, GATE, LINEAR, tempered, weighted
 from vantage.studies.lab.entry import Cell, Claim, Entry
 from vantage.studies.lab.measuring import Accuracy
+from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Order
 from vantage.studies.lab.shapes import InteriorPeak
 
@@ -37,6 +38,13 @@ FIGURE_2A = Entry(
             (Order(_VARIANCES), Above(_VARIANCES[1], 0.806), Above(_VARIANCES[1], 0.846, below=True)), (), ERROR),
     ),
     scale="claims a to c are exact questions about one checkpoint, without training",
+    panels=(
+        Panel(LINEAR, {"": {"MoCo v2": 1, "JCL": 5}}, "keys M′", lines=("base",)),
+        Panel(ERROR, {name: {f"{name} @ error of the mean key, M′ {keys}": keys for keys in _KEYS}
+            for name in ("MoCo v2", "JCL")}, "keys M′", up="error of the mean key"),
+        Panel(ERROR, {"MoCo v2": dict(zip(_VARIANCES, _KEYS[1:], strict=True))}, "keys M′",
+            up="share of the variance seen"),
+    ),
 )
 
 _SHARES = tuple(f"JCL @ negatives' share, λ {strength}" for strength in ("40", "10", "4", "1", "0.2", "0"))
@@ -58,6 +66,11 @@ FIGURE_2B = Entry(
         Claim("4", "the negatives' share of the gradient falls with λ", "§4.4.2", (Order(_SHARES),), (), ERROR),
     ),
     scale="claim 4 is an exact question about one checkpoint",
+    panels=(
+        Panel(LINEAR, {"": {"JCL, λ 0": 0, "JCL, λ 1": 1, "JCL": 4, "JCL, λ 10": 10}}, "λ", lines=("base",)),
+        Panel(ERROR, {"": {share: float(share.rpartition(" ")[2]) for share in _SHARES}}, "λ",
+            up="negatives' share of the gradient"),
+    ),
 )
 
 _TEMPERED = {"τ .07": 0.07, "τ .2": 0.2, "τ .8": 0.8}
@@ -76,6 +89,7 @@ FIGURE_2C = Entry(
         Claim("4", "a smaller τ is worse than .2", "§4.4.3", (Beats("τ .2", "τ .07"),), (), LINEAR, True),
     ),
     gate=replace(GATE, base="τ .2"),
+    panels=(Panel(LINEAR, {"": _TEMPERED}, "τ"), Panel("knn", {"": _TEMPERED}, "τ")),
     scale=f"from the start, since another τ is a shock to a warm base; {_BETWEEN}; λ 4 throughout",
 )
 

@@ -1,0 +1,234 @@
+"""The picture of an entry: its boxes drawn, ours beside the paper's."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from vantage.measures.significance import FEWEST, interval
+from vantage.storage.figures import color, panels, picture, scaled, titled
+from vantage.studies.lab.points import PAPER, Box, Point
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["arranged", "drawn", "figure_of", "in_words"]
+
+_WIDTHS = {1: 4.4, 2: 3.6, 3: 2.43}
+"""Inches of a box, by how many stand side by side: at most 7.3, which are 700 pixels of a page."""
+_WIDEST = 3
+_HEIGHT, _ROW, _AROUND = 2.2, 0.2, 0.9
+"""Inches of a box along an axis, of a row, and of what is around rows."""
+_BELOW = 0.36
+"""Inches from an axis to its legend."""
+_GRAY = "#555555"
+_MARKERS = "osD^vP*"
+_LETTERS = ["DejaVu Sans", "Verdana"]
+"""Fonts of about the same width."""
+_SMALL = 7.5
+"""Points of the smaller letters."""
+
+
+def drawn(boxes: Sequence[Box]) -> bytes:
+    """The picture as SVG, with all of its numbers in words."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "none", "font.sans-serif": _LETTERS}):  # letters stay letters: half the size
+        return picture(figure_of(boxes), "svg", in_words(boxes))
+
+
+def in_words(boxes: Sequence[Box]) -> str:
+    """Every number of a picture."""
+    return " ".join(box.words for box in boxes)
+
+
+def arranged(boxes: Sequence[Box]) -> list[list[Box]]:
+    """Boxes in rows of at most three: those of a panel side by side or, where that needs fewer rows, those of a
+    source."""
+    by_panel = [[box for box in boxes if box.panel == panel] for panel in _distinct(box.panel for box in boxes)]
+    by_source = [[box for box in boxes if box.source == source] for source in _distinct(box.source for box in boxes)]
+    return min(_packed(by_panel), _packed(by_source), key=len)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    distinct: list[Any] = []
+    for value in values:
+        distinct += [value] if value not in distinct else []
+    return distinct
+
+
+def _packed(groups: list[list[Box]]) -> list[list[Box]]:
+    """Groups one after another, each on the row before where it fits whole."""
+    rows: list[list[Box]] = []
+    for group in groups:
+        if rows and len(rows[-1]) + len(group) <= _WIDEST:
+            rows[-1] += group
+            continue
+        wide = math.ceil(len(group) / math.ceil(len(group) / _WIDEST))
+        rows += [group[start : start + wide] for start in range(0, len(group), wide)]
+    return rows
+
+
+def figure_of(boxes: Sequence[Box]) -> "Figure":
+    """Large points are means over seeds with their 95 % t interval, faint lines join the points of a seed, and the
+    paper's points are hollow."""
+    table = arranged(boxes)
+    columns = max(map(len, table))
+    figure, axes = panels(len(table), columns, _WIDTHS[columns], max(map(_height, boxes)))
+    for row, across in zip(table, axes, strict=True):
+        for place, axis in enumerate(across):
+            if place >= len(row):
+                axis.set_visible(False)
+            else:
+                named = place == 0 or row[place - 1].panel.rows != row[place].panel.rows
+                _draw(axis, row[place], named)
+    return figure
+
+
+def _height(box: Box) -> float:
+    legend = _ROW * math.ceil(len(box.curves) / 2) if _has_legend(box) else 0.0
+    return legend + (_AROUND + _ROW * len(box.panel.rows) if box.panel.rows else _HEIGHT)
+
+
+def _has_legend(box: Box) -> bool:
+    """Whether curves have to be named: rows name themselves."""
+    return len(box.curves) > 1 and (box.source == PAPER or not box.panel.rows)
+
+
+def _draw(axis: Any, box: Box, named: bool) -> None:
+    panel, rows = box.panel, box.panel.rows
+    if panel.log:
+        _logarithmic(axis, bool(rows))
+    for number, (name, curve) in enumerate(box.curves.items()):
+        style = _style(name, number, box)
+        places = [_Place.of(point, rows) for point in curve]
+        _seeds(axis, places, style, joined=not panel.against)
+        _means(axis, places, style, joined=not rows and not panel.against)
+        if panel.against and not name:
+            for point, place in zip(curve, places, strict=True):
+                corner = (fmean(place.x), fmean(place.y))
+                axis.annotate(point.name, corner, (4, 4), textcoords="offset points", fontsize=_SMALL)
+    for name, value in box.lines.items():
+        _line(axis, name, value, next(iter(box.curves.values())))
+    _along(axis, box, named)
+    _named(axis, box)
+    if _has_legend(box):
+        _legend(axis, box)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A point on an axis: a number for each seed across and up, or one for all of them."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    seeds: tuple[int, ...]
+
+    @classmethod
+    def of(cls, point: Point, rows: tuple[str, ...]) -> "_Place":
+        if rows:
+            return cls(point.values, (float(rows.index(point.name)),), point.seeds)
+        return cls(point.at, point.values, point.seeds)
+
+    def of_seed(self, seed: int) -> tuple[float, float]:
+        number = self.seeds.index(seed)
+        return self.x[number % len(self.x)], self.y[number % len(self.y)]
+
+
+def _style(name: str, number: int, box: Box) -> dict[str, Any]:
+    """A color and a marker for each curve, one for all rows of a source; hollow points are the paper's."""
+    theirs = PAPER in (name, box.source)
+    if name == PAPER or (theirs and len(box.curves) == 1):
+        tint = "black"
+    else:
+        number = number if theirs or not box.panel.rows else 0
+        tint = color(number)
+    hollow = {"markerfacecolor": "white"} if theirs else {}
+    return {"color": tint, "marker": _MARKERS[number % len(_MARKERS)], **hollow}
+
+
+def _seeds(axis: Any, places: Sequence[_Place], style: dict[str, Any], joined: bool) -> None:
+    """A faint line for each seed, through its points; dots where they have no order, or where there is one."""
+    for seed in sorted({seed for place in places for seed in place.seeds}):
+        spots = [place.of_seed(seed) for place in places if seed in place.seeds]
+        kind = "-" if joined and len(spots) > 1 else "."
+        axis.plot(*zip(*spots, strict=True), kind, color=style["color"], alpha=0.35, linewidth=0.7, markersize=3)
+
+
+def _means(axis: Any, places: Sequence[_Place], style: dict[str, Any], joined: bool) -> None:
+    x, y = ([fmean(getattr(place, side)) for place in places] for side in "xy")
+    across, up = ([_half(getattr(place, side)) for place in places] for side in "xy")
+    line = {"linestyle": "-" if joined else "none", "linewidth": 1.2, "markersize": 4.5}
+    axis.errorbar(x, y, up if any(up) else None, across if any(across) else None, elinewidth=1.2, **line, **style)
+
+
+def _half(values: Sequence[float]) -> float:
+    """Half the 95 % t interval of the mean; 0 for fewer values than tell of a spread."""
+    low, high = interval(values)
+    return (high - low) / 2 if len(values) >= FEWEST else 0.0
+
+
+def _line(axis: Any, name: str, value: float, curve: Sequence[Point]) -> None:
+    """A line across, named where the curve's end is farther away."""
+    left, right = (abs(fmean(point.values) - value) for point in (curve[0], curve[-1]))
+    end, side = (1.0, "right") if right >= left else (0.0, "left")
+    axis.axhline(value, color=_GRAY, linestyle="--", linewidth=1.0)
+    axis.annotate(name, (end, value), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
+        ha=side, fontsize=_SMALL, color=_GRAY)  # fmt: skip
+
+
+def _logarithmic(axis: Any, across: bool) -> None:
+    from matplotlib.ticker import NullFormatter
+
+    (axis.set_xscale if across else axis.set_yscale)("log")
+    (axis.xaxis if across else axis.yaxis).set_minor_formatter(NullFormatter())
+
+
+def _along(axis: Any, box: Box, named: bool) -> None:
+    """Ticks: of the rows, of the numbers along the axis, or of another measure."""
+    rows = box.panel.rows
+    if not box.panel.log:
+        axis.locator_params(axis="x" if rows else "y", nbins=3 if rows else 4)
+    if rows:
+        axis.set_yticks(range(len(rows)), rows if named else [""] * len(rows))
+        axis.set_ylim(len(rows) - 0.4, -0.6)
+    elif box.panel.against:
+        axis.margins(0.15)
+        axis.locator_params(axis="x", nbins=4)
+    else:
+        _numbers(axis, sorted({at for curve in box.curves.values() for point in curve for at in point.at}))
+
+
+def _numbers(axis: Any, numbers: Sequence[float]) -> None:
+    """A tick for each number of an axis, and its label where there is room."""
+    scaled(axis, numbers)
+    ends = axis.transData.transform([(number, 1.0) for number in numbers])[:, 0]
+    letter, last, labels = 0.035 * (ends[-1] - ends[0]), -math.inf, []
+    for number, end in zip(numbers, ends, strict=True):
+        label = f"{number:g}"
+        labels.append(label if end - last >= letter * (len(label) + 0.5) else "")
+        last = end if labels[-1] else last
+    axis.set_xticks(numbers, labels)
+
+
+def _named(axis: Any, box: Box) -> None:
+    """Names of the axes; whose points these are, how many seeds, and what they have to be above."""
+    panel = box.panel
+    measured = panel.theirs if box.source == PAPER else panel.measured
+    title = f"{box.title}\nfloor: {box.floor}" if box.floor else box.title
+    titled(axis, title, *((measured, "") if panel.rows else (panel.along, measured)))
+    axis.tick_params(labelsize=_SMALL)
+    axis.title.set_fontsize(_SMALL + 0.5)
+    for label in (axis.xaxis.label, axis.yaxis.label):
+        label.set_fontsize(_SMALL)
+
+
+def _legend(axis: Any, box: Box) -> None:
+    """Names of the curves, below the axis."""
+    from matplotlib.transforms import ScaledTranslation
+
+    marks = [axis.plot([], [], **_style(name, number, box))[0] for number, name in enumerate(box.curves)]
+    below = axis.transAxes + ScaledTranslation(0, -_BELOW, axis.figure.dpi_scale_trans)
+    axis.legend(marks, box.curves, loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below, ncols=2,
+        fontsize=_SMALL, frameon=False, handlelength=1.4, columnspacing=1.2, labelspacing=0.25)  # fmt: skip

@@ -1,0 +1,129 @@
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vantage.errors import UserError
+from vantage.measures.significance import interval
+from vantage.studies.lab import ENTRIES, Cell, Claim, Entry, Gate
+from vantage.studies.lab.entry import paper
+from vantage.studies.lab.figure import arranged, drawn, figure_of, in_words
+from vantage.studies.lab.page import PICTURES, pictured
+from vantage.studies.lab.panel import Panel
+from vantage.studies.lab.points import PAPER, Box, boxes
+from vantage.studies.lab.ruling import Numbers
+
+WEIGHTS = {"λ 0": 0.0, "λ .5": 0.5, "λ 1": 1.0}
+ENTRY = Entry(
+    "an-entry",
+    "A",
+    "Figure 1",
+    "a weight",
+    claims=(Claim("1", "none", "§1", (), why="a toy"),),
+    cells=(*paper("mAP", ("λ 0", 60.0), ("λ 1", 62.0)), Cell("λ .5"), Cell("base"), Cell("raw")),
+    gate=Gate("base", ("raw",), "knn"),
+    panels=(
+        Panel("knn", {"": WEIGHTS}, "λ", columns=("mAP",), theirs="VOC (%)", lines=("base",)),
+        Panel("knn", {"": ("base", *WEIGHTS)}),
+        Panel("knn", {"": tuple(WEIGHTS)}, against="I_NCE"),
+    ),
+)
+SEEDS = {
+    "λ 0": {0: 10.0, 1: 11.0, 2: 12.0},
+    "λ .5": {0: 14.0, 1: 15.0, 2: 19.0},
+    "λ 1": {1: 12.0},
+    "base": {0: 9.0, 1: 9.5, 2: 10.0},
+    "raw": {0: 5.0, 1: 5.0, 2: 5.0},
+}
+NUMBERS: Numbers = {
+    name: {"knn": row, "I_NCE": {seed: value / 10 for seed, value in row.items()}} for name, row in SEEDS.items()
+}
+LEVELS = [("two cores", NUMBERS), ("one GPU", {})]
+
+
+def shown() -> tuple[Box, ...]:
+    return boxes(ENTRY, LEVELS)
+
+
+def test_a_picture_has_the_points_of_the_results_and_of_the_paper() -> None:
+    line, theirs, rows, shared = shown()
+    assert [(box.source, box.title) for box in (line, theirs, rows, shared)] == [
+        ("two cores", "two cores, 1 to 3 seeds"), (PAPER, PAPER), *[("two cores", "two cores, 1 to 3 seeds")] * 2
+    ]  # fmt: skip
+    assert [(p.name, p.at, p.values, p.seeds) for p in line.curves[""]] == [
+        ("λ 0", (0.0,), (10.0, 11.0, 12.0), (0, 1, 2)),
+        ("λ .5", (0.5,), (14.0, 15.0, 19.0), (0, 1, 2)),
+        ("λ 1", (1.0,), (12.0,), (1,)),
+    ]
+    assert line.lines == {"base": 9.5} and line.floor == "raw 5"
+    assert [(p.at, p.values) for p in theirs.curves["mAP"]] == [((0.0,), (60.0,)), ((1.0,), (62.0,))]
+    assert rows.panel.rows == ("base", *WEIGHTS) and len(rows.curves[""]) == 4
+    assert shared.curves[""][1].at == (1.4, 1.5, 1.9)
+
+
+def test_means_intervals_and_seeds_are_where_the_numbers_are() -> None:
+    line, theirs, rows, _ = shapes(shown())
+    (means,) = [bars for bars in line.containers if len(bars.lines[0].get_xdata()) == 3]
+    assert list(means.lines[0].get_xdata()) == [0.0, 0.5, 1.0]
+    assert list(means.lines[0].get_ydata()) == [11.0, 16.0, 12.0]
+    first, second, alone = (segment[:, 1] for segment in means.lines[2][0].get_segments())
+    assert tuple(first) == pytest.approx(interval((10.0, 11.0, 12.0)))
+    assert tuple(second) == pytest.approx(interval((14.0, 15.0, 19.0)))
+    assert tuple(alone) == (12.0, 12.0)  # one seed tells of no spread
+    seed = [(list(x.get_xdata()), list(x.get_ydata())) for x in line.lines]
+    assert ([0.0, 0.5, 1.0], [11.0, 15.0, 12.0]) in seed and ([0.0, 0.5], [12.0, 19.0]) in seed
+    assert line.get_title() == "two cores, 1 to 3 seeds\nfloor: raw 5"
+    assert (line.get_xlabel(), line.get_ylabel()) == ("λ", "nearest neighbors, top-1 (%)")
+    assert theirs.get_ylabel() == "VOC (%)" and rows.get_xlabel() == "nearest neighbors, top-1 (%)"
+    assert [label.get_text() for label in rows.get_yticklabels()] == ["base", *WEIGHTS]
+
+
+def shapes(points: tuple[Box, ...]) -> list[Any]:
+    """The panels of a picture, as matplotlib drew them."""
+    return [axis for axis in figure_of(points).axes if axis.get_visible()]
+
+
+def test_the_same_results_give_the_same_bytes_and_say_every_number() -> None:
+    content = drawn(shown())
+    assert content == drawn(shown()) and b"<dc:date>" not in content
+    assert described(content) == in_words(shown())
+    assert "by λ, two cores, 1 to 3 seeds: λ 0 11, λ .5 16, λ 1 12." in in_words(shown())
+
+
+def described(content: bytes) -> str:
+    (words,) = ET.fromstring(content).iter("{http://purl.org/dc/elements/1.1/}description")
+    return words.text or ""
+
+
+def test_too_few_points_are_no_picture() -> None:
+    few = {name: row for name, row in NUMBERS.items() if name in ("λ 0", "base", "raw")}
+    assert boxes(ENTRY, [("two cores", few)]) == () and boxes(replace(ENTRY, panels=()), LEVELS) == ()
+
+
+def test_boxes_stand_at_most_three_in_a_row() -> None:
+    line, theirs, rows, shared = shown()
+    gpu = [replace(box, source="one GPU") for box in (line, rows, shared)]
+    assert arranged((line, theirs)) == [[line, theirs]]
+    assert arranged((line, theirs, rows, shared)) == [[line, theirs, rows], [shared]]
+    ours = (line, gpu[0], rows, gpu[1], shared, gpu[2])
+    assert arranged(ours) == [[line, rows, shared], gpu]
+
+
+def test_a_picture_of_no_cell_is_refused() -> None:
+    with pytest.raises(UserError, match="there is no cell 'mine'"):
+        replace(ENTRY, panels=(Panel("knn", {"": ("mine", "base")}),))
+
+
+def test_the_page_links_every_picture_that_exists_and_each_shows_the_results(repository: Path) -> None:
+    results, pages = repository / "benchmarks" / "results" / "claims", repository / "docs"
+    links = re.findall(r"\]\(([^)]+\.svg)\)", (pages / "claims.md").read_text())
+    files = {str(path.relative_to(pages)) for path in (pages / PICTURES).iterdir()}
+    assert links and len(set(links)) == len(links) and set(links) == files
+    for entry in ENTRIES:
+        if points := pictured(entry, results):
+            content = (pages / PICTURES / f"{entry.name}.svg").read_bytes()
+            assert described(content) == in_words(points), "run vantage reproduce --page docs/claims.md"
+            assert len(content) < 100_000
