@@ -32,11 +32,12 @@ from vantage.encoding import Work
 from vantage.evaluate import KNN, LinearCached
 from vantage.frozen.encoder import load
 from vantage.planning.ladder import Rung
-from vantage.planning.sizing import Wishes, composed, sized
+from vantage.planning.sizing import Wishes, composed, quick, sized
 from vantage.planning.speed import measured
 from vantage.recipes import moco_v1, moco_v2, simclr
 from vantage.training.feed import held_out_part, open_images, training_part
 from vantage.training.loop import train
+from vantage.training.optimizers import SGD
 from vantage.training.run import Data
 from vantage.views import ProgressiveResizing
 
@@ -65,8 +66,7 @@ def growing(recipe: Recipe, size: int) -> Run:
 
 def at_rate(recipe: Recipe, rate: float, size: int) -> Run:
     """A recipe at another learning rate (for a batch of 256)."""
-    run = recipe(size)
-    return replaced(run, {"learning_rate.base": rate})
+    return replace(replaced(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
 
 
 CHOICES: dict[str, tuple[Recipe, Backbone]] = {
@@ -75,11 +75,15 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .1": (partial(at, simclr, 0.1), NARROW),
     "SimCLR, τ .5, growing views": (partial(growing, simclr), NARROW),
     "SimCLR, τ .2, growing views": (partial(growing, partial(at, simclr, 0.2)), NARROW),
+    "SimCLR, τ .1, growing views": (partial(growing, partial(at, simclr, 0.1)), NARROW),
+    "the plan: SimCLR, τ .2, growing views, rate .4": (quick, NARROW),
+    "SimCLR, τ .2, growing views, rate .8": (partial(growing, partial(at_rate, partial(at, simclr, 0.2), 0.8)), NARROW),
     "SimCLR, τ .2, four convolutions": (partial(at, simclr, 0.2), FOUR),
     "MoCo v2, τ .2": (moco_v2, NARROW),
     "MoCo v1, τ .07": (moco_v1, NARROW),
 }
-"""Recipe and network of each choice; all at 32 px with batches of 256, at the rates of short plans."""
+"""Recipe and network of each choice; all at 32 px with batches of 256, by SGD at the rate of short plans (.2) unless
+another is named."""
 
 
 def main() -> None:

@@ -208,7 +208,7 @@ def test_photographs_of_mixed_size_are_planned_for() -> None:
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"batch_size": 64}, lambda run: run.batch_size == 64 and run.learning_rate.base == pytest.approx(0.05)),
+        ({"batch_size": 64}, lambda run: run.batch_size == 64 and run.learning_rate.base == pytest.approx(0.1)),
         ({"learning_rate.base": 0.7}, lambda run: run.learning_rate.base == 0.7),
         ({"epochs": 3}, lambda run: run.epochs == 3),
         ({"optimizer": AdamW()}, lambda run: run.optimizer == AdamW()),
@@ -300,7 +300,7 @@ def test_the_words_of_a_plan() -> None:
     made = planned(noise(2_000, labels=True), 5.0, measure=Pace())
     said = dict(rows(made, 200))
     assert len(said) == 5 and said["network"] == "ResNet9(width=16), views of 16 → 24 → 32 px"
-    assert said["method"] == "simclr, batch 128, SGD at 0.1"
+    assert said["method"] == "simclr, batch 128, SGD at 0.2"
     assert said["epochs"] == f"{made.run.epochs} of 1,800 images, 200 held out to judge by"
     assert said["speed"].startswith("667 images/s here: 5 minutes, until ")
     assert said["in ten times the time"].startswith("ResNet9(width=")

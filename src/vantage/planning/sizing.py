@@ -32,18 +32,19 @@ _SHORT_LARS = 0.2  # of SGD in place of LARS
 
 
 def quick(size: int = 224) -> Run:
-    """What is planned where no recipe is named: up to 96 pixels SimCLR at τ .2, on views that grow to their size from
-    half of it; above, MoCo v2, whose queue does not need the large batches that such networks leave no memory for.
+    """What is planned where no recipe is named: up to 96 pixels SimCLR at τ .2 by SGD at .4, on views that grow to
+    their size from half of it; above, MoCo v2, whose queue does not need the large batches that such networks leave no
+    memory for.
 
-    In the same few minutes of a processor τ .2 is better than SimCLR's .5, and growing views are better than whole ones
-    (`benchmarks/choices.py`, on held-out training images).
+    In the same few minutes of a processor τ .2 is better than SimCLR's .5, growing views are better than whole ones,
+    and a rate of .4 is better than .2 and .8 (`benchmarks/choices.py`, on held-out training images).
     """
     if size > SMALL:
         return moco_v2(size)
     run = simclr(size)
     branches = everywhere(run.branches, lambda part: InfoNCE(_SHORT_TAU) if isinstance(part, InfoNCE) else part)
     growing = ProgressiveResizing((size // 2, 3 * size // 4), (0.5, 0.75)) if size >= _LEAST_GROWN else None
-    return replace(run, branches=branches, resizing=growing)
+    return replace(run, branches=branches, resizing=growing, optimizer=SGD(weight_decay=1e-4))
 
 
 def _nothing(run: Run) -> Mapping[str, Any]:
