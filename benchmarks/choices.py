@@ -77,6 +77,7 @@ CHOICES: dict[str, tuple[Recipe, Backbone]] = {
     "SimCLR, τ .2, growing views": (partial(growing, partial(at, simclr, 0.2)), NARROW),
     "SimCLR, τ .1, growing views": (partial(growing, partial(at, simclr, 0.1)), NARROW),
     "the plan: SimCLR, τ .2, growing views, rate .4": (quick, NARROW),
+    "SimCLR, τ .1, growing views, rate .4": (partial(growing, partial(at_rate, partial(at, simclr, 0.1), 0.4)), NARROW),
     "SimCLR, τ .2, growing views, rate .8": (partial(growing, partial(at_rate, partial(at, simclr, 0.2), 0.8)), NARROW),
     "SimCLR, τ .2, four convolutions": (partial(at, simclr, 0.2), FOUR),
     "MoCo v2, τ .2": (moco_v2, NARROW),
