@@ -106,15 +106,28 @@ def _draw(axis: Any, box: Box, named: bool) -> None:
         _seeds(axis, places, style, joined=not panel.against)
         _means(axis, places, style, joined=not rows and not panel.against)
         if panel.against and not name:
-            for point, place in zip(curve, places, strict=True):
-                corner = (fmean(place.x), fmean(place.y))
-                axis.annotate(point.name, corner, (4, 4), textcoords="offset points", fontsize=_SMALL)
+            _labels(
+                axis, [(point.name, fmean(place.x), fmean(place.y)) for point, place in zip(curve, places, strict=True)]
+            )
     for name, value in box.lines.items():
         _line(axis, name, value, next(iter(box.curves.values())))
     _along(axis, box, named)
     _named(axis, box)
     if _has_legend(box):
         _legend(axis, box)
+
+
+def _labels(axis: Any, points: Sequence[tuple[str, float, float]]) -> None:
+    """Names beside their points, on the side where there is room; of neighbors, the next lower name goes below."""
+    left, right = axis.get_xlim()
+    bottom, top = axis.get_ylim()
+    above: dict[bool, float] = {}
+    for name, x, y in sorted(points, key=lambda point: -point[2]):
+        on_left = x > (left + right) / 2
+        crowded = on_left in above and above[on_left] - y < 0.1 * (top - bottom)
+        above[on_left] = y
+        place, lie = (-6 if on_left else 6, -6 if crowded else 4), "right" if on_left else "left"
+        axis.annotate(name, (x, y), place, textcoords="offset points", ha=lie, fontsize=_SMALL)
 
 
 @dataclass(frozen=True)
