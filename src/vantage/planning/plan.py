@@ -20,7 +20,7 @@ from vantage.training.run import Data, Run
 
 __all__ = ["Plan", "plan", "planned"]
 
-_LEAST_STEPS = 30
+_LEAST_STEPS, _LEAST_SEEN = 30, 1_000  # below these nothing is learned
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ def planned(
     else:
         best, epochs = filled(best, source, wishes, measure, left)
     seconds = left()
-    if "epochs" not in given and epochs * best.steps < _LEAST_STEPS and epochs < best.epochs(math.inf):
+    short = epochs * best.steps < _LEAST_STEPS or epochs * best.images < _LEAST_SEEN
+    if "epochs" not in given and short and epochs < best.epochs(math.inf):
         raise _too_short(best, minutes, seconds)
     run = sized(wishes, best.unfitted, best.images, epochs)
     if "monitoring.minutes" not in given:
@@ -96,7 +97,7 @@ def planned(
 def _too_short(tried: Tried, minutes: float, seconds: float) -> UserError:
     """What to do about a time in which nothing can be learned."""
     rate = tried.run.batch_size / tried.speed.step
-    need = 60 * minutes - seconds + tried.needed(_LEAST_STEPS)
+    need = 60 * minutes - seconds + tried.needed(max(_LEAST_STEPS, math.ceil(_LEAST_SEEN / tried.run.batch_size)))
     return UserError(
         f"{minutes:g} minutes are too short to learn anything: {network_of(tried.run)} sees {rate:,.1f} images/s here."
         f" Give {math.ceil(need / 60) + 1} minutes or more, a smaller network, or fewer pixels"
