@@ -13,7 +13,7 @@ from vantage.encoders import Backbone, backbone_named
 from vantage.errors import UserError
 from vantage.planning.sizing import Wishes, quick, sized, with_network
 from vantage.planning.speed import Speed, measured
-from vantage.planning.trying import LONGER, Measure, Tried, climb, filled, worth_it
+from vantage.planning.trying import LONGER, MOST_EPOCHS, Measure, Tried, climb, filled, worth_it
 from vantage.planning.words import network_of
 from vantage.training.feed import open_images
 from vantage.training.run import Data, Run
@@ -82,7 +82,7 @@ def planned(
         best, epochs = filled(best, source, wishes, measure, left)
     seconds = left()
     short = epochs * best.steps < _LEAST_STEPS or epochs * best.images < _LEAST_SEEN
-    if "epochs" not in given and short and epochs < best.epochs(math.inf):
+    if "epochs" not in given and short and epochs < MOST_EPOCHS:
         raise _too_short(best, minutes, seconds)
     run = sized(wishes, best.unfitted, best.images, epochs)
     if "monitoring.minutes" not in given:

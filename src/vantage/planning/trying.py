@@ -16,7 +16,7 @@ from vantage.planning.speed import Speed
 from vantage.training.feed import training_part, usual_size
 from vantage.training.run import Run
 
-__all__ = ["LONGER", "Measure", "Tried", "climb", "filled", "worth_it"]
+__all__ = ["LONGER", "MOST_EPOCHS", "Measure", "Tried", "climb", "filled", "worth_it"]
 
 Measure = Callable[[Run, Source], Speed]
 """Gives the speed of a run on some images: `measured`, or a known one."""
@@ -24,7 +24,9 @@ Measure = Callable[[Run, Source], Speed]
 LONGER = 10
 """How many times the minutes the other plan has that is told beside the one that is trained."""
 
-_MOST_EPOCHS = 1_000
+MOST_EPOCHS = 1_000
+"""Epochs of the longest plan."""
+
 _UNUSED = 0.05  # share of the time that a whole number of epochs may leave before it is filled with fewer images
 _MARGIN = 0.04  # of the time for training, against a machine that becomes slower
 _JUDGED, _JUDGE_SECONDS = 7_000, 4.0  # images that are encoded when the run ends, and seconds beside that
@@ -55,18 +57,17 @@ class Tried:
         """Steps of an epoch."""
         return steps_in(self.images, self.run.batch_size)
 
-    def training(self, seconds: float, judged: int | None = None) -> float:
-        """What is left of a time for training, so that the result can be judged at its end, by so many images or the
-        usual number."""
-        return (seconds - self._judging(judged)) * (1 - _MARGIN)
+    def training(self, seconds: float) -> float:
+        """What is left of a time for training, so that the result can be judged at its end."""
+        return (seconds - self._judging()) * (1 - _MARGIN)
 
     def needed(self, steps: int) -> float:
         """The time that some steps need, judging included."""
         training = (self.speed.start + steps * self.speed.step) / (1 - _MARGIN)
         return training + self._judging()
 
-    def _judging(self, judged: int | None = None) -> float:
-        return _JUDGE_SECONDS + (min(_JUDGED, self.images) if judged is None else judged) / self._rate()
+    def _judging(self) -> float:
+        return _JUDGE_SECONDS + min(_JUDGED, self.images) / self._rate()
 
     def _rate(self) -> float:
         """Images a second in training."""
@@ -75,12 +76,13 @@ class Tried:
     def epochs(self, seconds: float) -> float:
         """Epochs that a time allows, judging included: not a whole number, and at most 1,000."""
         epoch = self.steps * self.speed.step + self.speed.epoch
-        return min(max(0.0, (self.training(seconds) - self.speed.start) / epoch), float(_MOST_EPOCHS))
+        return min(max(0.0, (self.training(seconds) - self.speed.start) / epoch), float(MOST_EPOCHS))
 
     def images_for(self, epochs: int, seconds: float, most: int) -> int:
         """Images of at most so many that can be seen in some epochs of a time: whole batches, and at least 8."""
         batch = self.run.batch_size
-        count = (self.training(seconds, judged=0) - self.speed.start - epochs * self.speed.epoch) * self._rate()
+        steady = (seconds - _JUDGE_SECONDS) * (1 - _MARGIN) - self.speed.start - epochs * self.speed.epoch
+        count = steady * self._rate()
         each = count / (epochs + 1)  # seen in every epoch, and once more to be judged by
         if each > _JUDGED:
             each = (count - _JUDGED) / epochs
@@ -142,21 +144,20 @@ def filled(
     if possible >= least and math.floor(possible) >= (1 - _UNUSED) * possible:
         return tried, math.floor(possible)
     epochs = max(least, math.ceil(possible))
-    fewer = _on(tried.images_for(epochs, left(), tried.images), tried, source, wishes)
+    fewer = _on(tried.images_for(epochs, left(), tried.images), tried, wishes)
     if not _costs_alike(fewer, tried):
         fewer = replace(fewer, speed=measure(fewer.run, training_part(source, fewer.unfitted.data)))
-        fewer = _on(fewer.images_for(epochs, left(), tried.images), fewer, source, wishes)
+        fewer = _on(fewer.images_for(epochs, left(), tried.images), fewer, wishes)
     within = 1 + _MARGIN / 2  # the clock has gone on since
     return fewer, min(epochs, math.floor(within * fewer.epochs(left())))
 
 
-def _on(images: int, tried: Tried, source: Source, wishes: Wishes) -> Tried:
+def _on(images: int, tried: Tried, wishes: Wishes) -> Tried:
     """The rung on so many images, at the images/s that are known."""
     unfitted = replace(tried.unfitted, data=replace(tried.unfitted.data, max_images=images))
-    count = len(training_part(source, unfitted.data))
-    run = sized(wishes, unfitted, count, 100)
+    run = sized(wishes, unfitted, images, 100)
     speed = replace(tried.speed, step=tried.speed.step * run.batch_size / tried.run.batch_size)
-    return replace(tried, unfitted=unfitted, run=run, images=count, speed=speed)
+    return replace(tried, unfitted=unfitted, run=run, images=images, speed=speed)
 
 
 def _costs_alike(one: Tried, other: Tried) -> bool:

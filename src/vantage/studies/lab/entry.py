@@ -8,9 +8,9 @@ from vantage.composition.fitting import parts_of
 from vantage.errors import UserError
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Predicate
-from vantage.training.run import Run
+from vantage.training.run import Data, Run
 
-__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "Toy", "Untrained", "paper", "with_runs"]
+__all__ = ["Arm", "Cell", "Claim", "Entry", "Gate", "Measure", "OfOtherSets", "Toy", "Untrained", "paper", "with_runs"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,21 @@ class Measure(Protocol):
 
     def __call__(self, seen: Any) -> dict[str, float]:
         """Numbers by name, of a `vantage.studies.lab.measuring.Seen`."""
+        ...
+
+
+@runtime_checkable
+class OfOtherSets(Measure, Protocol):
+    """A measure that looks at other sets than its cell's, whose images its numbers then depend on."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the sets (`vantage.studies.lab.sets`)."""
+        ...
+
+    @property
+    def data(self) -> Data:
+        """What is taken of each."""
         ...
 
 

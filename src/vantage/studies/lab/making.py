@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,8 +16,7 @@ from vantage.learner import Learner
 from vantage.progress import Progress, QuietProgress
 from vantage.storage.provenance import hardware, versions
 from vantage.studies.analyse.networks import TrainedNetworks, trained_networks
-from vantage.studies.lab.elsewhere import Transferred
-from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, Toy, Untrained, versions_of
+from vantage.studies.lab.entry import Arm, Cell, Entry, Measure, OfOtherSets, Toy, Untrained, versions_of
 from vantage.studies.lab.measuring import Seen
 from vantage.studies.lab.sets import Sets, Split
 from vantage.studies.lab.store import Lab, digest
@@ -113,7 +113,7 @@ class Maker:
         settings = encode_measure(piece.measure)
         train, test = split.fingerprints
         about |= settings | {"train": train, "test": test}
-        if isinstance(piece.measure, Transferred):
+        if isinstance(piece.measure, OfOtherSets):
             elsewhere = (self._split(name, piece.measure.data) for name in piece.measure.others)
             about["others"] = [list(each.fingerprints) for each in elsewhere]
         return about
@@ -176,7 +176,7 @@ class Maker:
         assert piece.measure is not None
         if isinstance(made, Arm):
             folder, split = self.lab.run(self.run_key(made, piece.seed)), self.split(made)
-            networks = lambda: trained_networks(folder)  # noqa: E731
+            networks = partial(trained_networks, folder)
             return piece.measure(Seen(load(folder), networks, split, piece.seed, self.work, self._split))
         assert isinstance(made, Untrained)
         run, split = made.arm.seeded(piece.seed), self.split(made.arm)

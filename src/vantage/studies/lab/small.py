@@ -7,14 +7,16 @@ from vantage.composition.fitting import everywhere
 from vantage.encoders import Convolutions, ResNet
 from vantage.memory import Queue
 from vantage.schedules import CosineByStep, StepDecay
-from vantage.studies.lab.entry import Arm, Untrained
+from vantage.studies.lab.entry import Arm, Cell, Gate, Measure, Untrained
+from vantage.studies.lab.measuring import Accuracy
 from vantage.training.run import Data, Hardware, Monitoring, Run
 
-__all__ = ["IMAGES", "QUEUE", "base", "branch", "floors", "shortened", "with_temperature"]
+__all__ = ["IMAGES", "QUEUE", "base", "branch", "floors", "gate", "shortened", "with_temperature"]
 
 IMAGES, BATCH, QUEUE = 7_500, 64, 2_048
 """Training images of a set (equally many of each class), images of a step, keys of a queue."""
 
+_RAW, _RANDOM = "raw pixels", "random encoder"
 _RATE = 0.03
 """Constant rate of a base at that batch: four times the papers' .03 per 256 images, for a run so short."""
 
@@ -56,6 +58,12 @@ def branch(run: Run, start: Arm, epochs: int = 1) -> Arm:
     return Arm(shortened(run, epochs, falling=True), start.images, start)
 
 
-def floors(arm: Arm) -> tuple[Untrained, Untrained]:
-    """Raw pixels and a random encoder, which a base has to be above."""
-    return Untrained(arm, pixels=True), Untrained(arm)
+def floors(arm: Arm, *more: Measure) -> tuple[Cell, Cell]:
+    """Raw pixels and a random encoder as an arm sees them; of the encoder more may be asked than its accuracy."""
+    raw, random = Untrained(arm, pixels=True), Untrained(arm)
+    return Cell(_RAW, raw, (Accuracy(),)), Cell(_RANDOM, random, (Accuracy(), *more))
+
+
+def gate(base: str) -> Gate:
+    """A base that has learned something: above both floors by a linear classifier."""
+    return Gate(base, (_RAW, _RANDOM), "linear-cached")

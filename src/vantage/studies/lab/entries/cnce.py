@@ -21,7 +21,6 @@ from vantage.studies.lab.entries.cnce_arms import (
     MOCO_BASE,
     arm,
     bands,
-    gate,
     seen,
 )
 from vantage.studies.lab.entries.cnce_lesions import TABLE_2
@@ -29,6 +28,7 @@ from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.measuring import Accuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats, Close, Order, Predicate
+from vantage.studies.lab.small import gate
 
 __all__ = ["ENTRIES"]
 

@@ -8,7 +8,7 @@ from vantage.memory import Bank, ReclusteredBank
 from vantage.negatives import Ball, Ring, Sample
 from vantage.recipes import cmc_softmax, instance_discrimination, moco_v1
 from vantage.schedules import Constant
-from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.measuring import Accuracy, FalseByBand
 from vantage.studies.lab.small import IMAGES, QUEUE, base, branch, floors, shortened, with_temperature
 from vantage.training.run import Run
@@ -28,7 +28,6 @@ __all__ = [
     "SEEN",
     "arm",
     "bands",
-    "gate",
     "scratch",
     "seen",
 ]
@@ -78,14 +77,8 @@ CMC = with_temperature(cmc_softmax(32), 0.07)
 """CMC at Ring's τ."""
 MOCO_BASE, IR_BASE, CMC_BASE = arm(MOCO), arm(IR), arm(CMC)
 
-_RAW, _FRESH = floors(MOCO_BASE)
-FLOORS = (Cell("raw pixels", _RAW, (Accuracy(),)), Cell("random encoder", _FRESH, (Accuracy(),)))
+FLOORS = floors(MOCO_BASE)
 """What a base has to be above."""
-
-
-def gate(base: str) -> Gate:
-    """A base that has learned something."""
-    return Gate(base, tuple(cell.name for cell in FLOORS), LINEAR)
 
 
 def seen(name: str, made: Arm) -> Cell:

@@ -5,12 +5,13 @@
 from dataclasses import replace
 
 from vantage.recipes import cave_ir, cnce_la, ring_ir, ring_ir_clusters
-from vantage.studies.lab.entries.cnce_arms import CHANCE, FLOORS, IR, IR_BASE, LINEAR, SEEN, arm, bands, gate
+from vantage.studies.lab.entries.cnce_arms import CHANCE, FLOORS, IR, IR_BASE, LINEAR, SEEN, arm, bands
 from vantage.studies.lab.entry import Cell, Claim, Entry, paper
 from vantage.studies.lab.grouping import Clusters
 from vantage.studies.lab.measuring import Accuracy
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Above, Beats
+from vantage.studies.lab.small import gate
 
 __all__ = ["TABLE_6"]
 

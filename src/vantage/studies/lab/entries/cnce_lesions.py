@@ -8,12 +8,13 @@ from vantage.composition.fitting import everywhere
 from vantage.negatives import Ball, Ring
 from vantage.recipes import ball_ir, ring_ir, ring_ir_unannealed
 from vantage.schedules import ByEpoch, Constant, Linear
-from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, bands, gate, scratch
+from vantage.studies.lab.entries.cnce_arms import FALSE, FLOORS, IR, IR_BASE, KNN, LINEAR, arm, bands, scratch
 from vantage.studies.lab.entry import Arm, Cell, Claim, Entry
 from vantage.studies.lab.measuring import Accuracy, FalseByBand
 from vantage.studies.lab.panel import Panel
 from vantage.studies.lab.predicates import Beats, Close, Order
 from vantage.studies.lab.shapes import Gains
+from vantage.studies.lab.small import gate
 from vantage.training.run import Run
 
 __all__ = ["FIGURE_2A", "FIGURE_2B", "TABLE_2"]

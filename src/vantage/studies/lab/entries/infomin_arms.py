@@ -13,7 +13,7 @@ from vantage.recipes import cmc_softmax, moco_v1, moco_v2, simclr
 from vantage.studies.lab.entry import Arm, Cell, Gate
 from vantage.studies.lab.measuring import Accuracy
 from vantage.studies.lab.sharing import SharedInformation
-from vantage.studies.lab.small import floors, shortened, with_temperature
+from vantage.studies.lab.small import floors, gate, shortened, with_temperature
 from vantage.studies.sweep.named import ColorSpaces, Ladder
 from vantage.studies.sweep.sweeps import BlurWidth, CropBound, JitterStrength, PatchDistance, Sweep
 from vantage.training.optimizers import SGD
@@ -62,9 +62,7 @@ LADDER = _swept(Ladder(), moco_v1(32), "")
 
 def floors_of(base: str, arms: dict[str, Arm]) -> tuple[tuple[Cell, ...], Gate]:
     """Raw pixels and a random encoder as a base sees them, and the gate that it is above both."""
-    raw, random = floors(arms[base])
-    cells = (Cell("raw pixels", raw, (Accuracy(),)), Cell("random encoder", random, (Accuracy(),)))
-    return cells, Gate(base, tuple(cell.name for cell in cells), "linear-cached")
+    return floors(arms[base]), gate(base)
 
 
 _SIMCLR = replace(simclr(32), optimizer=SGD(momentum=0.9, weight_decay=1e-4))

@@ -9,9 +9,9 @@ from vantage.memory import ReclusteredBank
 from vantage.negatives import Count, Draw, Hardest, Sample
 from vantage.recipes.interclr_study import interclr_intra_only, interclr_offline, interclr_random, interclr_semi_hard
 from vantage.schedules import Constant
-from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.measuring import Accuracy
-from vantage.studies.lab.small import QUEUE, base, branch, floors
+from vantage.studies.lab.small import QUEUE, base, branch, floors, gate
 from vantage.training.run import Run
 
 __all__ = ["BETWEEN", "FLOORS", "GATE", "NEVER", "SCALE", "arm", "margins", "offline", "weighted"]
@@ -52,14 +52,9 @@ def _warm() -> Arm:
 
 
 _BASE = _warm()
-_RAW, _FRESH = floors(_BASE)
-GATE = Gate("base", ("raw pixels", "random encoder"), "linear-cached")
+GATE = gate("base")
 """The base has to be above raw pixels and a random encoder."""
-FLOORS = (
-    Cell("raw pixels", _RAW, (Accuracy(),)),
-    Cell("random encoder", _FRESH, (Accuracy(),)),
-    Cell("base", _BASE, (Accuracy(),)),
-)
+FLOORS = (*floors(_BASE), Cell("base", _BASE, (Accuracy(),)))
 """Cells that the gate needs."""
 SCALE = (
     f"an image's row against {QUEUE:,} others, mates against {BETWEEN} of other clusters; 58 clusters of the warm"

@@ -6,9 +6,9 @@ from vantage.encoders import Momentum
 from vantage.estimators import JCL
 from vantage.recipes import jcl, jcl_vanilla, moco_v2
 from vantage.schedules import Constant
-from vantage.studies.lab.entry import Arm, Cell, Gate
+from vantage.studies.lab.entry import Arm, Cell
 from vantage.studies.lab.measuring import Accuracy, JointKeys, Similarity
-from vantage.studies.lab.small import base, branch, floors, with_temperature
+from vantage.studies.lab.small import base, branch, floors, gate, with_temperature
 from vantage.training.run import Run
 
 __all__ = ["ARMS", "ERROR", "FLOORS", "GATE", "LINEAR", "tempered", "weighted"]
@@ -30,14 +30,9 @@ def _jcl(strength: float, temperature: float = 0.2) -> Run:
 
 
 _BASE = base(with_temperature(moco_v2(32), 0.2))
-_RAW, _FRESH = floors(_BASE)
 _MOCO, _JCL = branch(with_temperature(moco_v2(32), 0.2), _BASE), branch(_jcl(4.0), _BASE)
 
-FLOORS = (
-    Cell("raw pixels", _RAW, (Accuracy(),)),
-    Cell("random encoder", _FRESH, (Accuracy(), Similarity(), JointKeys())),
-    Cell("base", _BASE, (Accuracy(),)),
-)
+FLOORS = (*floors(_BASE, Similarity(), JointKeys()), Cell("base", _BASE, (Accuracy(),)))
 """The base, and what it has to be above."""
 ARMS = (
     Cell("MoCo v2", _MOCO, (*_SEEN, JointKeys()), {"top-1": 67.6, "top-5": 88.0}),
@@ -46,7 +41,7 @@ ARMS = (
     Cell("five keys, Eq. 3", branch(_alike(jcl_vanilla(32)), _BASE), _SEEN),
 )
 """The arms of Table 1 that are made here, MoCo v2 first."""
-GATE = Gate("base", ("raw pixels", "random encoder"), LINEAR)
+GATE = gate("base")
 """The base has to be above raw pixels and a random encoder."""
 
 
