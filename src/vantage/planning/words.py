@@ -29,7 +29,7 @@ def rows(plan: "Plan", held_out: int = 0) -> list[tuple[str, str]]:
             "speed",
             f"{plan.images_per_second:,.0f} images/s here: {duration(plan.seconds)}, until {clock(plan.seconds)}",
         ),
-        ("in ten times the time", f"{network_of(more)}, views of {_pixels(more)} px, {more.epochs:,} epochs"),
+        ("in ten times the time", f"{network_of(more)}, views of {_grown(more)} px, {more.epochs:,} epochs"),
     ]
 
 
