@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vantage.studies.lab import Entry, Level, Order
     from vantage.studies.lab.ruling import Ruling
 
-__all__ = ["in_the_lab", "listed"]
+__all__ = ["in_the_lab"]
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,11 @@ class Reproducing:
     """What computes."""
 
 
-def listed(console: Console, out: str = "lab") -> None:
-    """All entries with their state and time."""
-    from vantage.studies.lab import ENTRIES, numbers_in, state_of, time_of
-
-    folder = Path(out) / "results"
-    rows = [
-        (entry.name, f"{entry.place}: {entry.what}", state_of(entry, numbers_in(folder, entry)), time_of(entry))
-        for entry in ENTRIES
-    ]
-    console.results("", rows, ("entry", "what", "state", "time of a seed"))
-
-
 def in_the_lab(words: list[str], console: Console, about: str) -> int:
     """Do what the words ask of the lab."""
     (options,) = read(Command("reproduce", about), words, Reproducing)
     if not options.names and not options.page and not options.take_in:
-        listed(console, options.out)
+        _list(options, console)
         return 0
     entries = _named(options.names)
     if options.show or options.level == "paper":
@@ -98,6 +86,23 @@ def in_the_lab(words: list[str], console: Console, about: str) -> int:
         publish(ENTRIES, _results(options), Path(options.page))
         console.note(f"the page is {options.page}")
     return 0 if done else 130
+
+
+def _list(options: Reproducing, console: Console) -> None:
+    """All entries with their state at the level, by the numbers that were collected, and time."""
+    from vantage.studies.lab import ENTRIES, numbers_in, state_of, time_of
+
+    entries = tuple(map(_level(options).entry, ENTRIES))
+    rows = [
+        (
+            entry.name,
+            f"{entry.place}: {entry.what}",
+            state_of(entry, numbers_in(_numbers(options), entry)),
+            time_of(entry),
+        )
+        for entry in entries
+    ]
+    console.results("", rows, ("entry", "what", "state", "time of a seed"))
 
 
 def _make(order: "Order", options: Reproducing, console: Console) -> bool:

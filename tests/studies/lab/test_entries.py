@@ -153,6 +153,17 @@ def test_the_command_line_lists_shows_and_refuses(tmp_path: Path, capsys: pytest
         assert problem in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("level", ["two-cores", "one-gpu"])
+def test_the_list_shows_the_state_of_a_level_by_the_results_that_are_named(
+    level: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = next(each for each in LEVELS if each.name == level).entry(named("jcl-table-1"))
+    folder = next(each for each in LEVELS if each.name == level).folder(Path(RESULTS))
+    state = state_of(entry, numbers_in(folder, entry))
+    assert main(["reproduce", "--level", level, "--results", RESULTS]) == 0
+    assert f"state {state}" in capsys.readouterr().out.splitlines()[0] and not state.startswith("0")
+
+
 @pytest.mark.slow
 def test_a_toy_is_made_and_judged_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["reproduce", "cnce-appendix-c", "--level", "smoke", "--seeds", "0..1", "--out", str(tmp_path)]
