@@ -38,6 +38,11 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session, launch
 
 COUNTS, STEPS, IMAGES, SIZE = (1, 2, 4), 6, 64, 16
+SPEEDS = {
+    "moco_v2, ResNet-9 of width 16, 32 px, batch 128": ("ResNet9(16)", 2048, 3),
+    "moco_v2, ResNet-18, 32 px, batch 128": ("ResNet(18, small=True)", 256, 1),
+}
+"""By name: the backbone, the images of an epoch, and how often one and two processes are timed in turn."""
 PROTOCOLS = (
     KNN(5),
     Retrieval(5),
@@ -132,26 +137,31 @@ def _points(ours: dict[str, float], theirs: dict[str, float]) -> float:
     return max(abs(ours[name] - value) for name, value in theirs.items())
 
 
-def speed(rounds: int) -> list[dict[str, Any]]:
-    """Images per second of the same training on one process and on two of one thread each, in turn."""
-    seconds: dict[int, list[float]] = {1: [], 2: []}
+def speed() -> list[dict[str, Any]]:
+    """Seconds of the same training on one process and on two of one thread each, in turn."""
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "images.npz"
-        chance = np.random.default_rng(0)
-        np.savez(place, images=chance.integers(0, 256, (2048, 32, 32, 3), np.uint8), labels=np.arange(2048) % 10)
-        for turn in range(rounds):
-            for count in (1, 2):
-                seconds[count].append(_epoch(place, Path(folder) / f"run-{turn}-{count}", count))
-    ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
-    fast = {"times_as_fast": statistics.median(ratios), "each_round": ratios}
-    return [{"what": "speed", "name": "moco_v2, 32 px, batch 128", "seconds_of_an_epoch": seconds, **fast}]
+        for name, (backbone, count, rounds) in SPEEDS.items():
+            place = Path(folder) / f"{count}.npz"
+            chance = np.random.default_rng(0)
+            np.savez(place, images=chance.integers(0, 256, (count, 32, 32, 3), np.uint8), labels=np.arange(count) % 10)
+            seconds: dict[int, list[float]] = {1: [], 2: []}
+            for turn in range(rounds):
+                for several in seconds:
+                    out = Path(folder) / f"{name}-{turn}-{several}"
+                    seconds[several].append(_epoch(place, out, several, backbone))
+            ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+            times = {"times_as_fast": statistics.median(ratios), "each_round": ratios}
+            rows.append({"what": "speed", "name": name, "images": count, "seconds_of_an_epoch": seconds, **times})
+            print(json.dumps(rows[-1]), flush=True)
+    return rows
 
 
-def _epoch(place: Path, folder: Path, count: int) -> float:
+def _epoch(place: Path, folder: Path, count: int, backbone: str) -> float:
     """Seconds of the second of two epochs, by the clock of the run itself."""
     words = ["pretrain", "moco_v2", "--data", str(place), "--out", str(folder), "--size", "32", "--epochs", "2"]
     words += ["--batch-size", "128", "--precision", "32-true", "--devices", str(count)]
-    words += ["--set", "hardware.accelerator=cpu"]
+    words += ["--set", "hardware.accelerator=cpu", "--set", f"encoders.encoder.backbone={backbone}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-m", "vantage.cli", "--quiet", *words], check=True, env=environment)
     first, second = (json.loads(line)["seconds"] for line in (folder / "metrics.jsonl").read_text().splitlines())
@@ -162,11 +172,10 @@ def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["equality", "speed"])
-    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     file = RESULTS / "processes.json"
     before = json.loads(file.read_text())["rows"] if file.exists() else []
-    fresh = equality() if options.what == "equality" else speed(options.rounds)
+    fresh = equality() if options.what == "equality" else speed()
     kinds = {row["what"] for row in fresh}
     write_results("processes", [*(row for row in before if row["what"] not in kinds), *fresh])
 

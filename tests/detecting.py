@@ -7,12 +7,15 @@ from typing import Any
 import torch
 from annotated import small_coco
 from tiny import tiny_run, work
+from torch import Tensor
 
 from vantage import processes
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
-from vantage.errors import UserError
 from vantage.evaluate.protocols.detection import (
+    Cascade,
+    CascadeInstances,
     DetectionC4,
+    Detections,
     FourthStage,
     InstancesC4,
     InstanceSegmentation,
@@ -22,9 +25,8 @@ from vantage.evaluate.protocols.detection import (
     open_annotated,
 )
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
-from vantage.evaluate.protocols.detection.examples import batches_from
+from vantage.evaluate.protocols.detection.examples import batches_from, training_images
 from vantage.evaluate.protocols.detection.order import Order
-from vantage.evaluate.protocols.detection.outputs import Masks
 from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
 from vantage.evaluate.protocols.detection.sources.annotated import Annotated
 from vantage.evaluate.protocols.detection.training import detect, seeded
@@ -36,6 +38,8 @@ BATCH = 3  # of which two processes have unequal shares
 STEPPED = (
     InstanceSegmentation(sizes=SIZES, network_on=Pyramid(frozen_stages=1, normed_heads=True)),
     InstancesC4(sizes=SIZES, network_on=FourthStage(5)),
+    CascadeInstances(sizes=SIZES, network_on=Cascade(Pyramid(frozen_stages=1))),
+    KeypointDetection(sizes=SIZES, network_on=Pyramid(frozen_stages=1)),
 )
 WHOLE = DetectionC4(sizes=SIZES, steps=2, batch_size=BATCH, precise_batches=1, learning_rate=0.001)
 
@@ -53,10 +57,6 @@ def detected(folder: Path) -> dict[str, Any]:
     results: dict[str, Any] = {protocol.name: stepped(protocol, encoder, train, folder) for protocol in STEPPED}
     outcome = WHOLE(encoder, train, test, work(folder))
     results["whole"] = {"losses": outcome.details["losses"], **outcome.measures}
-    try:
-        KeypointDetection().check(train, test)
-    except UserError as problem:
-        results["keypoints"] = str(problem)
     return results
 
 
@@ -67,13 +67,15 @@ def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: Annotated
     """Two steps in float64 without an optimizer: losses, how long each gradient is, the statistics of BatchNorm, and
     what is then detected."""
     device = torch.device("cpu")
+    output, train, _ = protocol.prepare(train, train)
+    train = training_images(train, output, protocol.keep_empty)
     with seeded(7, device):
-        detector = protocol.network_on.build(encoder, len(train.classes), Masks(), SIZES)
+        detector = protocol.network_on.build(encoder, len(train.classes), output, SIZES)
     detector.model.double()
     detector.train_mode()
     together = SharedSteps(detector, BATCH) if processes.count() > 1 else None
     order, losses = Order(len(train), BATCH, 0), []
-    for step, batch in enumerate(batches_from(train, Masks(), lambda n: order(n)[share_of(BATCH)], 0, range(2), 1)):
+    for step, batch in enumerate(batches_from(train, output, lambda n: order(n)[share_of(BATCH)], 0, range(2), 1)):
         images = [one.image.double() / 255 for one in batch]
         targets = [{**one.target(device), "boxes": one.box.double()} for one in batch]
         with seeded(step, device):
@@ -90,6 +92,11 @@ def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: Annotated
     gradients = {name: value.grad.norm() for name, value in detector.model.named_parameters() if value.grad is not None}
     statistics = {name: value.clone() for name, value in detector.model.named_buffers() if "running" in name}
     detector.model.float()
-    found = detect(detector, train, Masks(), work(folder), "tiny")
-    boxes = [(one.box, one.label, one.score, str(one.masks)) for one in found]
+    found = detect(detector, train, output, work(folder), "tiny")
+    boxes = [(one.box, one.label, one.score, str(one.masks), points_of(one)) for one in found]
     return {"losses": losses, "gradients": gradients, "statistics": statistics, "boxes": boxes}
+
+
+def points_of(one: Detections) -> Tensor:
+    """Columns and rows of the keypoints, if any."""
+    return torch.zeros(0) if one.points is None else one.points[..., :2]

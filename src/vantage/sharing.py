@@ -21,7 +21,6 @@ from vantage.storage.arrays import AT_ONCE, Rows, kept_rows, made_rows, open_row
 
 __all__ = [
     "alike",
-    "alone",
     "everywhere",
     "from_first",
     "in_order",
@@ -173,12 +172,6 @@ def shared_rows(
 def sum_gradients(parameters: Iterable[Tensor]) -> None:
     """Make every gradient the sum of those of all processes, all of which have the same ones."""
     processes.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
-
-
-def alone(what: str) -> None:
-    """Raises `UserError` on several processes, for work that they cannot share."""
-    if processes.count() > 1:
-        raise UserError(f"{what} runs on one process: leave out --devices, and start it without torchrun")
 
 
 class _Stopped(UserError):

@@ -67,6 +67,8 @@ class CascadeHeads(nn.Module):
         self.heads = heads
         self.coders = [BoxCoder(scale) for scale in _SCALES]
         self.matchers = [Matcher(least, least, allow_low_quality_matches=False) for least in _OVERLAPS]
+        self.over = dict[str, float]()
+        """How many regions each loss of boxes in the last step is the mean over."""
 
     def forward(
         self,
@@ -94,6 +96,7 @@ class CascadeHeads(nn.Module):
             label = torch.cat(labels)
             losses[f"loss_classifier_{stage + 1}"] = F.cross_entropy(scores, label)
             losses[f"loss_box_reg_{stage + 1}"] = box_loss(codes, torch.cat(list(wanted)), label)
+            self.over |= {f"loss_classifier_{stage + 1}": len(label), f"loss_box_reg_{stage + 1}": len(label)}
             regions = self._refined(stage, codes.detach(), regions, shapes)
             regions = [region[remove_small_boxes(region, _LEAST_SIDE)] for region in regions]
         return losses

@@ -27,7 +27,6 @@ from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precisi
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
 from vantage.frozen.encoder import FrozenEncoder
-from vantage.sharing import alone
 from vantage.storage.cache import hash_of
 
 __all__ = ["DetectorProtocol", "as_annotated", "average_precisions"]
@@ -145,8 +144,6 @@ class DetectorProtocol(OwnTask):
     def check(self, train: Annotated, test: Annotated) -> None:
         """Raises `UserError` for unsuitable images, before anything is trained."""
         output, train, _ = self.prepare(train, test)
-        if isinstance(output, Keypoints):  # no part of torchvision says how many of them a loss is the mean of
-            alone(self.name)
         training_images(train, output, self.keep_empty)
 
 

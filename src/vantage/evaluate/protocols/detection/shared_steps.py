@@ -11,18 +11,20 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torchvision.models.detection.roi_heads import RoIHeads, keypoints_to_heatmap
 from torchvision.models.detection.transform import GeneralizedRCNNTransform
 
 from vantage import processes
 from vantage.encoders.normalization import BatchNorm
 from vantage.errors import UserError
+from vantage.evaluate.protocols.detection.cascade import CascadeHeads
 from vantage.evaluate.protocols.detection.detector import Detector
 from vantage.sharing import joined, share_of
 
 __all__ = ["SharedSteps"]
 
-_OF_RPN, _OF_MASKS = ("loss_objectness", "loss_rpn_box_reg"), ("loss_mask",)
+_OF_RPN, _OF_MASKS, _OF_POINTS = ("loss_objectness", "loss_rpn_box_reg"), "loss_mask", "loss_keypoint"
 
 
 class SharedSteps:
@@ -40,8 +42,12 @@ class SharedSteps:
         assert isinstance(transform, GeneralizedRCNNTransform)
         self._images, self._transform = images, transform
         BatchNorm().convert(detector.model)
+        self._cascade = heads if isinstance(heads, CascadeHeads) else None
+        heads = heads.heads if isinstance(heads, CascadeHeads) else heads
+        assert isinstance(heads, RoIHeads)
         self._anchors, self._regions = _Sampler(rpn.fg_bg_sampler), _Sampler(heads.fg_bg_sampler)
         vars(rpn)["fg_bg_sampler"], vars(heads)["fg_bg_sampler"] = self._anchors, self._regions
+        self._points = _Points(heads) if heads.has_keypoint() else None
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -58,10 +64,14 @@ class SharedSteps:
 
     def part(self, losses: dict[str, Tensor]) -> Float[Tensor, ""]:
         """What the images here add to the sum of the joint losses."""
-        counts = torch.stack([self._anchors.counts, self._regions.counts])
-        (anchors, _), (regions, objects) = (counts / processes.total(counts).clamp(min=1)).tolist()
-        weights = {**dict.fromkeys(_OF_RPN, anchors), **dict.fromkeys(_OF_MASKS, objects)}
-        return torch.stack([weights.get(name, regions) * loss for name, loss in losses.items()]).sum()
+        regions, objects = self._regions.counts.tolist()
+        over = dict.fromkeys(losses, regions)
+        over |= dict.fromkeys(_OF_RPN, float(self._anchors.counts[0])) | {_OF_MASKS: objects}
+        over |= {_OF_POINTS: float(self._points.count)} if self._points else {}
+        over |= self._cascade.over if self._cascade else {}
+        counts = torch.tensor([over[name] for name in losses], dtype=torch.float64)
+        weights = (counts / processes.total(counts).clamp(min=1)).tolist()
+        return torch.stack([weight * loss for weight, loss in zip(weights, losses.values(), strict=True)]).sum()
 
 
 class _Sampler:
@@ -88,6 +98,30 @@ class _Sampler:
         positive = sum(int(one.sum()) for one in objects)
         self.counts = torch.tensor([positive + sum(int(one.sum()) for one in others), positive]).double()
         return objects, others
+
+
+class _Points:
+    """How many keypoints the loss of this step's regions is the mean of: those labeled within the region."""
+
+    def __init__(self, heads: RoIHeads) -> None:
+        self.count = 0
+        self._select, self._sampled = heads.select_training_samples, list[tuple[Tensor, ...]]()
+        vars(heads)["select_training_samples"] = self._selected
+        assert isinstance(heads.keypoint_predictor, nn.Module)
+        heads.keypoint_predictor.register_forward_hook(self._counted)
+
+    def _selected(self, proposals: list[Tensor], targets: list[dict[str, Tensor]]) -> tuple[Any, ...]:
+        selection = self._select(proposals, targets)
+        regions, matched, labels, _ = selection
+        self._sampled = list(zip(regions, matched, labels, (one["keypoints"] for one in targets), strict=True))
+        return selection
+
+    def _counted(self, _: nn.Module, inputs: tuple[Tensor, ...], heatmaps: Tensor) -> None:
+        self.count = 0
+        for region, matched, label, points in self._sampled:
+            rows = (label > 0).nonzero()[:, 0]
+            self.count += int(keypoints_to_heatmap(points[matched[rows]], region[rows], heatmaps.shape[-1])[1].sum())
+        self._sampled = []
 
 
 def _largest(sizes: list[list[int]]) -> list[int]:
