@@ -1,8 +1,10 @@
-"""Several processes beside one: `python benchmarks/processes.py equality`, `python benchmarks/processes.py speed`.
+"""Several processes beside one: `python benchmarks/processes.py recipes`, `… protocols`, `… speed`.
 
-equality: every recipe, made small, trains some steps on 1, 2 and 4 gloo processes in float64, each with its share of
-the same batches; the largest relative difference of a loss from one process is written. Protocols judge one encoder on
-1, 2 and 4 processes; the largest difference of a measure, in points, is written.
+recipes: every recipe and variant, made small, trains some steps on 1, 2 and 4 gloo processes in float64, each with its
+share of the same batches; the largest difference of a loss from one process is written, relative to the largest loss.
+
+protocols: every protocol of `vantage evaluate`, made short, judges a random network on 1, 2 and 4 processes in
+float32; the largest difference of a measure is written, in points, and of a training loss, where there are any.
 
 speed: how many times as fast two processes train as one, each with one thread, in turn. It needs two idle cores.
 """
@@ -14,8 +16,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +27,34 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as spawning
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from annotated import small_coco
+from judging import scenes
 from timing import RESULTS, write_results
 
 from vantage import processes
 from vantage.data import Arrays, SourceSubset
-from vantage.encoders import Convolutions, Encoder, Momentum, PerView, Shared, SplitBatchNorm
+from vantage.data.sources.masked import open_masked
+from vantage.encoders import (
+    Convolutions,
+    Encoder,
+    LinearHead,
+    Momentum,
+    PerView,
+    ResNet,
+    ResNet9,
+    Shared,
+    SplitBatchNorm,
+)
 from vantage.encoding import Work
-from vantage.evaluate import KNN, FineTune, LinearCached, LinearMoCo, Retrieval
+from vantage.evaluate import Segmentation
+from vantage.evaluate.protocols import labeled
+from vantage.evaluate.protocols.detection import DETECTORS, Sizes, open_annotated
 from vantage.frozen.encoder import random_encoder
 from vantage.progress import QuietProgress
-from vantage.recipes import RECIPES, moco_v2
+from vantage.recipes import RECIPES, VARIANTS, cmc, moco_v2
 from vantage.training.first_rows import begin
 from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session, launch
@@ -43,20 +65,26 @@ SPEEDS = {
     "moco_v2, ResNet-18, 32 px, batch 128": ("ResNet(18, small=True)", 256, 1),
 }
 """By name: the backbone, the images of an epoch, and how often one and two processes are timed in turn."""
-PROTOCOLS = (
-    KNN(5),
-    Retrieval(5),
-    LinearCached(),
-    LinearMoCo((3.0, 10.0), 3, batch_size=16),
-    FineTune(1.0, epochs=3, batch_size=24),
-)
+SHORT: dict[str, Any] = {
+    **{"epochs": 6, "batch_size": 16, "shots": (1, 2), "samples": 1, "negatives": 4, "folds": 2, "fraction": 1.0},
+    **{"k": 5, "learning_rates": (1.0, 3.0), "head_learning_rates": (0.1, 0.3)},
+    **{"head_learning_rate": 0.1, "backbone_learning_rate": 0.01},
+}
+"""What a protocol's settings become, where it has these."""
+MAPPED = ("linear-ring", "linear-multi", "linear-places", "segmentation")
+"""Protocols that need feature maps."""
+DETECTION: dict[str, Any] = {
+    **{"steps": 3, "batch_size": 4, "precise_batches": 1, "learning_rate": 0.001},
+    "sizes": Sizes((32, 40), 32, 48, (8, 16, 24, 32, 48), regions=16, proposals=20),
+}
+"""A few steps of a detector."""
 
 
-def images(count: int = IMAGES) -> Arrays:
+def images(count: int = IMAGES, size: int = SIZE) -> Arrays:
     """Colored noise of three classes."""
     chance, label = np.random.default_rng(0), np.arange(count) % 3
     color = chance.uniform(40, 215, (3, 1, 1, 3))[label]
-    pixels = (color + chance.normal(0, 250, (count, SIZE, SIZE, 3))).clip(0, 255).astype(np.uint8)
+    pixels = (color + chance.normal(0, 250, (count, size, size, 3))).clip(0, 255).astype(np.uint8)
     return Arrays(pixels, label, "noise")
 
 
@@ -79,7 +107,7 @@ def small(run: Run, count: int) -> Run:
     return replace(run, encoders=role, data=Data(), hardware=hardware, monitoring=Monitoring(log_every=1))
 
 
-def losses(recipe: Callable[..., Run]) -> list[float]:
+def recipe_losses(recipe: Callable[..., Run], folder: Path) -> dict[str, list[float]]:
     """The losses of the first steps, on all processes together."""
     fabric, run = launch(small(recipe(SIZE), processes.count()), QuietProgress())
     session = Session(run, fabric, images())
@@ -87,43 +115,82 @@ def losses(recipe: Callable[..., Run]) -> list[float]:
     values = []
     for step, batch in zip(range(STEPS), session.feed.batches(0, 0), strict=False):
         values.append(float(processes.total(session.step(batch.to(fabric.device), step))) / processes.count())
-    return values
+    return {"losses": values}
 
 
-def measures(folder: Path) -> dict[str, dict[str, float]]:
-    """The measures of every protocol."""
-    encoder, source = random_encoder(small(moco_v2(SIZE), 1)), images(90)
-    train, test = SourceSubset(source, range(60)), SourceSubset(source, range(60, 90))
+def judged(protocol: Any, folder: Path) -> dict[str, Any]:
+    """A protocol's measures and training losses."""
+    run, head = moco_v2(32), LinearHead(8)
+    if protocol.name == "linear-cmc":
+        lightness, color = (Encoder(Convolutions((16, 32), channels), head) for channels in (1, 2))
+        run = replace(cmc(32), encoders=PerView((lightness, color)))
+    else:
+        mapped = ResNet(18) if isinstance(protocol, DETECTORS) else ResNet9(8)
+        backbone = mapped if protocol.name in MAPPED or isinstance(protocol, DETECTORS) else Convolutions((16, 32))
+        run = replace(run, encoders=Shared(Encoder(backbone, head)))
+    torch.manual_seed(0)
+    own = folder / f"{processes.count()}-{processes.rank()}"
+    if isinstance(protocol, DETECTORS):
+        train, test = (open_annotated(str(small_coco(own, *kind))) for kind in (("train", 12), ("val", 6, 1)))
+    elif isinstance(protocol, Segmentation):
+        for kind, count in (("train", 11), ("test", 7)):
+            scenes(own / kind, count, count)
+        train, test = (open_masked(f"{own / kind / 'images'}#{own / kind / 'masks'}") for kind in ("train", "test"))
+    else:
+        source = images(90, 32)
+        train, test = SourceSubset(source, range(60)), SourceSubset(source, range(60, 90))
     work = Work("cpu", 16, 1, cache=folder / f"cache-{processes.count()}")
-    return {one.name: dict(one(encoder, train, test, work).measures) for one in PROTOCOLS}
+    outcome = protocol(random_encoder(run), train, test, work)
+    return {"measures": dict(outcome.measures), "losses": np.ravel(outcome.details.get("losses", [])).tolist()}
 
 
-def work(rank: int, count: int, folder: str) -> None:
-    """What each process does; the first writes what all have computed."""
+def protocols() -> list[Any]:
+    """Every protocol, made short."""
+    kinds = [getattr(labeled, name) for name in labeled.__all__]
+    short = [kind(**{name: value for name, value in SHORT.items() if hasattr(kind, name)}) for kind in kinds]
+    return [*short, Segmentation(size=16, width=8, epochs=2, batch_size=4), *(kind(**DETECTION) for kind in DETECTORS)]
+
+
+def cells(what: str) -> dict[str, Callable[[Path], dict[str, Any]]]:
+    """What is computed on every number of processes, by name."""
+    recipes = {recipe.__name__: partial(recipe_losses, recipe) for recipe in (*RECIPES, *VARIANTS)}
+    return recipes if what == "recipes" else {one.name: partial(judged, one) for one in protocols()}
+
+
+def compute(rank: int, count: int, folder: str, what: str) -> None:
+    """What each process does; the first writes each cell."""
     torch.set_num_threads(1)
     here = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     if count > 1:
         os.environ.update({name: str(value) for name, value in here.items()} | {"TORCHELASTIC_RUN_ID": "benchmark"})
         dist.init_process_group("gloo", init_method=f"file://{folder}/meeting-{count}", rank=rank, world_size=count)
-    results = {"losses": {recipe.__name__: losses(recipe) for recipe in RECIPES}, "measures": measures(Path(folder))}
-    if rank == 0:
-        (Path(folder) / f"{count}.json").write_text(json.dumps(results))
+    for name, cell in cells(what).items():
+        start, result = time.perf_counter(), cell(Path(folder))
+        if rank == 0:
+            print(f"{count} {name} {time.perf_counter() - start:.1f} s", flush=True)
+            with (Path(folder) / f"{count}.jsonl").open("a") as file:
+                file.write(json.dumps({"name": name, **result}) + "\n")
     processes.leave()
 
 
-def equality() -> list[dict[str, Any]]:
+def equality(what: str) -> list[dict[str, Any]]:
     """Losses and measures of several processes beside those of one."""
+    each: dict[int, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for count in COUNTS:
-            spawning.spawn(work, (count, folder), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
-        each = {count: json.loads((Path(folder) / f"{count}.json").read_text()) for count in COUNTS}
+            spawning.spawn(compute, (count, folder, what), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
+            lines = (Path(folder) / f"{count}.jsonl").read_text().splitlines()
+            each[count] = {row["name"]: row for row in map(json.loads, lines)}
     rows: list[dict[str, Any]] = []
-    for name, values in each[1]["losses"].items():
-        apart = {count: _apart(each[count]["losses"][name], values) for count in COUNTS[1:]}
-        rows.append({"what": "recipe", "name": name, "steps": len(values), "largest_relative_difference": apart})
-    for name, values in each[1]["measures"].items():
-        points = {count: _points(each[count]["measures"][name], values) for count in COUNTS[1:]}
-        rows.append({"what": "protocol", "name": name, "measures": values, "largest_difference_in_points": points})
+    for name, one in each[1].items():
+        row: dict[str, Any] = {"what": what, "name": name}
+        if "measures" in one:
+            row["measures"] = one["measures"]
+            row["points"] = {n: _points(each[n][name]["measures"], one["measures"]) for n in COUNTS[1:]}
+        if one["losses"]:
+            row["losses"] = len(one["losses"])
+            row["relative_difference"] = {n: _apart(each[n][name]["losses"], one["losses"]) for n in COUNTS[1:]}
+        rows.append(row)
     return rows
 
 
@@ -171,11 +238,11 @@ def _epoch(place: Path, folder: Path, count: int, backbone: str) -> float:
 def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["equality", "speed"])
+    parser.add_argument("what", choices=["recipes", "protocols", "speed"])
     options = parser.parse_args()
     file = RESULTS / "processes.json"
     before = json.loads(file.read_text())["rows"] if file.exists() else []
-    fresh = equality() if options.what == "equality" else speed()
+    fresh = speed() if options.what == "speed" else equality(options.what)
     kinds = {row["what"] for row in fresh}
     write_results("processes", [*(row for row in before if row["what"] not in kinds), *fresh])
 

@@ -1,18 +1,21 @@
 """Verbs on several processes."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from annotated import small_coco
 from tiny import images, kept_run, tiny_run
 
 from vantage.cli import main
-from vantage.encoders import Convolutions, Encoder, LinearHead, Shared
+from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
 from vantage.frozen import embedding_parts
 from vantage.frozen.embedding_parts import write_embedding_parts
 
@@ -70,8 +73,32 @@ def _spoken(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
     return ended.stdout.splitlines()
 
 
+@pytest.mark.slow
+def test_torchrun_trains_a_detector(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Two processes share the images of its steps and those it is judged on, with the losses of one."""
+    monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
+    kept_run(tmp_path / "run", replace(tiny_run(), encoders=Shared(Encoder(ResNet(18), LinearHead(8)))))
+    train, test = (str(small_coco(tmp_path, *kind)) for kind in (("train", 6), ("val", 4, 1)))
+    sizes = "sizes=Sizes((32,), 32, 48, (8, 16, 24, 32, 48), regions=8, proposals=8)"
+    short = (sizes, "steps=2", "batch_size=2", "precise_batches=1", "learning_rate=0.001")
+    words = ["evaluate", "keypoints", str(tmp_path / "run"), "--data", train, "--test", test, "--device", "cpu"]
+    words += [word for setting in short for word in ("--set", setting)]
+    assert main([*words, "--out", str(tmp_path / "one.json")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    spoken = _spoken(TORCHRUN, *words, "--out", str(tmp_path / "two.json"), cache=tmp_path / "other")
+    assert len(spoken) == len(printed) - 1, "what one process prints but for the file's name, once"
+    files = (json.loads((tmp_path / f"{count}.json").read_text()) for count in ("one", "two"))
+    one, two = (file["outcomes"]["moco_v2"] for file in files)
+    assert len(one["details"]["losses"]) == 2
+    assert two["details"]["losses"] == pytest.approx(one["details"]["losses"], rel=1e-5)
+    assert two["measures"] == pytest.approx(one["measures"], abs=0.1)
+
+
 _IN_PARTS = """
 import sys
+from dataclasses import replace
 from functools import partial
 from vantage.cli import main
 from vantage.frozen import embedding_parts

@@ -1,0 +1,117 @@
+"""Losses and views by two versions of the code, on one core: is anything slower than before?
+
+    git worktree add BEFORE COMMIT; python benchmarks/versions.py BEFORE [--rounds 9]
+
+A process for each version holds its own benchmarks' cases; they are asked for one case at a time, in turn, and the CPU
+time of the call counts, so that a busy machine changes it little. What is quoted is the median of the ratios of calls
+that follow each other: 1.05 is 5 % more time than before.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve()
+
+
+def cases() -> dict[str, Callable[[], object]]:
+    """The cases of this version, by name."""
+    import interclr
+    import losses
+    import methods
+    import views
+
+    from vantage.partition import table
+
+    size = interclr.Size(131_072, 64, 1)
+    each: dict[str, Callable[[], object]] = {"InfoNCE, queue of 65,536": losses.ours(65_536)}
+    each["InfoNCE by a table, 16,384"] = losses.ours(16_384, table)
+    for name in ("ring band", "ring table", "jcl"):
+        each[f"{name}, queue of 16,384"] = methods.CASES[name][2](16_384)
+    each["jcl, positives alone"] = methods.jcl_positives(0)
+    for name in ("exact", "subset", "mates: index", "centroids: sums, index"):
+        each[f"InterCLR {name}"] = interclr.CASES[name][1](size)
+    for side in (32, 224):
+        for name, maker in views.recipes(side).items():
+            each[f"{name}, {side} pixels"] = views.cases(name, maker, side)["vantage"].run
+    return each
+
+
+def serve() -> None:
+    """Name the cases, then run each that is asked for and answer with its seconds."""
+    import torch
+
+    torch.set_num_threads(1)
+    each = cases()
+    print("\t".join(each), flush=True)
+    for line in sys.stdin:
+        case, calls = each[line.rstrip("\n")], 0
+        start = time.process_time()
+        while calls == 0 or time.process_time() - start < 0.1:
+            case()
+            calls += 1
+        print((time.process_time() - start) / calls, flush=True)
+
+
+class Version(NamedTuple):
+    """A process that times the cases of one version."""
+
+    process: subprocess.Popen[str]
+    names: list[str]
+
+    @classmethod
+    def of(cls, tree: Path) -> "Version":
+        """The version that lies there."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{tree / 'src'}:{tree / 'benchmarks'}"}
+        command = [sys.executable, "-P", str(HERE), "--serve", "."]
+        process = subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, text=True)
+        return cls(process, cls._answer(process).split("\t"))
+
+    @staticmethod
+    def _answer(process: subprocess.Popen[str]) -> str:
+        assert process.stdout is not None
+        return process.stdout.readline().rstrip("\n")
+
+    def seconds(self, name: str) -> float:
+        """Of one call."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{name}\n")
+        self.process.stdin.flush()
+        return float(self._answer(self.process))
+
+
+def main() -> None:
+    """Time all cases in turn, write results/versions.json."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path, help="a work tree of the version before")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve()
+        return
+    from timing import write_results
+
+    commit = subprocess.run(["git", "-C", options.before, "rev-parse", "HEAD"], capture_output=True, text=True)
+    before, after = Version.of(options.before.resolve()), Version.of(HERE.parent.parent)
+    rows: list[dict[str, Any]] = []
+    for name in after.names:
+        pairs = [(before.seconds(name), after.seconds(name)) for _ in range(options.rounds + 1)][1:]
+        ratios = sorted(new / old for old, new in pairs)
+        old, new = (statistics.median(each) * 1e3 for each in zip(*pairs, strict=True))
+        row: dict[str, Any] = {"case": name, "before": commit.stdout.strip(), "before_ms": old, "after_ms": new}
+        rows.append(row | {"times_the_time": statistics.median(ratios), "from": ratios[0], "to": ratios[-1]})
+        print(f"{name:34} {old:8.2f} {new:8.2f} ms   {statistics.median(ratios):.3f}", flush=True)
+        write_results("versions", rows)
+    for version in (before, after):
+        version.process.communicate()
+
+
+if __name__ == "__main__":
+    main()
