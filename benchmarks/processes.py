@@ -61,7 +61,7 @@ from vantage.training.session import Session, launch
 
 COUNTS, STEPS, IMAGES, SIZE = (1, 2, 4), 6, 64, 16
 SPEEDS = {
-    "moco_v2, ResNet-9 of width 16, 32 px, batch 128": ("ResNet9(16)", 2048, 3),
+    "moco_v2, ResNet-9 of width 16, 32 px, batch 128": ("ResNet9(16)", 2048, 2),
     "moco_v2, ResNet-18, 32 px, batch 128": ("ResNet(18, small=True)", 256, 1),
 }
 """By name: the backbone, the images of an epoch, and how often one and two processes are timed in turn."""
@@ -125,8 +125,8 @@ def judged(protocol: Any, folder: Path) -> dict[str, Any]:
         lightness, color = (Encoder(Convolutions((16, 32), channels), head) for channels in (1, 2))
         run = replace(cmc(32), encoders=PerView((lightness, color)))
     else:
-        mapped = ResNet(18) if isinstance(protocol, DETECTORS) else ResNet9(8)
-        backbone = mapped if protocol.name in MAPPED or isinstance(protocol, DETECTORS) else Convolutions((16, 32))
+        backbone = ResNet9(8) if protocol.name in MAPPED else Convolutions((16, 32))
+        backbone = ResNet(18) if isinstance(protocol, DETECTORS) else backbone
         run = replace(run, encoders=Shared(Encoder(backbone, head)))
     torch.manual_seed(0)
     own = folder / f"{processes.count()}-{processes.rank()}"
@@ -160,8 +160,8 @@ def cells(what: str) -> dict[str, Callable[[Path], dict[str, Any]]]:
 def compute(rank: int, count: int, folder: str, what: str) -> None:
     """What each process does; the first writes each cell."""
     torch.set_num_threads(1)
-    here = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
     if count > 1:
+        here = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
         os.environ.update({name: str(value) for name, value in here.items()} | {"TORCHELASTIC_RUN_ID": "benchmark"})
         dist.init_process_group("gloo", init_method=f"file://{folder}/meeting-{count}", rank=rank, world_size=count)
     for name, cell in cells(what).items():
@@ -239,8 +239,7 @@ def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["recipes", "protocols", "speed"])
-    options = parser.parse_args()
-    file = RESULTS / "processes.json"
+    options, file = parser.parse_args(), RESULTS / "processes.json"
     before = json.loads(file.read_text())["rows"] if file.exists() else []
     fresh = speed() if options.what == "speed" else equality(options.what)
     kinds = {row["what"] for row in fresh}

@@ -21,10 +21,10 @@ def test_two_processes_train_a_detector_as_one_does(tmp_path: Path) -> None:
             assert len(ours["boxes"]) == len(expected["boxes"]) and any(len(box) for box, *_ in ours["boxes"])
             for part in ("losses", "gradients", "statistics"):
                 assert_close(ours[part], expected[part], rtol=1e-7, atol=1e-7)
-            for found, wanted in zip(ours["boxes"], expected["boxes"], strict=True):
-                (box, label, score, masks, points), (its_box, its_label, its_score, its_masks, its_points) = found, wanted
-                assert_close(box, its_box, rtol=0, atol=1e-4)
-                assert_close(score, its_score, rtol=0, atol=1e-5)
-                assert_close(points, its_points, rtol=0, atol=1e-3)
-                assert torch.equal(label, its_label) and masks == its_masks
+            for (box, label, score, masks, points), its in zip(ours["boxes"], expected["boxes"], strict=True):
+                assert_close(box, its[0], rtol=0, atol=1e-4)
+                assert torch.equal(label, its[1])
+                assert_close(score, its[2], rtol=0, atol=1e-5)
+                assert masks == its[3]
+                assert_close(points, its[4], rtol=0, atol=1e-3)
         assert_close(mine["whole"], one["whole"], rtol=1e-5, atol=1e-5)
