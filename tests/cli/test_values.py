@@ -28,7 +28,7 @@ from vantage.evaluate import SVM, LowShot, LowShotChosen
         ),
         ("svm RUN --costs=visl", "--costs: .* found visl; did you mean vissl"),
         ("lowshot RUN --costs 1 b", "--costs: expected interclr, vissl or numbers, found .1, b."),
-        ("lowshot RUN --shots 1,2,x", "--shots: expected whole numbers, found .1, 2, x."),
+        ("lowshot RUN --shots 1,2,x", "--shots: expected whole numbers, found 1,2,x"),
         ("transfer RUN --by lowshot --shots one", "no option --shots; did you mean --set shots=one?"),
         ("transfer RUN --by lowshot --set shots=one", "shots: expected whole numbers, found one"),
         ("finetune RUN --network first", "--network: expected a whole number, found first"),

@@ -71,15 +71,15 @@ class Images:
     """The images that a verb works on."""
 
     data: Annotated[str, Word("PATH")]
-    """Images: a folder, list (.txt), table (.csv), .npz, .parquet, .tar, shards 'train-{00..99}.tar', torchvision:NAME,
-    or MODULE:NAME of your own; `#train` at the end selects a part."""
+    """A folder, list (.txt), table (.csv), .npz, .parquet, .tar, shards 'train-{00..99}.tar', torchvision:NAME, or your
+    own MODULE:NAME; #train at the end selects a part."""
 
 
 @dataclass(frozen=True)
 class Reading:
     """How a verb reads its images."""
 
-    on_bad_image: Literal["skip", "stop"] = "skip"
+    on_bad_image: Annotated[Literal["skip", "stop"], Word("HOW")] = "skip"
     """Skip unreadable images (up to 1 %), or stop."""
 
     num_workers: int | None = None
@@ -105,7 +105,7 @@ class Computing(Reading):
     """How a verb reads its images, and what it computes on."""
 
     device: Annotated[str, Word("DEVICE")] = "auto"
-    """cpu, cuda:0, …; auto: a GPU if there is one."""
+    """cpu, cuda:0, …; auto: a GPU, if any."""
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
         """The device and the threads, with the progress to show. Raises `UserError` for a device that is not available,

@@ -55,7 +55,7 @@ VERBS: tuple[Callable[[list[str], Console], int], ...] = (
 _HELP = """\
 usage: vantage VERB …    (vantage VERB --help shows its options)
 
-Contrastive learning of visual representations: from a folder of images to a backbone.
+Contrastive learning of visual representations: from images to a backbone.
 
 {verbs}
 

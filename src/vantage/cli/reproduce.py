@@ -1,6 +1,6 @@
 """The verb `reproduce`: tables and figures of papers, reproduced."""
 
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from vantage.cli.files import check_folder
 from vantage.cli.options import Computing
 from vantage.composition.assignments import assigned
 from vantage.composition.fields import settings_in
+from vantage.composition.suggest import did_you_mean
 
 __all__ = ["reproduce"]
 
@@ -34,19 +35,21 @@ def reproduce(words: list[str], console: Console) -> int:
     paper prints the commands of the paper's own scale. infomin-table-4 is also made alone, at any scale, on digits and
     backgrounds of one's own: vantage reproduce infomin-table-4 --digits …
     """
+    from vantage.cli.lab import Reproducing as InTheLab
     from vantage.cli.lab import in_the_lab
     from vantage.studies.reproduce import ENTRIES
 
     alone: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
-    if words and words[0] in alone and _asks_alone(alone[words[0]], words):
+    if words and words[0] in alone and _asks_alone(alone[words[0]], words, InTheLab):
         return _reproduce(alone[words[0]], words[1:], console)
     return in_the_lab(words, console, reproduce.__doc__ or "")
 
 
-def _asks_alone(kind: Any, words: list[str]) -> bool:
-    """Whether an entry with images of its own is meant, or its help."""
-    own = {f"--{path.name.replace('_', '-')}" for path in kind.paths}
-    return wants_help(words) or any(word.partition("=")[0].replace("_", "-") in own for word in words)
+def _asks_alone(kind: Any, words: list[str], lab: type) -> bool:
+    """Whether an entry with images of its own is meant, or its help: a flag names such images, or nearly."""
+    own, others = ([f"--{each.name.replace('_', '-')}" for each in names] for names in (kind.paths, fields(lab)))
+    flags = {word.partition("=")[0].replace("_", "-") for word in words if word.startswith("--")}
+    return wants_help(words) or any(did_you_mean(flag, own) for flag in flags - {*others})
 
 
 def _reproduce(kind: Any, words: list[str], console: Console) -> int:

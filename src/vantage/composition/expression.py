@@ -38,7 +38,10 @@ def read_value(text: str, annotation: Any, path: str) -> Any:
             return choice
     if str in _alternatives(annotation) and not _is_quoted(text):
         return None if text == "None" and type(None) in _alternatives(annotation) else text
-    return _read(_tree(text, annotation, path), annotation, path)
+    tree = _tree(text, annotation, path)
+    if not any(_matches(tree, choice) for choice in _alternatives(annotation)):
+        _refuse(text, annotation, path)
+    return _read(tree, annotation, path)
 
 
 def takes_several(annotation: Any) -> bool:

@@ -7,6 +7,9 @@ from vantage.errors import UserError
 
 __all__ = ["did_you_mean", "no_such"]
 
+MANY = 30
+"""A suggestion is not followed by a list of more names than these."""
+
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
@@ -29,10 +32,12 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def no_such(what: str, word: str, known: Iterable[str], plural: str = "") -> UserError:
-    """The error for a word that names nothing, with the nearest known name and all of them."""
+    """The error for a word that names nothing: with the nearest known name, and with all of them where they are few or
+    none is near."""
     known = list(known)
-    listed = f"{plural or f'{what}s'}: {', '.join(known)}"
-    return UserError(f"there is no {what} {word!r}{did_you_mean(word, known)} ({listed})")
+    nearest = did_you_mean(word, known)
+    listed = "" if nearest and len(known) > MANY else f" ({plural or f'{what}s'}: {', '.join(known)})"
+    return UserError(f"there is no {what} {word!r}{nearest}{listed}")
 
 
 def _last(name: str) -> str:

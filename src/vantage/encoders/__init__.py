@@ -26,4 +26,4 @@ from vantage.encoders.roles import Shared as Shared
 from vantage.encoders.tiny_alexnet import TinyAlexNet as TinyAlexNet
 
 __all__ = ["BACKBONES"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.encoders.")]  # pyright: ignore
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -17,6 +17,4 @@ from vantage.estimators.nce import NCEState as NCEState
 from vantage.estimators.neighbors import MeanNeighbors as MeanNeighbors
 from vantage.estimators.neighbors import SoftNeighbors as SoftNeighbors
 
-__all__ = [
-    name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.estimators.")
-]  # pyright: ignore
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

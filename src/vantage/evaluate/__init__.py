@@ -33,4 +33,4 @@ PROTOCOLS: tuple[type[EvaluationProtocol], ...] = tuple(getattr(labeled, name) f
 `vantage.evaluate.protocols.detection` take images with boxes."""
 
 __all__ = ["PROTOCOLS", "COSTS", "Accuracy", "accuracy", "average_precision"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.evaluate.")]  # pyright: ignore
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

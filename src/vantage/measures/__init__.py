@@ -1,20 +1,15 @@
 """Pure functions of features, scores and labels."""
 
-from vantage.measures.accuracy import Accuracy, accuracy, best_classes
-from vantage.measures.average_precision import average_precision
-from vantage.measures.neighbors import nearest, vote
-from vantage.measures.sphere import alignment, deviation, effective_rank, pair_potential, uniformity
+from vantage.measures.accuracy import Accuracy as Accuracy
+from vantage.measures.accuracy import accuracy as accuracy
+from vantage.measures.accuracy import best_classes as best_classes
+from vantage.measures.average_precision import average_precision as average_precision
+from vantage.measures.neighbors import nearest as nearest
+from vantage.measures.neighbors import vote as vote
+from vantage.measures.sphere import alignment as alignment
+from vantage.measures.sphere import deviation as deviation
+from vantage.measures.sphere import effective_rank as effective_rank
+from vantage.measures.sphere import pair_potential as pair_potential
+from vantage.measures.sphere import uniformity as uniformity
 
-__all__ = [
-    "Accuracy",
-    "accuracy",
-    "alignment",
-    "average_precision",
-    "best_classes",
-    "deviation",
-    "effective_rank",
-    "nearest",
-    "pair_potential",
-    "uniformity",
-    "vote",
-]
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -23,4 +23,4 @@ from vantage.memory.store import Memory as Memory
 from vantage.memory.store import Store as Store
 from vantage.memory.store import StoreOf as StoreOf
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.memory.")]  # pyright: ignore
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

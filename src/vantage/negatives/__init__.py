@@ -25,4 +25,4 @@ from vantage.negatives.sample import Draw as Draw
 from vantage.negatives.sample import Sample as Sample
 from vantage.negatives.subset import Subset as Subset
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.negatives.")]  # pyright: ignore
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -14,4 +14,4 @@ from vantage.positives.views import FixedViews as FixedViews
 from vantage.positives.views import OtherViews as OtherViews
 from vantage.positives.views import Remembered as Remembered
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.positives.")]  # pyright: ignore
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -23,4 +23,4 @@ from vantage.schedules.rates import CosineByStep as CosineByStep
 from vantage.schedules.rates import LearningRate as LearningRate
 from vantage.schedules.rates import StepDecay as StepDecay
 
-__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.schedules.")]  # pyright: ignore
+__all__ = [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -76,4 +76,4 @@ from vantage.views.recipes import simclr_views as simclr_views
 from vantage.views.resizing import ProgressiveResizing as ProgressiveResizing
 
 __all__ = ["CHANGES", "SHAPE_CHANGES"]
-__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith("vantage.views.")]  # pyright: ignore
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -129,6 +129,4 @@ def _list_protocols(console: Console) -> None:
     about = {name: described(kind) for name, kind in (*known.items(), ("transfer", transfer))}
     about |= {name: f"Short for {kind.name}." for name, kind in known.items() if kind.name != name}  # pyright: ignore
     console.result(catalog(about))
-    console.result(
-        "\nvantage evaluate PROTOCOL --help shows the options of one. MODULE:NAME is a protocol of your own."
-    )
+    console.result("\nvantage evaluate PROTOCOL --help shows its options; your own is MODULE:NAME.")

@@ -1,45 +1,33 @@
 """Analyses of what the papers claim about their objectives: on toys whose truth is known, and on trained runs."""
 
-from vantage.measures.information import cnce, i_nce, nce, percentiles
-from vantage.studies.analyse.analysis import Analysis, Analyzed, Findings, Toy, analyse, experiment
-from vantage.studies.analyse.band import Band
-from vantage.studies.analyse.curves import EstimateCurve, EstimateCurves
-from vantage.studies.analyse.false_negatives import FalseNegatives
-from vantage.studies.analyse.gaussian import Gaussian, OptimalToy
-from vantage.studies.analyse.held_out import BranchInformation, HeldOutInformation, nce_of_pairs
-from vantage.studies.analyse.labels import Labels
-from vantage.studies.analyse.networks import TrainedNetworks, random_networks, trained_networks
-from vantage.studies.analyse.similarity import Similarity
-from vantage.studies.analyse.spread import Spread, SpreadRow, SpreadToy
-from vantage.studies.analyse.toy import TrainedToy
+from vantage.measures.information import cnce as cnce
+from vantage.measures.information import i_nce as i_nce
+from vantage.measures.information import nce as nce
+from vantage.measures.information import percentiles as percentiles
+from vantage.studies.analyse.analysis import Analysis as Analysis
+from vantage.studies.analyse.analysis import Analyzed as Analyzed
+from vantage.studies.analyse.analysis import Findings as Findings
+from vantage.studies.analyse.analysis import Toy as Toy
+from vantage.studies.analyse.analysis import analyse as analyse
+from vantage.studies.analyse.analysis import experiment as experiment
+from vantage.studies.analyse.band import Band as Band
+from vantage.studies.analyse.curves import EstimateCurve as EstimateCurve
+from vantage.studies.analyse.curves import EstimateCurves as EstimateCurves
+from vantage.studies.analyse.false_negatives import FalseNegatives as FalseNegatives
+from vantage.studies.analyse.gaussian import Gaussian as Gaussian
+from vantage.studies.analyse.gaussian import OptimalToy as OptimalToy
+from vantage.studies.analyse.held_out import BranchInformation as BranchInformation
+from vantage.studies.analyse.held_out import HeldOutInformation as HeldOutInformation
+from vantage.studies.analyse.held_out import nce_of_pairs as nce_of_pairs
+from vantage.studies.analyse.labels import Labels as Labels
+from vantage.studies.analyse.networks import TrainedNetworks as TrainedNetworks
+from vantage.studies.analyse.networks import random_networks as random_networks
+from vantage.studies.analyse.networks import trained_networks as trained_networks
+from vantage.studies.analyse.similarity import Similarity as Similarity
+from vantage.studies.analyse.spread import Spread as Spread
+from vantage.studies.analyse.spread import SpreadRow as SpreadRow
+from vantage.studies.analyse.spread import SpreadToy as SpreadToy
+from vantage.studies.analyse.toy import TrainedToy as TrainedToy
 
-__all__ = [
-    "Analyzed",
-    "Analysis",
-    "Band",
-    "BranchInformation",
-    "EstimateCurve",
-    "FalseNegatives",
-    "Findings",
-    "Gaussian",
-    "HeldOutInformation",
-    "EstimateCurves",
-    "Labels",
-    "TrainedNetworks",
-    "OptimalToy",
-    "Similarity",
-    "Spread",
-    "SpreadRow",
-    "SpreadToy",
-    "Toy",
-    "TrainedToy",
-    "analyse",
-    "cnce",
-    "experiment",
-    "i_nce",
-    "trained_networks",
-    "nce",
-    "nce_of_pairs",
-    "percentiles",
-    "random_networks",
-]
+__all__ = ["cnce", "i_nce", "nce", "percentiles"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -50,8 +50,9 @@ class Order:
     """What computes."""
 
     def maker(self, progress: Progress | None = None) -> Maker:
-        """Opens the sets."""
+        """Opens the sets. Raises `UserError` for a device that is not available."""
         work = Work(device=self.device, cache=self.lab / "cache")
+        work.resolved_device()
         return Maker(Lab(self.lab), Sets(dict(self.data), self.smoke), work, progress)
 
 

@@ -76,7 +76,9 @@ class Lab:
 
     def take_in(self, other: Path) -> tuple[int, int]:
         """Copy the cells of a lab made elsewhere that this one lacks: how many were taken, and how many refused because
-        their file is damaged, or is not named by what it says it depends on."""
+        their file is damaged, or is not named by what it says it depends on. Raises `UserError` where no lab is."""
+        if not (other / "cells").is_dir():
+            raise UserError(f"{other} is not the folder of a lab: it has no cells")
         taken = refused = 0
         for path in sorted((other / "cells").glob("*.json")):
             record = read_json(path)

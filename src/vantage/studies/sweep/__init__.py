@@ -1,42 +1,26 @@
 """Sweeps of views, trained and judged: I_NCE on held-out images against downstream accuracy (InfoMin's reverse U)."""
 
-from vantage.studies.sweep.field import Field, Fields, field_of
-from vantage.studies.sweep.figure import sweep_figure, write_sweep
-from vantage.studies.sweep.named import SPACES, ColorSpaces, Ladder, Operations
-from vantage.studies.sweep.result import SweepResult
-from vantage.studies.sweep.rows import SweepRow
-from vantage.studies.sweep.study import Study, study
-from vantage.studies.sweep.sweeps import (
-    BlurWidth,
-    CropBound,
-    JitterStrength,
-    PatchDistance,
-    Point,
-    Sweep,
-    changed,
-    points_of,
-)
+from vantage.studies.sweep.field import Field as Field
+from vantage.studies.sweep.field import Fields as Fields
+from vantage.studies.sweep.field import field_of as field_of
+from vantage.studies.sweep.figure import sweep_figure as sweep_figure
+from vantage.studies.sweep.figure import write_sweep as write_sweep
+from vantage.studies.sweep.named import SPACES as SPACES
+from vantage.studies.sweep.named import ColorSpaces as ColorSpaces
+from vantage.studies.sweep.named import Ladder as Ladder
+from vantage.studies.sweep.named import Operations as Operations
+from vantage.studies.sweep.result import SweepResult as SweepResult
+from vantage.studies.sweep.rows import SweepRow as SweepRow
+from vantage.studies.sweep.study import Study as Study
+from vantage.studies.sweep.study import study as study
+from vantage.studies.sweep.sweeps import BlurWidth as BlurWidth
+from vantage.studies.sweep.sweeps import CropBound as CropBound
+from vantage.studies.sweep.sweeps import JitterStrength as JitterStrength
+from vantage.studies.sweep.sweeps import PatchDistance as PatchDistance
+from vantage.studies.sweep.sweeps import Point as Point
+from vantage.studies.sweep.sweeps import Sweep as Sweep
+from vantage.studies.sweep.sweeps import changed as changed
+from vantage.studies.sweep.sweeps import points_of as points_of
 
-__all__ = [
-    "SPACES",
-    "BlurWidth",
-    "ColorSpaces",
-    "CropBound",
-    "Field",
-    "JitterStrength",
-    "Ladder",
-    "Operations",
-    "PatchDistance",
-    "Point",
-    "Study",
-    "Sweep",
-    "SweepRow",
-    "SweepResult",
-    "Fields",
-    "changed",
-    "field_of",
-    "points_of",
-    "study",
-    "sweep_figure",
-    "write_sweep",
-]
+__all__ = ["SPACES"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -4,36 +4,30 @@ InfoMin (Tian et al., arXiv 2005.10243, section 4.2 and appendix B.5), of which 
 folder; `vantage.learned_space` reads it back as a color space, for `InSpace` wherever a color space may stand.
 """
 
-from vantage.studies.view_learning.course import LearnedViews, learn, read_learning
-from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite, Players
-from vantage.studies.view_learning.learning import PRINTED, SWAPPED, Alternately, Jointly, Rates, ViewLearning
-from vantage.studies.view_learning.presets import LEARNINGS, semi_supervised, supervised, unsupervised
-from vantage.studies.view_learning.scaling import ByStatistics, Unchanged
-from vantage.studies.view_learning.terms import LabelInformation, SharedInformation, Term, TermNetwork, info_nce
+from vantage.studies.view_learning.course import LearnedViews as LearnedViews
+from vantage.studies.view_learning.course import learn as learn
+from vantage.studies.view_learning.course import read_learning as read_learning
+from vantage.studies.view_learning.game import Game as Game
+from vantage.studies.view_learning.game import LabeledBatch as LabeledBatch
+from vantage.studies.view_learning.game import NotFinite as NotFinite
+from vantage.studies.view_learning.game import Players as Players
+from vantage.studies.view_learning.learning import PRINTED as PRINTED
+from vantage.studies.view_learning.learning import SWAPPED as SWAPPED
+from vantage.studies.view_learning.learning import Alternately as Alternately
+from vantage.studies.view_learning.learning import Jointly as Jointly
+from vantage.studies.view_learning.learning import Rates as Rates
+from vantage.studies.view_learning.learning import ViewLearning as ViewLearning
+from vantage.studies.view_learning.presets import LEARNINGS as LEARNINGS
+from vantage.studies.view_learning.presets import semi_supervised as semi_supervised
+from vantage.studies.view_learning.presets import supervised as supervised
+from vantage.studies.view_learning.presets import unsupervised as unsupervised
+from vantage.studies.view_learning.scaling import ByStatistics as ByStatistics
+from vantage.studies.view_learning.scaling import Unchanged as Unchanged
+from vantage.studies.view_learning.terms import LabelInformation as LabelInformation
+from vantage.studies.view_learning.terms import SharedInformation as SharedInformation
+from vantage.studies.view_learning.terms import Term as Term
+from vantage.studies.view_learning.terms import TermNetwork as TermNetwork
+from vantage.studies.view_learning.terms import info_nce as info_nce
 
-__all__ = [
-    "LEARNINGS",
-    "PRINTED",
-    "SWAPPED",
-    "Alternately",
-    "ByStatistics",
-    "Game",
-    "LabelInformation",
-    "LabeledBatch",
-    "LearnedViews",
-    "NotFinite",
-    "Players",
-    "Rates",
-    "SharedInformation",
-    "Term",
-    "TermNetwork",
-    "Jointly",
-    "Unchanged",
-    "ViewLearning",
-    "info_nce",
-    "learn",
-    "read_learning",
-    "semi_supervised",
-    "supervised",
-    "unsupervised",
-]
+__all__ = ["LEARNINGS"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore

@@ -27,9 +27,9 @@ HELD_OUT = 0.2
 
 @dataclass(frozen=True)
 class FineTuneChosen:
-    """As `FineTune`, with the classifier's learning rate chosen without test labels, which no paper does: name this
-    protocol beside its numbers.
+    """As `FineTune`, with the classifier's learning rate chosen without test labels.
 
+    No paper does so: name this protocol beside its numbers.
     A fifth of each class of every sample is held out, at least one image but never the last. Copies are trained on the
     rest at every rate; the rate with the best top-1 on the held-out images (the lowest of equals) trains on the whole
     sample. A training that diverges counts as 0 %. Every rate costs one more training for each sample. It

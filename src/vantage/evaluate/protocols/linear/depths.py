@@ -32,14 +32,14 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class LinearRing(LinearTraining):
-    """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest feature map before pooling,
-    flattened (512 x 7 x 7 for ResNet-18 at 224 pixels).
+    """Linear classification as Ring reports it (arXiv 2010.02037, §5): on the deepest feature map before pooling.
 
-    SGD with momentum .9, no weight decay and a constant learning rate of .01; pixels are normalized by mean and
-    standard deviation of the training images themselves (of 10,000 spread evenly over them, where there are more). For
-    a run with several encoders, the maps of all are used. The paper does not say how images are cropped in this
-    training: here by random resized crops of at least .2 of the image, as in its pre-training, and flips. The released
-    code trains with BatchNorm in training mode; here the backbone stays as it is, which is checked.
+    The map is flattened: 512 x 7 x 7 numbers for ResNet-18 at 224 pixels. SGD with momentum .9, no weight decay and a
+    constant learning rate of .01; pixels are normalized by mean and standard deviation of the training images
+    themselves (of 10,000 spread evenly over them, where there are more). For a run with several encoders, the maps of
+    all are used. The paper does not say how images are cropped in this training: here by random resized crops of at
+    least .2 of the image, as in its pre-training, and flips. The released code trains with BatchNorm in training mode;
+    here the backbone stays as it is, which is checked.
 
     Raises `UserError` for a backbone that gives no feature maps.
     """

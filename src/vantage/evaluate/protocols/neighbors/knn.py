@@ -27,9 +27,9 @@ __all__ = ["KNN", "NearestNeighbor"]
 
 @dataclass(frozen=True)
 class KNN:
-    """The k nearest training images vote with weight exp(cosine / temperature) (instance discrimination, arXiv
-    1805.01978, §3.4).
+    """The k nearest training images vote on the class (instance discrimination, arXiv 1805.01978, §3.4).
 
+    The weight of a vote is exp(cosine / temperature).
     The paper's values are k = 200 and temperature .07; its code for CIFAR-10 uses .1. It reads the 128 numbers that
     training compares; here the backbone's features are read, which are what is left of a run, so its numbers are
     others. Nothing is chosen by test labels. Raises `UserError` for a training set with fewer than k labeled images.
@@ -75,7 +75,7 @@ class KNN:
 
 @dataclass(frozen=True)
 class NearestNeighbor:
-    """The nearest training image names the class, as Ring (arXiv 2010.02037) and local aggregation report it.
+    """The nearest training image names the class. Ring (arXiv 2010.02037) and local aggregation report it.
 
     The papers look images up in the memory bank, whose rows are running averages of features during training; here
     the training images are encoded again by the network under evaluation, so that any run can be judged, with or

@@ -39,11 +39,11 @@ class NearestRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Retrieval:
-    """Precision at k: the share of a test image's k nearest training images, by cosine of features, that are of its
-    class, averaged over all test images.
+    """Precision at k: the share of the k nearest training images that are of a test image's class.
 
-    No classifier is trained, and all neighbors weigh the same. The precision of every class is among the details.
-    Raises `UserError` for a training set with fewer than k labeled images.
+    Nearness is the cosine of features; the mean over all test images counts. No classifier is trained, and all
+    neighbors weigh the same. The precision of every class is among the details. Raises `UserError` for a training set
+    with fewer than k labeled images.
     """
 
     name: ClassVar[str] = "retrieval"

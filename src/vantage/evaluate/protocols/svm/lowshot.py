@@ -69,13 +69,14 @@ class LowShotSettings:
 
 @dataclass(frozen=True)
 class LowShot(LowShotSettings):
-    """Linear SVMs on k images of each class, the mean over k, samples and classes (Goyal et al., arXiv 1905.01235;
-    InterCLR, arXiv 2008.11702, figure 5), with oracle-C, as the released code has it.
+    """Linear SVMs on k images of each class, with oracle-C as in the released code (Goyal et al., arXiv 1905.01235;
+    InterCLR, arXiv 2008.11702, figure 5).
 
-    For every k, sample and class, k images with the class and 19 k without it are drawn, and an SVM is trained on
-    them, with the features and the solver of `SVM`. Oracle-C: for every k, the C is reported whose mean average
-    precision on the test images, over samples and classes, is best. Test labels have chosen it, so the numbers are too
-    good: compare them only with published numbers of this protocol. `LowShotChosen` chooses without test labels.
+    The result is the mean over k, samples and classes. For every k, sample and class, k images with the class and 19 k
+    without it are drawn, and an SVM is trained on them, with the features and the solver of `SVM`. Oracle-C: for every
+    k, the C is reported whose mean average precision on the test images, over samples and classes, is best. Test labels
+    have chosen it, so the numbers are too good: compare them only with published numbers of this protocol.
+    `LowShotChosen` chooses without test labels.
 
     Images in which a class is difficult to see are never drawn for it, and are left out in testing.
     """
@@ -101,10 +102,10 @@ class LowShot(LowShotSettings):
 
 @dataclass(frozen=True)
 class LowShotChosen(LowShotSettings):
-    """As `LowShot`, with C chosen without test labels: for every sample and class by the mean average precision on
-    folds of the sample.
+    """As `LowShot`, with C chosen without test labels.
 
-    With one image of the class nothing can be held out, so C is `cost_of_one`; with two images there are two folds.
+    For every sample and class it is chosen by the mean average precision on folds of the sample. With one image of the
+    class nothing can be held out, so C is `cost_of_one`; with two images there are two folds.
     """
 
     name: ClassVar[str] = "lowshot-cv"
