@@ -304,7 +304,7 @@ def test_the_words_of_a_plan() -> None:
     assert said["epochs"] == f"{made.run.epochs} of 1,800 images, 200 held out to judge by"
     assert said["speed"].startswith("667 images/s here: 5 minutes, until ")
     assert said["in ten times the time"].startswith("ResNet9(width=")
-    assert duration(0.2) == "1 seconds" and duration(89.0) == "89 seconds" and duration(3_600.0) == "60 minutes"
+    assert duration(0.2) == "1 second" and duration(89.0) == "89 seconds" and duration(3_600.0) == "60 minutes"
     assert duration(6_000.0) == "1.7 hours" and duration(1290 * 3_600.0) == "54 days"
     assert len(clock(60.0)) == 5 and len(clock(90_000.0)) > 8
 

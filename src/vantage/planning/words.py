@@ -42,7 +42,8 @@ def network_of(run: Run) -> str:
 def duration(seconds: float) -> str:
     """A time in the unit that suits it."""
     if seconds < 90:
-        return f"{max(1, round(seconds))} seconds"
+        whole = max(1, round(seconds))
+        return f"{whole} second{'s' * (whole > 1)}"
     if seconds < 90 * 60:
         return f"{round(seconds / 60)} minutes"
     return f"{seconds / 3600:,.1f} hours" if seconds < 48 * 3600 else f"{seconds / 86400:,.0f} days"

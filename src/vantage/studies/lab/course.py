@@ -10,6 +10,7 @@ import torch
 
 from vantage.encoders import Convolutions, Momentum, PerView
 from vantage.encoding import Work
+from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
 from vantage.studies.lab.entry import Arm, Entry
 from vantage.studies.lab.making import Maker, Piece, arms_of
@@ -78,12 +79,6 @@ class Expected:
             f"{self.runs} trainings of {self.views:,} images in all and {self.pieces} measurements: about"
             f" {duration(self.seconds / jobs)} with {jobs} process{'es' * (jobs > 1)}"
         )
-
-
-def duration(seconds: float) -> str:
-    """Hours and minutes."""
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
 def missing(maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...]) -> list[Piece]:

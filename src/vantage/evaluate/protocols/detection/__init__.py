@@ -1,74 +1,48 @@
 """Detectors on a trained backbone: annotated images, networks, average precision, and protocols."""
 
-from vantage.evaluate.protocols.detection.cascade import Cascade
-from vantage.evaluate.protocols.detection.detector import Detector
-from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
-from vantage.evaluate.protocols.detection.examples import Example, example, mirror_example, mirror_order
-from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
-from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
-from vantage.evaluate.protocols.detection.protocols import (
-    DETECTORS,
-    CascadeInstances,
-    Detection,
-    DetectionC4,
-    InstancesC4,
-    InstanceSegmentation,
-    KeypointDetection,
-)
-from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule
-from vantage.evaluate.protocols.detection.scoring import Detections, Precision, precision_of
-from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, VOC_SIZES, Sizes
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
-from vantage.evaluate.protocols.detection.sources.coco import CocoImages
-from vantage.evaluate.protocols.detection.sources.masks import mask_of, run_lengths
-from vantage.evaluate.protocols.detection.sources.opening import open_annotated, split_annotated
-from vantage.evaluate.protocols.detection.sources.selections import JoinedImages, OfClasses, SelectedImages
-from vantage.evaluate.protocols.detection.sources.voc import VOC_CLASSES, VocImages
-from vantage.evaluate.protocols.detection.training import DetectorTraining, detect
-from vantage.evaluate.protocols.detection.voc_scoring import voc_precision_of
+from vantage.evaluate.protocols.detection.cascade import Cascade as Cascade
+from vantage.evaluate.protocols.detection.detector import Detector as Detector
+from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol as DetectorProtocol
+from vantage.evaluate.protocols.detection.examples import Example as Example
+from vantage.evaluate.protocols.detection.examples import example as example
+from vantage.evaluate.protocols.detection.examples import mirror_example as mirror_example
+from vantage.evaluate.protocols.detection.examples import mirror_order as mirror_order
+from vantage.evaluate.protocols.detection.networks import FourthStage as FourthStage
+from vantage.evaluate.protocols.detection.networks import Pyramid as Pyramid
+from vantage.evaluate.protocols.detection.outputs import Boxes as Boxes
+from vantage.evaluate.protocols.detection.outputs import Keypoints as Keypoints
+from vantage.evaluate.protocols.detection.outputs import Masks as Masks
+from vantage.evaluate.protocols.detection.protocols import DETECTORS as DETECTORS
+from vantage.evaluate.protocols.detection.protocols import CascadeInstances as CascadeInstances
+from vantage.evaluate.protocols.detection.protocols import Detection as Detection
+from vantage.evaluate.protocols.detection.protocols import DetectionC4 as DetectionC4
+from vantage.evaluate.protocols.detection.protocols import InstancesC4 as InstancesC4
+from vantage.evaluate.protocols.detection.protocols import InstanceSegmentation as InstanceSegmentation
+from vantage.evaluate.protocols.detection.protocols import KeypointDetection as KeypointDetection
+from vantage.evaluate.protocols.detection.schedules import SCHEDULES as SCHEDULES
+from vantage.evaluate.protocols.detection.schedules import DetectionSchedule as DetectionSchedule
+from vantage.evaluate.protocols.detection.scoring import Detections as Detections
+from vantage.evaluate.protocols.detection.scoring import Precision as Precision
+from vantage.evaluate.protocols.detection.scoring import precision_of as precision_of
+from vantage.evaluate.protocols.detection.sizes import COCO_SIZES as COCO_SIZES
+from vantage.evaluate.protocols.detection.sizes import VOC_SIZES as VOC_SIZES
+from vantage.evaluate.protocols.detection.sizes import Sizes as Sizes
+from vantage.evaluate.protocols.detection.sources.annotated import Annotated as Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import Instances as Instances
+from vantage.evaluate.protocols.detection.sources.annotated import RunLengths as RunLengths
+from vantage.evaluate.protocols.detection.sources.coco import CocoImages as CocoImages
+from vantage.evaluate.protocols.detection.sources.masks import mask_of as mask_of
+from vantage.evaluate.protocols.detection.sources.masks import run_lengths as run_lengths
+from vantage.evaluate.protocols.detection.sources.opening import open_annotated as open_annotated
+from vantage.evaluate.protocols.detection.sources.opening import split_annotated as split_annotated
+from vantage.evaluate.protocols.detection.sources.selections import JoinedImages as JoinedImages
+from vantage.evaluate.protocols.detection.sources.selections import OfClasses as OfClasses
+from vantage.evaluate.protocols.detection.sources.selections import SelectedImages as SelectedImages
+from vantage.evaluate.protocols.detection.sources.voc import VOC_CLASSES as VOC_CLASSES
+from vantage.evaluate.protocols.detection.sources.voc import VocImages as VocImages
+from vantage.evaluate.protocols.detection.training import DetectorTraining as DetectorTraining
+from vantage.evaluate.protocols.detection.training import detect as detect
+from vantage.evaluate.protocols.detection.voc_scoring import voc_precision_of as voc_precision_of
 
-__all__ = [
-    "COCO_SIZES",
-    "DETECTORS",
-    "SCHEDULES",
-    "VOC_CLASSES",
-    "VOC_SIZES",
-    "Annotated",
-    "Boxes",
-    "Cascade",
-    "CascadeInstances",
-    "SelectedImages",
-    "CocoImages",
-    "DetectorTraining",
-    "Detection",
-    "DetectionC4",
-    "Detector",
-    "Example",
-    "Detections",
-    "FourthStage",
-    "InstanceSegmentation",
-    "Instances",
-    "InstancesC4",
-    "JoinedImages",
-    "KeypointDetection",
-    "DetectorProtocol",
-    "Keypoints",
-    "Masks",
-    "OfClasses",
-    "Precision",
-    "Pyramid",
-    "RunLengths",
-    "DetectionSchedule",
-    "Sizes",
-    "VocImages",
-    "example",
-    "detect",
-    "mask_of",
-    "mirror_order",
-    "mirror_example",
-    "open_annotated",
-    "precision_of",
-    "run_lengths",
-    "split_annotated",
-    "voc_precision_of",
-]
+__all__ = ["DETECTORS", "SCHEDULES", "VOC_CLASSES"]
+__all__ += [name for name, part in globals().items() if getattr(part, "__module__", "").startswith(f"{__name__}.")]  # pyright: ignore
