@@ -1,62 +1,38 @@
 """The page in a real browser: nothing leaves it, nothing goes wrong in it, and the map answers."""
 
 import json
-import shutil
-import time
 from collections.abc import Iterator
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from made import finished_run, hostile_images
+import seen
 from PIL import Image
-from tiny import tiny_run, work
-
-from vantage.report import write_report
-
-CHROMIUM, DRIVER = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"),
-    shutil.which("chromedriver"),
-)
-FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage"
-)
+from seen import wait_for
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver, and they are not installed"),
+    pytest.mark.skipif(
+        not (seen.CHROMIUM and seen.DRIVER), reason="needs Chromium and chromedriver, and they are not installed"
+    ),
 ]
+
+ALIKE = 6.0
+"""Of 255; another font changes no section by more than 3, and what must not happen some section by 7 and more."""
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium, of the extra dev")
-    options = webdriver.ChromeOptions()
-    for flag in FLAGS.split():
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_window_size(1280, 900)
-    yield driver
-    driver.quit()
+    pytest.importorskip("selenium.webdriver", reason="needs selenium, of the extra dev")
+    with seen.chromium(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page about two runs on images with hostile names."""
-    folder = tmp_path_factory.mktemp("page")
-    source = hostile_images(folder / "images")
-    runs = [
-        finished_run(folder / name, replace(tiny_run(), epochs=20, seed=seed), source)
-        for seed, name in enumerate(("one", "two"))
-    ]
-    write_report(runs, source, folder / "report.html", work=work(folder))
-    return folder / "report.html"
+    return seen.page_of_two_runs(tmp_path_factory.mktemp("page"))
 
 
 @pytest.fixture
@@ -67,15 +43,6 @@ def opened(browser: Any, page: Path) -> Any:
     browser.get(page.as_uri())
     wait_for(browser, "return document.body.dataset.map === 'ready'")
     return browser
-
-
-def wait_for(browser: Any, script: str, seconds: float = 20.0) -> Any:
-    """What a script returns, once it is true."""
-    end = time.monotonic() + seconds
-    while not (answer := browser.execute_script(script)):
-        assert time.monotonic() < end, f"{script} stayed {answer!r}"
-        time.sleep(0.05)
-    return answer
 
 
 def test_nothing_goes_wrong_and_nothing_leaves_the_page(opened: Any, page: Path) -> None:
@@ -126,26 +93,63 @@ def test_the_keyboard_reaches_the_map_and_the_list(opened: Any) -> None:
 
 @pytest.mark.parametrize("width", [380, 2560])
 def test_no_width_needs_scrolling_sideways(opened: Any, width: int) -> None:
-    opened.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    )
-    try:
+    with seen.of_width(opened, width):
         assert opened.execute_script("return document.documentElement.scrollWidth") <= width
-    finally:
-        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_it_is_light_or_dark_and_the_map_is_drawn(opened: Any) -> None:
     means = {}
     for scheme in ("light", "dark"):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        shot = Image.open(BytesIO(opened.get_screenshot_as_png())).convert("L")
-        means[scheme] = sum(shot.resize((32, 32)).get_flattened_data()) / 32**2
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        with seen.preferring(opened, scheme):
+            shot = Image.open(BytesIO(opened.get_screenshot_as_png())).convert("L")
+        means[scheme] = np.asarray(shot, dtype=float).mean()
     assert means["light"] > 200 and means["dark"] < 70
     drawn = Image.open(BytesIO(opened.find_element("css selector", "#map-0 canvas").screenshot_as_png)).convert("RGB")
     assert len(drawn.resize((64, 64)).getcolors(64**2) or ()) > 50
+
+
+def test_sections_look_as_they_should(opened: Any) -> None:
+    assert max(seen.changes(opened).values()) < ALIKE
+    with seen.with_style(opened, "body { font: 17px/1.5 'DejaVu Serif', serif !important }"):
+        assert max(seen.changes(opened).values()) < ALIKE
+
+
+@pytest.mark.parametrize(
+    ("rules", "section"),
+    [
+        (".runs { display: block !important }", "#views"),
+        (".thumbnail img { visibility: hidden }", "#neighbors"),
+        (".thumbnail, .thumbnail img { width: 300px; height: 300px }", "#outliers"),
+        (".stage canvas { visibility: hidden }", "#map"),
+        (".chart { display: none }", "#curves"),
+        (":root { --card: #000 }", "#origin"),
+    ],
+)
+def test_a_section_that_is_broken_is_seen(opened: Any, rules: str, section: str) -> None:
+    with seen.with_style(opened, rules):
+        assert seen.changes(opened, section)[section] > ALIKE
+
+
+def test_it_prints_on_white_paper_and_cuts_no_picture(opened: Any) -> None:
+    pdfium = pytest.importorskip("pypdfium2", reason="needs pypdfium2, of the extra dev")
+    with seen.preferring(opened, "dark"):
+        paper = pdfium.PdfDocument(seen.printed(opened))
+    sheets = [paper[number] for number in range(len(paper))]
+    assert 3 <= len(sheets) <= 12
+    assert "Healthy:" in sheets[0].get_textpage().get_text_range()
+    pictures = 0
+    for sheet in sheets:
+        width, height = sheet.get_size()
+        shot = sheet.render(scale=0.5).to_pil().convert("L")
+        assert shot.getpixel((2, 2)) > 250  # no dark ground
+        assert shot.resize((64, 64)).getextrema()[0] < 250  # and none is blank
+        for one in sheet.get_objects(filter=[pdfium.raw.FPDF_PAGEOBJ_IMAGE]):
+            left, bottom, right, top = one.get_bounds()
+            assert left >= 0 and bottom >= 0 and right <= width and top <= height
+            pictures += 1
+    paper.close()
+    shown = "return [...document.images].filter((one) => one.id !== 'map-sprite').length"
+    assert pictures >= opened.execute_script(shown)
 
 
 def test_the_page_can_be_read_without_a_script(browser: Any, page: Path) -> None:
