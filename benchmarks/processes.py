@@ -1,7 +1,8 @@
 """Several processes beside one: `python benchmarks/processes.py recipes`, `… protocols`, `… speed`.
 
 recipes: every recipe and variant, made small, trains some steps on 1, 2 and 4 gloo processes in float64, each with its
-share of the same batches; the largest difference of a loss from one process is written, relative to the largest loss.
+share of the same batches; the largest difference of a loss from one process is written, relative to the largest loss,
+and that of the first.
 
 protocols: every protocol of `vantage evaluate`, made short, judges a random network on 1, 2 and 4 processes in
 float32; the largest difference of a measure is written, in points, and of a training loss, where there are any.
@@ -189,6 +190,7 @@ def equality(what: str) -> list[dict[str, Any]]:
             row["points"] = {n: _points(each[n][name]["measures"], one["measures"]) for n in COUNTS[1:]}
         if one["losses"]:
             row["losses"] = len(one["losses"])
+            row["of_the_first"] = {n: _apart(each[n][name]["losses"][:1], one["losses"][:1]) for n in COUNTS[1:]}
             row["relative_difference"] = {n: _apart(each[n][name]["losses"], one["losses"]) for n in COUNTS[1:]}
         rows.append(row)
     return rows
