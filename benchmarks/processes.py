@@ -1,4 +1,4 @@
-"""Several processes beside one: `python benchmarks/processes.py recipes`, `… protocols`, `… speed`.
+"""Several processes beside one: `python benchmarks/processes.py recipes`, `… protocols`.
 
 recipes: every recipe and variant, made small, trains some steps on 1, 2 and 4 gloo processes in float64, each with its
 share of the same batches; the largest difference of a loss from one process is written, relative to the largest loss,
@@ -6,15 +6,11 @@ and that of the first.
 
 protocols: every protocol of `vantage evaluate`, made short, judges a random network on 1, 2 and 4 processes in
 float32; the largest difference of a measure is written, in points, and of a training loss, where there are any.
-
-speed: how many times as fast two processes train as one, each with one thread, in turn. It needs two idle cores.
 """
 
 import argparse
 import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -61,11 +57,6 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 from vantage.training.session import Session, launch
 
 COUNTS, STEPS, IMAGES, SIZE = (1, 2, 4), 6, 64, 16
-SPEEDS = {
-    "moco_v2, ResNet-9 of width 16, 32 px, batch 128": ("ResNet9(16)", 2048, 2),
-    "moco_v2, ResNet-18, 32 px, batch 128": ("ResNet(18, small=True)", 256, 1),
-}
-"""By name: the backbone, the images of an epoch, and how often one and two processes are timed in turn."""
 SHORT: dict[str, Any] = {
     **{"epochs": 6, "batch_size": 16, "shots": (1, 2), "samples": 1, "negatives": 4, "folds": 2, "fraction": 1.0},
     **{"k": 5, "learning_rates": (1.0, 3.0), "head_learning_rates": (0.1, 0.3)},
@@ -158,13 +149,18 @@ def cells(what: str) -> dict[str, Callable[[Path], dict[str, Any]]]:
     return recipes if what == "recipes" else {one.name: partial(judged, one) for one in protocols()}
 
 
-def compute(rank: int, count: int, folder: str, what: str) -> None:
-    """What each process does; the first writes each cell."""
+def meet(rank: int, count: int, place: str) -> None:
+    """Join the other processes, as if torchrun had started them; each has one thread."""
     torch.set_num_threads(1)
     if count > 1:
         here = {"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
         os.environ.update({name: str(value) for name, value in here.items()} | {"TORCHELASTIC_RUN_ID": "benchmark"})
-        dist.init_process_group("gloo", init_method=f"file://{folder}/meeting-{count}", rank=rank, world_size=count)
+        dist.init_process_group("gloo", init_method=f"file://{place}", rank=rank, world_size=count)
+
+
+def compute(rank: int, count: int, folder: str, what: str) -> None:
+    """What each process does; the first writes each cell."""
+    meet(rank, count, f"{folder}/meeting-{count}")
     for name, cell in cells(what).items():
         start, result = time.perf_counter(), cell(Path(folder))
         if rank == 0:
@@ -206,46 +202,14 @@ def _points(ours: dict[str, float], theirs: dict[str, float]) -> float:
     return max(abs(ours[name] - value) for name, value in theirs.items())
 
 
-def speed() -> list[dict[str, Any]]:
-    """Seconds of the same training on one process and on two of one thread each, in turn."""
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (backbone, count, rounds) in SPEEDS.items():
-            place = Path(folder) / f"{count}.npz"
-            chance = np.random.default_rng(0)
-            np.savez(place, images=chance.integers(0, 256, (count, 32, 32, 3), np.uint8), labels=np.arange(count) % 10)
-            seconds: dict[int, list[float]] = {1: [], 2: []}
-            for turn in range(rounds):
-                for several in seconds:
-                    out = Path(folder) / f"{name}-{turn}-{several}"
-                    seconds[several].append(_epoch(place, out, several, backbone))
-            ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
-            times = {"times_as_fast": statistics.median(ratios), "each_round": ratios}
-            rows.append({"what": "speed", "name": name, "images": count, "seconds_of_an_epoch": seconds, **times})
-            print(json.dumps(rows[-1]), flush=True)
-    return rows
-
-
-def _epoch(place: Path, folder: Path, count: int, backbone: str) -> float:
-    """Seconds of the second of two epochs, by the clock of the run itself."""
-    words = ["pretrain", "moco_v2", "--data", str(place), "--out", str(folder), "--size", "32", "--epochs", "2"]
-    words += ["--batch-size", "128", "--precision", "32-true", "--devices", str(count)]
-    words += ["--set", "hardware.accelerator=cpu", "--set", f"encoders.encoder.backbone={backbone}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-m", "vantage.cli", "--quiet", *words], check=True, env=environment)
-    first, second = (json.loads(line)["seconds"] for line in (folder / "metrics.jsonl").read_text().splitlines())
-    return second - first
-
-
 def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["recipes", "protocols", "speed"])
+    parser.add_argument("what", choices=["recipes", "protocols"])
     options, file = parser.parse_args(), RESULTS / "processes.json"
     before = json.loads(file.read_text())["rows"] if file.exists() else []
-    fresh = speed() if options.what == "speed" else equality(options.what)
-    kinds = {row["what"] for row in fresh}
-    write_results("processes", [*(row for row in before if row["what"] not in kinds), *fresh])
+    fresh = equality(options.what)
+    write_results("processes", [*(row for row in before if row["what"] != options.what), *fresh])
 
 
 if __name__ == "__main__":

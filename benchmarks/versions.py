@@ -8,6 +8,7 @@ calls, beside the median of the ratios of calls that follow each other: 1.05 is 
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -91,17 +92,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, help="a work tree of the version before")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", nargs="+", help="names of cases; the rows of others stay")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
         serve()
         return
-    from timing import write_results
+    from timing import RESULTS, write_results
 
     commit = subprocess.run(["git", "-C", options.before, "rev-parse", "HEAD"], capture_output=True, text=True)
     before, after = Version.of(options.before.resolve()), Version.of(HERE.parent.parent)
-    rows: list[dict[str, Any]] = []
-    for name in after.names:
+    file, names = RESULTS / "versions.json", options.only or after.names
+    earlier = json.loads(file.read_text())["rows"] if options.only else []
+    rows: list[dict[str, Any]] = [row for row in earlier if row["case"] not in names]
+    for name in names:
         pairs = [(before.seconds(name), after.seconds(name)) for _ in range(options.rounds + 1)][1:]
         fastest = [min(each) * 1e3 for each in zip(*pairs, strict=True)]
         row = {"case": name, "before": commit.stdout.strip(), "before_ms": fastest[0], "after_ms": fastest[1]}

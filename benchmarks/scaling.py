@@ -1,0 +1,71 @@
+"""How many times as fast two processes train as one, each with one thread, in turn: `python benchmarks/scaling.py`.
+
+MoCo v2, ResNet-9 of width 16, 32 pixels, batch 128. By the clock on the wall, which needs two idle cores, and by
+processor time, which a busy machine changes little and which leaves out what one process waits for the other.
+"""
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch.multiprocessing as spawning
+from processes import images, meet
+from timing import write_results
+
+from vantage import processes
+from vantage.encoders import ResNet9
+from vantage.progress import QuietProgress
+from vantage.recipes import moco_v2
+from vantage.training.run import Data, Hardware
+from vantage.training.session import Session, launch
+
+ROUNDS = 2
+
+
+def main() -> None:
+    """Time steps in turn, write results/scaling.json."""
+    seconds: dict[int, list[list[float]]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(ROUNDS):
+            for count in seconds:
+                place = f"{folder}/{turn}-{count}"
+                spawning.spawn(steps, (count, place), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
+                each = [json.loads(Path(f"{place}-{rank}.json").read_text()) for rank in range(count)]
+                seconds[count].append([max(one) for one in zip(*each, strict=True)])
+    rows: list[dict[str, Any]] = []
+    for number, clock in enumerate(("wall", "processor")):
+        one, two = ([each[number] for each in seconds[count]] for count in seconds)
+        ratios = [alone / shared for alone, shared in zip(one, two, strict=True)]
+        row = {"clock": clock, "one_process_s": one, "two_processes_s": two}
+        rows.append({**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]})
+        print(json.dumps(rows[-1]), flush=True)
+    write_results("scaling", rows)
+
+
+def steps(rank: int, count: int, place: str) -> None:
+    """Write the median seconds of a training step here, by the clock on the wall and of this process."""
+    meet(rank, count, place)
+    run = replace(moco_v2(32).fit(1024), batch_size=128, data=Data())
+    role: Any = run.encoders
+    encoder = replace(role.encoder, backbone=ResNet9(16))
+    run = replace(run, encoders=replace(role, encoder=encoder))
+    fabric, run = launch(replace(run, hardware=Hardware("cpu", count, precision="32-true")), QuietProgress())
+    session = Session(run, fabric, images(1024, 32))
+    seconds = []
+    for step, batch in enumerate(session.feed.batches(0, 0)):
+        clocks = time.perf_counter, time.process_time
+        start = [clock() for clock in clocks]
+        session.step(batch.to(fabric.device), step)
+        seconds.append([clock() - before for clock, before in zip(clocks, start, strict=True)])
+    medians = [statistics.median(each) for each in zip(*seconds[2:], strict=True)]
+    Path(f"{place}-{rank}.json").write_text(json.dumps(medians))
+    processes.leave()
+
+
+if __name__ == "__main__":
+    main()
