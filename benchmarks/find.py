@@ -1,26 +1,22 @@
-"""Does `vantage find` find what was planted? And how long do a million images take?
+"""Does `vantage find` find what was planted?
 
-    python benchmarks/find.py --data ../shared/data --work /tmp/find [--minutes 5] [--parts quality speed]
+    python benchmarks/find.py --data ../shared/data --work /tmp/find [--sets flowers5 …] [--minutes 5]
 
-In flowers5 (4,311 photographs of 128 pixels, each once) are planted: 600 copies, recompressed (JPEG of quality 30),
-mirrored, cropped (four fifths of each side) or recolored; wrong labels for 5 % of the images; and 100 strangers of a
-kind, ImageNet's photographs, CIFAR-10's images enlarged, or MNIST's digits. Each is sought by the same rules with four
-kinds of features: a run (`vantage pretrain --minutes`, one core, on the same photographs without copies), a random
-encoder of the same architecture, raw pixels, and the difference hash (64 bits, whose customary limit is 10 bits).
+In up to 4,311 images of a set (flowers5, CIFAR-10 as JPEG, 50 classes of Tiny ImageNet; each image once, spread evenly)
+are planted: 600 copies, recompressed (JPEG of quality 30), mirrored, cropped (four fifths of each side) or recolored;
+wrong labels for 5 % of the images; and 100 strangers of a kind, out of ImageNet's photographs, flowers, CIFAR-10 and
+MNIST's digits, brought to the same size. Each is sought by the same rules with four kinds of features: a run (that of
+`vantage pretrain --minutes` on the same set, in WORK/SET, made where it is missing), a random encoder of the same
+architecture, raw pixels, and the difference hash (64 bits, whose customary limit is 10 bits).
 
-Precision and recall are those of the written rule, average precision that of the order. Flowers5 has near-duplicates
-of its own, which count as false here, so precision is a lower bound; `natural` says how many pairs that are.
+Precision and recall are those of the written rule, average precision that of the order. The sets have near-duplicates
+of their own, which count as false here, so precision is a lower bound; `natural` says how many pairs that are.
 
-Speed: the ten nearest neighbors of some of a million random features of 128 numbers, in a process of its own on one
-core (processor time), and the time for all of them extrapolated from it; memory is what the search adds at its peak to
-the features.
+`neighbor_search.py` measures how long a search takes.
 """
 
 import argparse
 import json
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from planted_photos import CHANGES, Planted, dhash, pixels_of, with_copies, with_strangers, with_wrong_labels
-from timing import write_results
+from timing import RESULTS, write_results
 from torch import Tensor
 
 from vantage.cli import main as vantage_command
@@ -40,7 +36,21 @@ from vantage.curation.representatives import cluster_centers, k_centers
 from vantage.encoding import Work, encode_all
 from vantage.frozen.encoder import load, random_encoder, raw_pixels
 
-ROWS, WIDTH = 1_000_000, 128
+SETS = {
+    "flowers5": ("flowers5-128.tar.gz", 128),
+    "cifar10-jpg": ("cifar10-jpg.tar.gz#train", 32),
+    "tiny-imagenet-50": ("tiny-imagenet-50.tar.gz#train", 64),
+}
+"""Images of each set, and the pixels of a side."""
+STRANGERS = {
+    "ImageNet": "imagenet-sample-200.tar",
+    "flowers5": "flowers5-128.tar.gz",
+    "CIFAR-10": "cifar10-jpg.tar.gz#test",
+    "MNIST": "mnist.npz#test",
+}
+OF_THE_KIND = {"flowers5": "flowers5", "cifar10-jpg": "CIFAR-10", "tiny-imagenet-50": "ImageNet"}
+"""Strangers that would be none."""
+MOST = 4311
 HASH_BITS = 10
 """Hashes that differ in so many bits are usually taken for the same picture."""
 
@@ -48,58 +58,46 @@ Features = Callable[[Planted], Tensor]
 
 
 def main() -> None:
-    """Train where there is no run yet, search, time, write."""
+    """Train where there is no run yet, search, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds the sets")
-    parser.add_argument("--work", type=Path, help="folder that keeps the run, and parts that are done")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps the runs")
     parser.add_argument("--minutes", type=float, default=5, help="of training")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--queries", type=int, default=1000, help="whose neighbors are timed")
-    parser.add_argument("--once", action="store_true", help="one search among a million features, and end")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     options = parser.parse_args()
-    if options.once:
-        search_once(options.queries)
-        return
-    file = options.work / "rows.json"
-    rows: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    for part in options.parts:
-        if part not in rows:
-            rows[part] = PARTS[part](options)
-            file.write_text(json.dumps(rows))
-    print(write_results("find", [row for part in PARTS for row in rows.get(part, [])]))
+    for name in options.sets:
+        rows = quality(name, options)
+        file = RESULTS / "find.json"  # what another set has found stays
+        before = json.loads(file.read_text())["rows"] if file.exists() else []
+        print(write_results("find", [*(row for row in before if row["set"] != name), *rows]))
 
 
-def quality(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each kind of features and each thing that is planted."""
-    photos, run = options.data / "flowers5-128.tar.gz", options.work / "run"
+def quality(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """A row for each kind of features and each thing that is planted in a set."""
+    (archive, side), run = SETS[name], options.work / name
+    path = str(options.data / archive)
     if not (run / "checkpoint").exists():
-        assert (
-            vantage_command(["pretrain", "--data", str(photos), "--minutes", f"{options.minutes:g}", "--out", str(run)])
-            == 0
-        )
-    images, label = pixels_of(photos, 128)
-    sets = {
-        "ImageNet": pixels_of(options.data / "imagenet-sample-200.tar", 128, 100)[0],
-        "CIFAR-10": pixels_of(f"{options.data / 'cifar10-jpg.tar.gz'}#test", 128, 100)[0],
-        "MNIST": pixels_of(f"{options.data / 'mnist.npz'}#test", 128, 100)[0],
+        words = ["--data", path, "--minutes", f"{options.minutes:g}", "--out", str(run)]
+        assert vantage_command(["pretrain", *words]) == 0
+    images, label = pixels_of(path, side, MOST)
+    strangers = {
+        kind: pixels_of(str(options.data / place), side, 100)[0]
+        for kind, place in STRANGERS.items()
+        if kind != OF_THE_KIND[name]
     }
     copies, wrong = with_copies(images, 600), with_wrong_labels(images, label, 0.05)
     rows = []
-    for name, features in kinds_of_features(run).items():
+    for kind, features in kinds_of_features(run).items():
         everyone = features(copies)
-        rows += copies_found(name, everyone, copies)
+        rows += copies_found(kind, everyone, copies)
         own = everyone[: len(images)]  # the photographs come first
-        rows.append(mistakes_found(name, own, wrong))
-        for kind, strangers in sets.items():
-            planted = with_strangers(images, strangers)
-            rows.append(
-                strangers_found(
-                    name, kind, torch.cat([own, features(with_strangers(strangers, strangers[:0]))]), planted
-                )
-            )
-        rows.append(labeled_first(name, own, torch.from_numpy(label)))
-        print(*(row for row in rows if row["features"] == name), sep="\n", flush=True)
-    return rows
+        rows.append(mistakes_found(kind, own, wrong))
+        for place, others in strangers.items():
+            vector = torch.cat([own, features(with_strangers(others, others[:0]))])
+            rows.append(strangers_found(kind, place, vector, with_strangers(images, others)))
+        rows.append(labeled_first(kind, own, torch.from_numpy(label)))
+        print(*(row for row in rows if row["features"] == kind), sep="\n", flush=True)
+    return [{"set": name, "images": len(images)} | row for row in rows]
 
 
 def kinds_of_features(run: Path) -> dict[str, Features]:
@@ -188,39 +186,6 @@ def share(part: Any, whole: Any) -> float | None:
     """A share, or none of nothing."""
     return round(float(part) / float(whole), 3) if float(whole) else None
 
-
-def speed(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Seconds and memory of a search among a million features, in a process of its own."""
-    command = [sys.executable, __file__, "--once", "--queries", str(options.queries)]
-    process = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, memory = map(float, process.stdout.split())
-    hours = seconds * ROWS / options.queries / 3600
-    row = {
-        "task": "speed",
-        "features": f"{ROWS:,} × {WIDTH}",
-        "queries timed": options.queries,
-        "seconds of a core": round(seconds, 1),
-    }
-    return [row | {"extra memory, MiB": round(memory), "hours of a core for all, extrapolated": round(hours, 2)}]
-
-
-def search_once(queries: int) -> None:
-    """Print seconds and MiB that the neighbors of some images take."""
-    from knn import resident
-
-    torch.set_num_threads(1)
-    vector = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(0))
-    for part in vector.split(4096):  # in place, so that making them leaves no peak
-        part.div_(part.norm(dim=1, keepdim=True))
-    some = torch.arange(0, ROWS, ROWS // queries)[:queries]
-    neighbors_of(vector[:5000], numbers=torch.arange(10))  # starts the libraries
-    Path("/proc/self/clear_refs").write_text("5")  # the highest so far becomes what is resident now
-    before, begun = resident("VmRSS"), time.process_time()
-    neighbors_of(vector, numbers=some)
-    print(time.process_time() - begun, resident("VmHWM") - before)
-
-
-PARTS = {"quality": quality, "speed": speed}
 
 if __name__ == "__main__":
     main()

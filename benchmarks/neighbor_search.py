@@ -1,0 +1,87 @@
+"""The ten nearest neighbors of some of many random features: ours, exact in tables of bounded size, beside faiss.
+
+    python benchmarks/neighbor_search.py [--queries 500] [--threads 1 2]
+
+Each case is a process of its own. Seconds are those of the processor, all threads together, which other programs change
+less than the clock; memory is what the search adds at its peak to the features. `faiss index` is IndexFlatIP, which
+keeps a copy of the features; `faiss knn` searches where they are. Needs faiss-cpu, which is in no extra: see
+docs/decisions.md.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from knn import resident
+from timing import write_results
+from torch import Tensor
+
+from vantage.curation.neighbors import neighbors_of
+
+SIZES = ((100_000, 128), (100_000, 512), (1_000_000, 128), (1_000_000, 512))
+WAYS = ("vantage", "faiss index", "faiss knn")
+NEIGHBORS = 10
+
+
+def main() -> None:
+    """Every case, one after the other, and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=int, default=500, help="whose neighbors are timed")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--once", nargs=5, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.once:
+        way, *numbers = options.once
+        search_once(way, *map(int, numbers))
+        return
+    rows = []
+    for size, width in SIZES:
+        for threads in options.threads:
+            for way in WAYS:
+                words = [way, *map(str, (size, width, threads, options.queries))]
+                process = subprocess.run(
+                    [sys.executable, __file__, "--once", *words], capture_output=True, text=True, check=True
+                )
+                seconds, memory = map(float, process.stdout.split())
+                row = {"features": f"{size:,} × {width}", "threads": threads, "way": way, "queries": options.queries}
+                rows.append(row | {"processor seconds": round(seconds, 2), "extra memory, MiB": round(memory)})
+                print(rows[-1], flush=True)
+                write_results("neighbor_search", rows)
+
+
+def search_once(way: str, size: int, width: int, threads: int, queries: int) -> None:
+    """Print processor seconds and MiB of a search."""
+    torch.set_num_threads(threads)
+    vector = torch.empty(size, width)
+    generator = torch.Generator().manual_seed(0)
+    for part in vector.split(4096):  # in place, so that making them leaves no peak
+        part.normal_(generator=generator)
+        part.div_(part.norm(dim=1, keepdim=True))
+    numbers = torch.arange(0, size, size // queries)[:queries]
+    found(way, vector[:5000], torch.arange(10), threads)  # starts the libraries
+    Path("/proc/self/clear_refs").write_text("5")  # the highest so far becomes what is resident now
+    before, begun = resident("VmRSS"), time.process_time()
+    found(way, vector, numbers, threads)
+    print(time.process_time() - begun, resident("VmHWM") - before)
+
+
+def found(way: str, vector: Tensor, numbers: Tensor, threads: int) -> Tensor:
+    """Numbers of the nearest; faiss counts the image itself among them."""
+    if way == "vantage":
+        return neighbors_of(vector, NEIGHBORS, numbers=numbers).number
+    import faiss  # not installed with Vantage
+
+    faiss.omp_set_num_threads(threads)
+    bank, query = vector.numpy(), vector[numbers].numpy()
+    if way == "faiss knn":
+        return torch.from_numpy(faiss.knn(query, bank, NEIGHBORS + 1, metric=faiss.METRIC_INNER_PRODUCT)[1])
+    index = faiss.IndexFlatIP(vector.shape[1])
+    index.add(bank)
+    return torch.from_numpy(index.search(query, NEIGHBORS + 1)[1])
+
+
+if __name__ == "__main__":
+    main()
