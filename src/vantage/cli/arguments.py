@@ -124,14 +124,14 @@ def _plain(word: str) -> str:
     return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
 
 
-def _check_flags(command: Command, known: dict[str, Option], words: Sequence[str]) -> None:
+def _check_flags(command: Command, options: dict[str, Option], words: Sequence[str]) -> None:
     for position, word in enumerate(words):
         flag, equals, value = word.partition("=")
         bare = flag.replace("--no-", "--", 1)
-        if not flag.startswith("--") or flag in known or (bare in known and known[bare].annotation is bool):
+        if not flag.startswith("--") or flag in options or (bare in options and options[bare].annotation is bool):
             continue
         after = [value] if equals else _values_after(words, position)
-        flags = [name for name, option in known.items() if not option.word.positional]
+        flags = [name for name, option in options.items() if not option.word.positional]
         settable = list(command.settable()) if "--set" in flags else []
         raise UserError(f"{command.name} has no option {flag}{meant(flag, after, flags, settable, command.name)}")
 
@@ -140,13 +140,13 @@ def _values_after(words: Sequence[str], position: int) -> list[str]:
     return list(takewhile(lambda word: not word.startswith("--"), words[position + 1 :]))
 
 
-def _stray(word: str, words: Sequence[str], known: dict[str, Option]) -> str:
+def _stray(word: str, words: Sequence[str], options: dict[str, Option]) -> str:
     """Why nothing takes this word."""
     position = list(words).index(word)
     flag = words[position - 1].partition("=")[0] if position else ""
     before = words[position - 2] if position > 1 else ""
-    if flag in known and known[flag].annotation is bool:
+    if flag in options and options[flag].annotation is bool:
         return f"{flag} takes no value"
-    if before in known and not takes_several(known[before].annotation):
+    if before in options and not takes_several(options[before].annotation):
         return f"{before} takes one value"
     return "options are written --name value"

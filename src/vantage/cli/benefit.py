@@ -30,7 +30,7 @@ class _Comparing:
     """Seeds; each draws its own subsets and its own random network."""
 
     minutes: float | None = None
-    """Make the trainings as long as fits into so many minutes."""
+    """Make the trainings as long as fits into this many minutes."""
 
     epochs: int = 30
     """Passes of each training over its images, and at least ten times as many steps."""
@@ -51,7 +51,7 @@ def benefit(words: list[str], console: Console) -> int:
     The run is fine-tuned, and used frozen under a linear classifier, beside training from scratch, a random network and
     raw pixels, all on the same subsets of the labels. Scratch and fine-tuning have the same steps, crops and learning
     rates to choose from. The verdict is the difference with its 95 % interval, paired by subset; test labels only
-    score. The time is told first, and a call that was stopped goes on.
+    score. The time it will take is shown first, and a call that was stopped goes on.
     """
     command = Command("benefit", benefit.__doc__ or "")
     run, images, options, network, computing = read(

@@ -16,11 +16,11 @@ def show_differences(
     planned: "Run",
     fitted: "Run",
     run: "Run",
-    given: Collection[str],
+    choices: Collection[str],
     console: Console,
     otherwise: str = "follows what was given",
 ) -> None:
-    """What differs from the recipe, and why; `given` are the paths that options set, `otherwise` is why the rest
+    """What differs from the recipe, and why; `choices` are the paths that options set, `otherwise` is why the rest
     differs."""
     from vantage.cli.summary import short
     from vantage.composition.fields import differences
@@ -28,7 +28,7 @@ def show_differences(
     chosen, fits = ({path for path, *_ in differences(*pair)} for pair in ((recipe, planned), (planned, fitted)))
     rows = []
     for path, before, after in differences(recipe, run):
-        if any(f"{each}.".startswith(f"{path}.") or path.startswith(f"{each}.") for each in given):
+        if any(f"{each}.".startswith(f"{path}.") or path.startswith(f"{each}.") for each in choices):
             reason = "given"
         elif path in fits and path not in chosen and _at(fitted, path) == after:
             reason = "fitted to the images"

@@ -170,14 +170,14 @@ def _level(options: Reproducing) -> "Level":
 def _named(names: tuple[str, ...]) -> "tuple[Entry, ...]":
     from vantage.studies.lab import ENTRIES
 
-    known: dict[str, Any] = {entry.name: (entry,) for entry in ENTRIES}
+    groups: dict[str, Any] = {entry.name: (entry,) for entry in ENTRIES}
     for paper in dict.fromkeys(entry.paper.lower() for entry in ENTRIES):
-        known[paper] = tuple(entry for entry in ENTRIES if entry.paper.lower() == paper)
-    known["all"] = ENTRIES
+        groups[paper] = tuple(entry for entry in ENTRIES if entry.paper.lower() == paper)
+    groups["all"] = ENTRIES
     for name in names:
-        if name not in known:
-            raise no_such("entry", name, known, "entries")
-    return tuple({entry.name: entry for name in names for entry in known[name]}.values())
+        if name not in groups:
+            raise no_such("entry", name, groups, "entries")
+    return tuple({entry.name: entry for name in names for entry in groups[name]}.values())
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -93,14 +93,14 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
     data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
     try:
         source, _ = look_at(whole(run.data), console)
-        found = worth(folder, source, Work(num_workers=max(1, run.data.num_workers)))
+        judgement = worth(folder, source, Work(num_workers=max(1, run.data.num_workers)))
     except UserError as problem:
         console.note(f"whether training helped was not judged: {problem}")
         return
-    for line in found.lines:
+    for line in judgement.lines:
         console.note(line)
     more = f"vantage pretrain --data {data} --minutes {10 * max(1, round(run.monitoring.minutes)):g}"
     use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
     look = f"vantage evaluate retrieval {here} --data {data}"
-    for line in (*use, more) if found.helped else (look, more):
+    for line in (*use, more) if judgement.helped else (look, more):
         console.note(f"next: {line}")

@@ -93,7 +93,7 @@ def meant(flag: str, values: Sequence[str], flags: Sequence[str], paths: Sequenc
     return near or f" (see vantage {verb} --help)"
 
 
-def _likeness(word: str, known: Iterable[str]) -> float:
+def _likeness(word: str, names: Iterable[str]) -> float:
     """How similar the nearest name is to a word, whole or by their last parts."""
-    pairs = [(word, one) for one in known] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in known]
+    pairs = [(word, one) for one in names] + [(word.rpartition(".")[2], one.rpartition(".")[2]) for one in names]
     return max((SequenceMatcher(None, *pair).ratio() for pair in pairs), default=0.0)

@@ -149,8 +149,8 @@ def _train_planned(
     if options.recipe:
         size = run.views.evaluation(0).size
         before = replaced(plan(size), early)
-        given = {*wishes.changes(run), *_named(run, options)}
-        show_differences(before, before, before, run, given, console, f"planned for {minutes:g} minutes")
+        choices = {*wishes.changes(run), *_named(run, options)}
+        show_differences(before, before, before, run, choices, console, f"planned for {minutes:g} minutes")
     return _train(run, out, options.init or None, console)
 
 

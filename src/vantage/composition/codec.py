@@ -114,17 +114,17 @@ def _tuple(data: Any, annotation: Any, path: str) -> tuple[Any, ...]:
 def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
     kind = _find(data[_PART], path)
     hints = get_type_hints(kind)
-    known = {f.name: f for f in fields(kind) if f.init}
+    own = {f.name: f for f in fields(kind) if f.init}
     data = _with_todays_names(kind.__name__, data)
     for name in data:
-        if name not in known and name != _PART:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(known) or 'none'}"
+        if name not in own and name != _PART:
+            near = difflib.get_close_matches(name, own, 1)
+            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(own) or 'none'}"
             raise UserError(f"{_below(path, name)}: {kind.__name__} has no field {name!r}; {hint}")
-    for name, f in known.items():
+    for name, f in own.items():
         if name not in data and f.default is MISSING and f.default_factory is MISSING:
             raise UserError(f"{_below(path, name)}: {kind.__name__} needs this field, and it is missing")
-    values = {name: decode(data[name], hints[name], _below(path, name)) for name in known if name in data}
+    values = {name: decode(data[name], hints[name], _below(path, name)) for name in own if name in data}
     try:
         part = kind(**values)
     except UserError as problem:

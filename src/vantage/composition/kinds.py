@@ -61,9 +61,9 @@ def _takes(own: Any, member: Any) -> bool:
     parameters, names = list(signature(own).parameters.values()), list(signature(member).parameters)
     if own.__module__.startswith("vantage.") and [one.name for one in parameters][: len(names)] != names:
         return False
-    needed = [one for one in parameters if one.default is Parameter.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+    required = [one for one in parameters if one.default is Parameter.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
     most = float("inf") if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(parameters)
-    return len(needed) <= len(names) <= most
+    return len(required) <= len(names) <= most
 
 
 def _returns(own: Any, member: Any) -> bool:

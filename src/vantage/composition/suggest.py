@@ -11,19 +11,19 @@ MANY = 30
 """A suggestion is not followed by a list of more names than these."""
 
 
-def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
-    known = list(known)
+    names = list(names)
     last = _last(word)
-    near = [name for name in known if name.lower() == word.lower()] or [name for name in known if _last(name) == last]
-    near = near or difflib.get_close_matches(word, known, 1, 0.75)
+    near = [name for name in names if name.lower() == word.lower()] or [name for name in names if _last(name) == last]
+    near = near or difflib.get_close_matches(word, names, 1, 0.75)
     if not near:
-        ends = difflib.get_close_matches(last, {_last(name) for name in known}, 1, 0.75)
-        near = [name for name in known if ends and _last(name) == ends[0]]
+        ends = difflib.get_close_matches(last, {_last(name) for name in names}, 1, 0.75)
+        near = [name for name in names if ends and _last(name) == ends[0]]
     if not near and len(word.lstrip("-")) > 2:
-        near = [name for name in known if name.lstrip("-").startswith(word.lstrip("-"))]
+        near = [name for name in names if name.lstrip("-").startswith(word.lstrip("-"))]
     if not near:  # without the dashes that all flags share
-        plain = {name.lstrip("-"): name for name in known}
+        plain = {name.lstrip("-"): name for name in names}
         near = [plain[name] for name in difflib.get_close_matches(word.lstrip("-"), plain, 1, 0.5)]
     if not near:
         return otherwise
@@ -31,12 +31,12 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     return f"; did you mean {' or '.join(near[:2])}{more}?"
 
 
-def no_such(what: str, word: str, known: Iterable[str], plural: str = "") -> UserError:
+def no_such(what: str, word: str, names: Iterable[str], plural: str = "") -> UserError:
     """The error for a word that names nothing: with the nearest known name, and with all of them where they are few or
     none is near."""
-    known = list(known)
-    nearest = did_you_mean(word, known)
-    listed = "" if nearest and len(known) > MANY else f" ({plural or f'{what}s'}: {', '.join(known)})"
+    names = list(names)
+    nearest = did_you_mean(word, names)
+    listed = "" if nearest and len(names) > MANY else f" ({plural or f'{what}s'}: {', '.join(names)})"
     return UserError(f"there is no {what} {word!r}{nearest}{listed}")
 
 

@@ -19,7 +19,7 @@ from vantage.memory.kmeans import nearest as nearest_centroid
 __all__ = ["Representatives", "check_count", "cluster_centers", "k_centers"]
 
 SAMPLE_EACH, SAMPLE_LEAST = 256, 50_000
-"""k-means sees so many images for each cluster, and at least so many in all; the others join the nearest cluster."""
+"""k-means sees this many images for each cluster, and at least this many in all; others join the nearest cluster."""
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,13 @@ class Folded(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The gradients of images, weight and bias."""
         folded, scale, *own = ctx.saved_tensors
-        needed = list(ctx.needs_input_grad[:3])
+        needs = list(ctx.needs_input_grad[:3])
         images, *affine = torch.ops.aten.native_batch_norm_backward(
-            _fold(gradients[0], ctx.groups), folded, scale, None, None, *own, True, ctx.eps, needed
+            _fold(gradients[0], ctx.groups), folded, scale, None, None, *own, True, ctx.eps, needs
         )
-        pairs = zip(affine, needed[1:], strict=True)
-        sums = (values.view(ctx.groups, -1).sum(0) if wanted else None for values, wanted in pairs)
-        return (_unfold(images, gradients[0], ctx.groups) if needed[0] else None, *sums, *[None] * 5)
+        pairs = zip(affine, needs[1:], strict=True)
+        sums = (values.view(ctx.groups, -1).sum(0) if need else None for values, need in pairs)
+        return (_unfold(images, gradients[0], ctx.groups) if needs[0] else None, *sums, *[None] * 5)
 
 
 def _fold(images: Float[Tensor, "g_n c *s"], groups: int) -> Float[Tensor, "n g_c *s"]:

@@ -117,5 +117,5 @@ def _without_labels(run_folder: Path, source: Source, work: Work) -> Worth:
 
 
 def _some(source: Source, most: int) -> Source:
-    """At most so many images of a source, of each class equally many where there are labels."""
+    """At most `most` images of a source; where there are labels, as many of each class."""
     return source if len(source) <= most else training_part(source, Data(max_images=most))

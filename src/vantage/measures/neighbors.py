@@ -60,7 +60,7 @@ def cosines(
     bank: Float[Tensor, "n d"], query: Float[Tensor, "q d"], least: int = 1
 ) -> Iterator[tuple[int, int, Float[Tensor, "b c"]]]:
     """First query, first row of the bank, and the cosines of some queries with some rows, table by table: all rows of
-    the bank for a batch of queries, then the next batch. At least `least` rows at once, if there are so many.
+    the bank for a batch of queries, then the next batch. At least `least` rows at once, if there are that many.
 
     A table is valid until the next is asked for, which takes its memory.
     """

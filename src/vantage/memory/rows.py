@@ -92,7 +92,7 @@ class RowStore(Store):
 
 
 def random_rows(images: int, width: int, share: slice) -> Float[Tensor, "s d"]:
-    """A share of so many unit vectors, uniform in the cube before they are normalized; all are drawn, some kept."""
+    """A share of `images` unit vectors, uniform in the cube before they are normalized; all are drawn, some kept."""
     if share == slice(0, images):
         return normalize(torch.rand(images, width) * 2 - 1, dim=1)
     rows = torch.empty(share.stop - share.start, width)

@@ -29,7 +29,7 @@ def table(
 
 
 def rows_of_table(query: Keys, keys: int, budget: int = BUDGET) -> int:
-    """Queries whose table with so many keys is within the budget."""
+    """Queries whose table with this many keys is within the budget."""
     # Per pair: cosine, logit, weight and their temporaries, and the 64-bit numbers of a rule that draws.
     pair = 4 * full(query.vector[:0]).element_size() + 4 * 8
     return max(1, budget // (max(1, keys) * pair))

@@ -65,9 +65,9 @@ def rungs(side: int, on_gpu: bool, size: int | None = None, own_network: bool = 
     for rung in _GPU if on_gpu else _CPU:
         rung = rung if size is None else _at(rung, size)
         rung = replace(rung, backbone=None) if own_network else rung
-        known = {(one.backbone, one.size) for one in ladder}
+        pairs = {(one.backbone, one.size) for one in ladder}
         largest = ladder[-1].size if ladder else 0
-        if largest <= rung.size <= most and (rung.backbone, rung.size) not in known:
+        if largest <= rung.size <= most and (rung.backbone, rung.size) not in pairs:
             ladder.append(rung)
     return ladder or [Rung(None if own_network else Convolutions(), most, 0)]
 

@@ -75,17 +75,17 @@ def planned(
 
     tried = climb(source, wishes, measure, left)
     best = worth_it(tried, left())
-    given = wishes.changes(best.unfitted)
-    if {"epochs", "data.max_images"} & set(given):
-        epochs = given.get("epochs", math.floor(best.epochs(left())))
+    changes = wishes.changes(best.unfitted)
+    if {"epochs", "data.max_images"} & set(changes):
+        epochs = changes.get("epochs", math.floor(best.epochs(left())))
     else:
         best, epochs = filled(best, source, wishes, measure, left)
     seconds = left()
     short = epochs * best.steps < _LEAST_STEPS or epochs * best.images < _LEAST_SEEN
-    if "epochs" not in given and short and epochs < MOST_EPOCHS:
+    if "epochs" not in changes and short and epochs < MOST_EPOCHS:
         raise _too_short(best, minutes, seconds)
     run = sized(wishes, best.unfitted, best.images, epochs)
-    if "monitoring.minutes" not in given:
+    if "monitoring.minutes" not in changes:
         expected = math.ceil(best.speed.seconds(run, best.images)) / 60
         run = replace(run, monitoring=replace(run.monitoring, minutes=expected))
     more = LONGER * 60 * minutes

@@ -115,9 +115,9 @@ def sized(wishes: Wishes, planned: Run, images: int, epochs: int) -> Run:
     momentum is at most 1 − 10 / steps); SGD has a learning rate of at least .12 for a batch of 256, after a warm-up;
     and LARS, which needs many steps, gives way to SGD at .2.
     """
-    given = wishes.changes(planned)
-    epochs = given.get("epochs", epochs)
-    run = overridden(planned.fit(images, given.get("batch_size")), given).resized(None, epochs)
+    changes = wishes.changes(planned)
+    epochs = changes.get("epochs", epochs)
+    run = overridden(planned.fit(images, changes.get("batch_size")), changes).resized(None, epochs)
     steps = epochs * steps_in(images, run.batch_size)
     run = replace(run, encoders=everywhere(run.encoders, lambda part: _quicker(part, steps)))
     if steps < _FEW_STEPS:

@@ -22,7 +22,7 @@ Measure = Callable[[Run, Source], Speed]
 """Gives the speed of a run on some images: `measured`, or a known one."""
 
 LONGER = 10
-"""How many times the minutes the other plan has that is told beside the one that is trained."""
+"""A second plan, for this many times the minutes, is shown beside the one that is trained."""
 
 MOST_EPOCHS = 1_000
 """Epochs of the longest plan."""
@@ -153,7 +153,7 @@ def filled(
 
 
 def _on(images: int, tried: Tried, wishes: Wishes) -> Tried:
-    """The rung on so many images, at the images/s that are known."""
+    """The rung on another number of images, at the speed that was measured."""
     unfitted = replace(tried.unfitted, data=replace(tried.unfitted.data, max_images=images))
     run = sized(wishes, unfitted, images, 100)
     speed = replace(tried.speed, step=tried.speed.step * run.batch_size / tried.run.batch_size)

@@ -50,7 +50,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """The time of day in so many seconds; beyond a day with the date."""
+    """The time of day after `seconds` from now; beyond a day with the date."""
     form = "%H:%M" if seconds < 86400 else "%d %B %Y"
     return time.strftime(form, time.localtime(time.time() + seconds))
 

@@ -150,11 +150,11 @@ class Run:
     """What it reports and saves on the way."""
 
     def __post_init__(self) -> None:
-        needed = max((branch.views for branch in self.branches), default=0)
-        if needed == 0:
+        views = max((branch.views for branch in self.branches), default=0)
+        if views == 0:
             raise UserError("a run without branches has nothing to learn: give at least one Branch")
-        if self.views.count < needed:
-            raise UserError(f"the branches need {needed} views, but the views make {self.views.count}: add a view")
+        if self.views.count < views:
+            raise UserError(f"the branches need {views} views, but the views make {self.views.count}: add a view")
         _at_least(1, "", epochs=self.epochs, batch_size=self.batch_size, accumulate=self.accumulate)
         follows = any(isinstance(part, Adaptive) and part.needs_accuracy for part in parts_of(self.branches))
         if follows and not self.monitoring.knn_every:

@@ -53,8 +53,8 @@ def analyse(words: list[str], console: Console) -> int:
     if not words or words[0].startswith("-"):
         if wants_help(words):
             console.result(paragraphs(analyse.__doc__))
-            for title, known in (("kinds", _kinds()), ("toys", _toys())):
-                console.result(f"\n{title}:\n{catalog(known)}")
+            for title, entries in (("kinds", _kinds()), ("toys", _toys())):
+                console.result(f"\n{title}:\n{catalog(entries)}")
             console.result("\nvantage analyse KIND --help shows the options of one kind.")
             return 0
         raise UserError("analyse needs a kind first, such as: vantage analyse similarity RUN --data PATH")

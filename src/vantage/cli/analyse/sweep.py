@@ -80,11 +80,11 @@ def sweep(words: list[str], console: Console) -> int:
     as 'estimator=InfoNCE(0.1),JCL(0.2)'. Several fields move together: epochs=10,20 crop.size=16,32. Finished runs are
     kept, so the same command continues after an interruption, and can add values and seeds.
     """
-    known = _sweeps()
-    about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(known))
+    sweeps = _sweeps()
+    about = (sweep.__doc__ or "").replace("SWEEPS", ", ".join(sweeps))
     if not words or words[0].startswith("-"):
         return _explain(words, about, console)
-    chosen, rest = _sweep(words, known)
+    chosen, rest = _sweep(words, sweeps)
     field = not hasattr(type(chosen), "__dataclass_fields__") or hasattr(chosen, "path") or hasattr(chosen, "paths")
     name = " ".join(["analyse views", *words[: len(words) - len(rest)]])
     command = Command(name, about if field else type(chosen).__doc__ or "", partial(_settable, chosen))
@@ -182,17 +182,17 @@ def _sweeps() -> "dict[str, Callable[[], Sweep]]":
     return {kind.name: kind for kind in (*kinds, sweep.Ladder, sweep.Operations)}
 
 
-def _sweep(words: list[str], known: "dict[str, Callable[[], Sweep]]") -> "tuple[Sweep, list[str]]":
+def _sweep(words: list[str], sweeps: "dict[str, Callable[[], Sweep]]") -> "tuple[Sweep, list[str]]":
     """The sweep, and the words after it."""
     from vantage.studies.sweep import field_of
 
     count = next((n for n, word in enumerate(words) if "=" not in word or word.startswith("-")), len(words))
     if count:
         return field_of(*words[:count]), words[count:]
-    if words[0] not in known:
-        near = did_you_mean(words[0], known)
-        raise UserError(f"there is no sweep {words[0]!r}{near} (sweeps: {', '.join(known)}, or PATH=VALUE,VALUE)")
-    return known[words[0]](), words[1:]
+    if words[0] not in sweeps:
+        near = did_you_mean(words[0], sweeps)
+        raise UserError(f"there is no sweep {words[0]!r}{near} (sweeps: {', '.join(sweeps)}, or PATH=VALUE,VALUE)")
+    return sweeps[words[0]](), words[1:]
 
 
 def _settable(sweep: "Sweep") -> Iterable[str]:

@@ -78,8 +78,8 @@ def evaluate(words: list[str], console: Console) -> int:
         from vantage.cli.evaluate.transfer import transfer
 
         return transfer(words, console)
-    if name not in (known := protocols()) and ":" not in name:
-        raise no_such("protocol", name, (*known, "transfer"))
+    if name not in (kinds := protocols()) and ":" not in name:
+        raise no_such("protocol", name, (*kinds, "transfer"))
     return _evaluate(name, protocol_named(name), words, console)
 
 
@@ -125,8 +125,8 @@ def _list_protocols(console: Console) -> None:
     from vantage.cli.evaluate.transfer import transfer
 
     console.result(paragraphs(evaluate.__doc__) + "\n")
-    known = protocols()
-    about = {name: described(kind) for name, kind in (*known.items(), ("transfer", transfer))}
-    about |= {name: f"Short for {kind.name}." for name, kind in known.items() if kind.name != name}  # pyright: ignore
+    kinds = protocols()
+    about = {name: described(kind) for name, kind in (*kinds.items(), ("transfer", transfer))}
+    about |= {name: f"Short for {kind.name}." for name, kind in kinds.items() if kind.name != name}  # pyright: ignore
     console.result(catalog(about))
     console.result("\nvantage evaluate PROTOCOL --help shows its options; your own is MODULE:NAME.")

@@ -22,8 +22,8 @@ def protocols(labeled_only: bool = False) -> dict[str, type]:
     from vantage.evaluate import PROTOCOLS, LinearMoCo, Segmentation
     from vantage.evaluate.protocols.detection import DETECTORS
 
-    known = {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
-    return known if labeled_only else known | {kind.name: kind for kind in (Segmentation, *DETECTORS)}
+    kinds = {kind.name: kind for kind in PROTOCOLS} | {"linear": LinearMoCo}
+    return kinds if labeled_only else kinds | {kind.name: kind for kind in (Segmentation, *DETECTORS)}
 
 
 def described(kind: object) -> str:
@@ -40,25 +40,25 @@ def described(kind: object) -> str:
 def protocol_named(word: str, labeled_only: bool = False) -> Any:
     """The protocol of this name with its defaults; for MODULE:NAME, one of your own; for a FILE.json that
     `vantage evaluate` wrote, the protocol and the settings of that result. Raises `UserError` for any other word."""
-    known = protocols(labeled_only)
+    kinds = protocols(labeled_only)
     if word.endswith(".json"):
-        return _of_result(Path(word), known)
-    if word in known:
-        return known[word]()
+        return _of_result(Path(word), kinds)
+    if word in kinds:
+        return kinds[word]()
     if ":" in word:
         return _own(word)
     if word == "transfer":
         raise UserError(
             "transfer is not a protocol: vantage evaluate transfer evaluates one run on many sets; to compare runs on a"
-            f" set, name a protocol (protocols: {', '.join(known)})"
+            f" set, name a protocol (protocols: {', '.join(kinds)})"
         )
     if word in protocols():
         raise UserError(
             f"{word} needs images with masks or boxes, as in vantage evaluate {word} and vantage compare; protocols for"
-            f" images with classes are {', '.join(known)}"
+            f" images with classes are {', '.join(kinds)}"
         )
     raise UserError(
-        f"there is no protocol {word!r}{did_you_mean(word, known)} (protocols: {', '.join(known)}; MODULE:NAME of your"
+        f"there is no protocol {word!r}{did_you_mean(word, kinds)} (protocols: {', '.join(kinds)}; MODULE:NAME of your"
         " own; or a result of vantage evaluate, FILE.json, whose settings are used)"
     )
 
@@ -78,7 +78,7 @@ def _own(word: str) -> Any:
     return kind()
 
 
-def _of_result(file: Path, known: Mapping[str, type]) -> Any:
+def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
     """Raises `UserError` for a file that is not a result, for one of another version, and for settings that do not
     fit."""
     from vantage.facts.results import current_settings
@@ -90,11 +90,11 @@ def _of_result(file: Path, known: Mapping[str, type]) -> Any:
         raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
     except (ValueError, KeyError, TypeError) as problem:
         raise UserError(f"{file} is not a result of vantage evaluate: it has no protocol with settings") from problem
-    if name not in known:
-        near = did_you_mean(str(name), known, f" (protocols: {', '.join(known)})")
+    if name not in kinds:
+        near = did_you_mean(str(name), kinds, f" (protocols: {', '.join(kinds)})")
         other = ", which does not use one labeled set" if name in protocols() else ""
         raise UserError(f"{file} is a result of {name!r}{other}{near}")
-    kind: Any = known[name]
+    kind: Any = kinds[name]
     if version != kind.version:
         raise UserError(
             f"{file} is a result of {name} version {version}, but this is version {kind.version}, whose settings may"

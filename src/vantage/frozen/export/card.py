@@ -70,8 +70,8 @@ def _learned(facts: RunFacts) -> list[str]:
 
 
 def _elsewhere(encoder: FrozenEncoder) -> list[str]:
-    known = [("weights", encoder.run.recipe), ("backbone", repr(encoder.choice)), ("digest", encoder.digest())]
-    return ["## What it learned from, and how", "These weights come from elsewhere.", _listing(known)]
+    facts = [("weights", encoder.run.recipe), ("backbone", repr(encoder.choice)), ("digest", encoder.digest())]
+    return ["## What it learned from, and how", "These weights come from elsewhere.", _listing(facts)]
 
 
 def _results(results: Iterable[LabeledResult], digest: str) -> list[str]:

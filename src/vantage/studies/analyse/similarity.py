@@ -89,10 +89,10 @@ class Similarity:
 
     def __call__(self, runs: Sequence[TrainedNetworks], source: Source, work: Work) -> "Similarities":
         """Both numbers of every image, for each run. Raises as `augmented_vectors`."""
-        looked = [*runs, random_networks(runs[0], self.seed)] if self.random_encoder else runs
+        encoders = [*runs, random_networks(runs[0], self.seed)] if self.random_encoder else runs
         image = draw_numbers(len(source), self.images, self.seed)
         rows = []
-        for one in looked:
+        for one in encoders:
             parts = augmented_vectors(one, source, image, self.view, self.augmentations, self.seed, work)
             similarity, variance = zip(*(within_image(part) for part in parts), strict=True)
             rows.append(WithinImages(one.name, torch.cat(similarity).cpu(), torch.cat(variance).cpu()))

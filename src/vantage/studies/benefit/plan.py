@@ -39,12 +39,12 @@ class Budget:
                 raise UserError(f"{values} to choose from: give different finite numbers above 0, at least one")
 
     def epochs_of(self, images: int) -> int:
-        """Passes of a training on so many images."""
+        """Passes of a training on this number of images."""
         steps = math.ceil(images / self.batch_size)
         return max(self.epochs, math.ceil(_STEPS * self.epochs / steps))
 
     def trainings(self, images: int, seed: int) -> tuple[FineTune, ...]:
-        """A training on all of so many images at every learning rate."""
+        """A training on all these images at every learning rate."""
         epochs = self.epochs_of(images)
         return tuple(
             FineTune(1.0, "", 1, epochs, self.batch_size, rate, rate, seed=seed) for rate in self.learning_rates

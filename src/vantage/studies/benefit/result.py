@@ -46,7 +46,7 @@ class Cell:
     """What it took."""
 
     def hits(self, images: int) -> np.ndarray:
-        """1 for each of so many test images that is right, 0 for the others."""
+        """1 for each of the test images that is right, 0 for the others."""
         return np.unpackbits(np.frombuffer(bytes.fromhex(self.right), np.uint8), count=images).astype(float)
 
 
@@ -149,7 +149,7 @@ class BenefitResult:
         return fmean(self.top1(way, labels))
 
     def gap(self, one: str, other: str, labels: int, leaks: bool = True) -> Gap:
-        """How far one way is above another with so many labels, paired by subset and by test image; with or without
+        """How far one way is above another at a number of labels, paired by subset and by test image; with or without
         the test images that have a near-duplicate among the training images."""
         points = self.points(one, labels) - self.points(other, labels)
         return Gap.of(points if leaks else np.delete(points, self.images.leaks, 1))

@@ -124,7 +124,7 @@ def expected(jobs: Iterable[Job], paces: Mapping[str, Pace], budget: Budget, tra
 
 
 def fitted(plan: Benefit, jobs: list[Job], paces: Mapping[str, Pace], train: int, test: int, seconds: float) -> Budget:
-    """The budget with as many epochs as fit into so many seconds, at most 200. Raises `UserError` where fewer than 5
+    """The budget with as many epochs as fit into the seconds, at most 200. Raises `UserError` where fewer than 5
     would."""
 
     def total(epochs: int) -> float:

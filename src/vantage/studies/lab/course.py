@@ -88,10 +88,10 @@ def missing(maker: Maker, entries: Iterable[Entry], seeds: tuple[int, ...]) -> l
 
 def passes(run: Run) -> float:
     """Forward passes that a training image costs, a backward pass counted as two: IR 3, MoCo 4, JCL 3 + M′."""
-    asked = {branch.query for branch in run.branches}
-    used = asked | {view for branch in run.branches for view in (*branch.keys, *branch.pooled)}
-    slow = len(used - asked) if isinstance(run.encoders, Momentum) else 0
-    return 3.0 * (len(used) - slow) * (len(used) if isinstance(run.encoders, PerView) else 1) + slow
+    queries = {branch.query for branch in run.branches}
+    views = queries | {view for branch in run.branches for view in (*branch.keys, *branch.pooled)}
+    slow = len(views - queries) if isinstance(run.encoders, Momentum) else 0
+    return 3.0 * (len(views) - slow) * (len(views) if isinstance(run.encoders, PerView) else 1) + slow
 
 
 def expected(maker: Maker, pieces: Sequence[Piece], speed: float | None = None) -> Expected:

@@ -63,7 +63,7 @@ class Toy(Protocol):
 
 @runtime_checkable
 class Measure(Protocol):
-    """What is asked of a cell's network: a frozen value."""
+    """What is measured on a cell's network: a frozen value."""
 
     @property
     def name(self) -> str:
@@ -233,8 +233,8 @@ def paper(columns: str, *rows: tuple[Any, ...]) -> tuple[Cell, ...]:
     for name, *values in rows:
         if len(values) != len(names):
             raise UserError(f"{name} has {len(values)} values for the columns {', '.join(names)}")
-        given = {column: float(value) for column, value in zip(names, values, strict=True) if value is not None}
-        cells.append(Cell(name, paper=given))
+        numbers = {column: float(value) for column, value in zip(names, values, strict=True) if value is not None}
+        cells.append(Cell(name, paper=numbers))
     return tuple(cells)
 
 

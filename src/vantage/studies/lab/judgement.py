@@ -79,7 +79,7 @@ class Judged:
 def sign_flip(values: Sequence[float]) -> float | None:
     """Exact two-sided p: the share of the 2ⁿ patterns of signs whose mean is at least as far from 0 as the one seen.
 
-    None for no values, and for so many that the patterns cannot be counted.
+    None without values, and where they are too many for the patterns to be counted.
     """
     return _share(values, abs) if values and 2 ** len(values) <= _MOST_FLIPS else None
 
@@ -89,8 +89,8 @@ def judge(contrasts: Sequence[Contrast]) -> list[Judged]:
     one-sided tests (inside) or by the t of what lies beyond δ (outside). Fewer than five pairs, and numbers without
     any spread, decide nothing."""
     sure = [_tested(one) for one in contrasts]
-    asked = [number for number, (p, _) in enumerate(sure) if p is not None]
-    corrected = dict(zip(asked, holm([p for p, _ in sure if p is not None]), strict=True))
+    places = [number for number, (p, _) in enumerate(sure) if p is not None]
+    corrected = dict(zip(places, holm([p for p, _ in sure if p is not None]), strict=True))
     judged = []
     for number, (one, (_, leans)) in enumerate(zip(contrasts, sure, strict=True)):
         p, decided = corrected.get(number, 1.0), len(one.values) >= FEWEST

@@ -37,7 +37,7 @@ class Piece:
     """The cell."""
 
     measure: Measure | None
-    """What is asked of it; none of a toy."""
+    """What is measured on it; None for a toy."""
 
     seed: int
     """The seed."""
@@ -134,10 +134,10 @@ class Maker:
             if self.numbers(piece) is None:
                 start = time.perf_counter()
                 numbers = self._measured(piece)
-                spent, trained = time.perf_counter() - start, {}
+                seconds, trained = time.perf_counter() - start, {}
                 for key in (self.run_key(arm, piece.seed) for arm in arms_of(made)):
                     trained[key] = self.lab.seconds(key) or 0.0
-                self.lab.keep(about, numbers, spent, {"hardware": hardware(), "versions": versions()}, trained)
+                self.lab.keep(about, numbers, seconds, {"hardware": hardware(), "versions": versions()}, trained)
         return True
 
     def run_key(self, arm: Arm, seed: int) -> str:
@@ -162,8 +162,8 @@ class Maker:
             else:
                 outcome = loop.train(run, folder, self.progress, source=source, **self._start(arm, seed))
             if outcome.finished:
-                spent = float(learned_seconds(folder))
-                self.lab.finish(key, self._run_about(arm, seed), spent)
+                seconds = float(learned_seconds(folder))
+                self.lab.finish(key, self._run_about(arm, seed), seconds)
             return outcome.finished
 
     def _start(self, arm: Arm, seed: int) -> dict[str, Any]:

@@ -86,13 +86,13 @@ class _Asked:
 
 def _asked(entry: Entry, folder: Path) -> tuple[_Asked, ...]:
     """The entry on two cores, and at every other level that has numbers of it."""
-    found = []
+    results = []
     for level in LEVELS:
         made = level.entry(entry)
         numbers = numbers_in(level.folder(folder), made)
-        if numbers or not found:
-            found.append(_Asked(level, made, numbers, rule(made, numbers)))
-    return tuple(found)
+        if numbers or not results:
+            results.append(_Asked(level, made, numbers, rule(made, numbers)))
+    return tuple(results)
 
 
 def scale_of(entry: Entry) -> str:

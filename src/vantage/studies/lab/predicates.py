@@ -168,7 +168,7 @@ def combined(values: Values, parts: dict[str, float], plus: float = 0.0) -> tupl
 
 def needed(values: Values, term: str) -> tuple[float, ...]:
     """The numbers of a term. Raises `UserError` where there are none."""
-    found = values(term)
-    if found is None:
+    numbers = values(term)
+    if numbers is None:
         raise UserError(f"{term} has no numbers")
-    return found
+    return numbers

@@ -79,11 +79,11 @@ def numbers_in(folder: Path, entry: Entry) -> Numbers:
     if not path.exists():
         return {}
     cells = read_results(path)["cells"]
-    known = {cell.name for cell in entry.made}
+    names = {cell.name for cell in entry.made}
     return {
         name: {measure: {int(seed): v for seed, v in row.items()} for measure, row in cell["measures"].items()}
         for name, cell in cells.items()
-        if name in known and cell["made"] == _key(entry, name)
+        if name in names and cell["made"] == _key(entry, name)
     }
 
 

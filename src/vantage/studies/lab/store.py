@@ -55,8 +55,8 @@ class Lab:
 
     def result(self, about: Mapping[str, Any]) -> dict[str, Any] | None:
         """What a measure found, with its seconds and versions; none where it is not done, or the file is damaged."""
-        found = read_json(self._cell(digest(about)))
-        return found if _fits(found, about) else None
+        record = read_json(self._cell(digest(about)))
+        return record if _fits(record, about) else None
 
     def keep(
         self,

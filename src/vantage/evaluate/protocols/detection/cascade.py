@@ -92,10 +92,10 @@ class CascadeHeads(nn.Module):
             if stage:
                 matched, labels = self._matched(stage, regions, targets)
             scores, codes = self._predict(stage, features, regions, shapes)
-            wanted = self.coders[stage].encode(_boxes_of(targets, matched), regions)
+            aims = self.coders[stage].encode(_boxes_of(targets, matched), regions)
             label = torch.cat(labels)
             losses[f"loss_classifier_{stage + 1}"] = F.cross_entropy(scores, label)
-            losses[f"loss_box_reg_{stage + 1}"] = box_loss(codes, torch.cat(list(wanted)), label)
+            losses[f"loss_box_reg_{stage + 1}"] = box_loss(codes, torch.cat(list(aims)), label)
             self.over |= {f"loss_classifier_{stage + 1}": len(label), f"loss_box_reg_{stage + 1}": len(label)}
             regions = self._refined(stage, codes.detach(), regions, shapes)
             regions = [region[remove_small_boxes(region, _LEAST_SIDE)] for region in regions]
@@ -112,12 +112,13 @@ class CascadeHeads(nn.Module):
         mean = torch.stack(probability).mean(0).log()  # torchvision takes the softmax
         still = mean.new_zeros(len(mean), 4 * mean.shape[1])
         detections = zip(*self.heads.postprocess_detections(mean, still, regions, shapes), strict=True)
-        made = [{"boxes": boxes, "labels": labels, "scores": scores} for boxes, scores, labels in detections]
+        predictions = [{"boxes": boxes, "labels": labels, "scores": scores} for boxes, scores, labels in detections]
         if self.heads.has_mask():
-            logits = self._masks(features, [each["boxes"] for each in made], shapes)
-            for each, masks in zip(made, maskrcnn_inference(logits, [each["labels"] for each in made]), strict=True):
+            boxes, labels = ([each[name] for each in predictions] for name in ("boxes", "labels"))
+            masks_of = maskrcnn_inference(self._masks(features, boxes, shapes), labels)
+            for each, masks in zip(predictions, masks_of, strict=True):
                 each["masks"] = masks
-        return made
+        return predictions
 
     def _predict(
         self, stage: int, features: dict[str, Tensor], regions: Regions, shapes: list[tuple[int, int]]
@@ -183,10 +184,10 @@ class Predictor(nn.Module):
         return self.score(regions), self.box(regions)
 
 
-def box_loss(codes: Float[Tensor, "r 4"], wanted: Float[Tensor, "r 4"], label: Int64[Tensor, "r"]) -> Float[Tensor, ""]:
+def box_loss(codes: Float[Tensor, "r 4"], aims: Float[Tensor, "r 4"], label: Int64[Tensor, "r"]) -> Float[Tensor, ""]:
     """Smooth L1 of the regions with an instance over the number of all, quadratic within 1/9 as in torchvision."""
     positive = (label > 0).nonzero()[:, 0]
-    return F.smooth_l1_loss(codes[positive], wanted[positive], beta=1 / 9, reduction="sum") / max(len(label), 1)
+    return F.smooth_l1_loss(codes[positive], aims[positive], beta=1 / 9, reduction="sum") / max(len(label), 1)
 
 
 def _boxes_of(targets: Targets, matched: list[Tensor]) -> Regions:

@@ -31,7 +31,7 @@ class SharedSteps:
     """A detector whose steps the processes share."""
 
     def __init__(self, detector: Detector, images: int) -> None:
-        """Changes the detector, in place, for steps of so many images over all processes. Raises `UserError` for fewer
+        """Changes the detector, in place, for steps of `images` images over all processes. Raises `UserError` for fewer
         images than processes."""
         if images < processes.count():
             raise UserError(

@@ -34,7 +34,7 @@ __all__ = [
 
 LINEAR, KNN, FALSE = "linear-cached", "knn", "false negatives, all"
 SEEN = (Accuracy(), FalseByBand())
-"""What is asked of every arm of Table 1."""
+"""What is measured on every arm of Table 1."""
 CHANCE = 100 * (150 - 1) / (IMAGES - 1)
 """Percent of the other images that are of an image's class, with 50 classes."""
 
@@ -82,7 +82,7 @@ FLOORS = floors(MOCO_BASE)
 
 
 def seen(name: str, made: Arm) -> Cell:
-    """A cell of which all is asked that is asked of Table 1's."""
+    """A cell with all the measures of Table 1's cells."""
     return Cell(name, made, SEEN)
 
 

@@ -88,7 +88,7 @@ def margins(intra: float, inter: float) -> Arm:
 
 
 def offline(every: int) -> Arm:
-    """Labels made anew after so many epochs, from the same first clusters as online ones."""
+    """Labels made anew every few epochs, from the same first clusters as online ones."""
     made = arm(interclr_offline(32))
 
     def rarer(part: Any) -> Any:
