@@ -38,10 +38,7 @@ def read_value(text: str, annotation: Any, path: str) -> Any:
             return choice
     if str in _alternatives(annotation) and not _is_quoted(text):
         return None if text == "None" and type(None) in _alternatives(annotation) else text
-    tree = _tree(text, annotation, path)
-    if not any(_matches(tree, choice) for choice in _alternatives(annotation)):
-        _refuse(text, annotation, path)
-    return _read(tree, annotation, path)
+    return _read(_tree(text, annotation, path), annotation, path, text)
 
 
 def takes_several(annotation: Any) -> bool:
@@ -114,11 +111,11 @@ def _dotted(text: str) -> str:
     return "".join(letters)
 
 
-def _read(node: ast.expr, annotation: Any, path: str) -> Any:
+def _read(node: ast.expr, annotation: Any, path: str, text: str = "") -> Any:
     for choice in _alternatives(annotation):
         if _matches(node, choice):
             return _read_as(node, choice, path, annotation)
-    return _refuse(_shown(node), annotation, path)
+    return _refuse(text or _shown(node), annotation, path)
 
 
 def _matches(node: ast.expr, kind: Any) -> bool:
