@@ -37,7 +37,7 @@ from vantage.training.loop import resume, train  # noqa: E402
 from vantage.training.run import Hardware, Run  # noqa: E402
 from vantage.training.session import Session  # noqa: E402
 
-EPOCHS, STEPS = 5, 10
+EPOCHS, STEPS = 4, 10
 KILLED_AFTER = 9
 """Steps, of six to an epoch."""
 

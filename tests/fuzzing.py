@@ -13,7 +13,6 @@ import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import mutations
@@ -21,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from fuzzed import Target
+from fuzzing_runs import of_runs
 from good_files import SET, VOC, coco, tar
 from PIL import Image
 from safetensors.torch import save
@@ -42,17 +43,7 @@ from vantage.storage.arrays import open_rows
 from vantage.views.colors.learned import learned_space
 
 SECONDS, MEBIBYTES = 5.0, 400
-"""The most that one input may take."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A good file, how it is damaged, and what a person does with it: `read` takes the file and the cache."""
-
-    file: str
-    content: bytes
-    damage: Callable[[bytes, random.Random], bytes]
-    read: Callable[[Path, Path], object]
+"""The most that one input may take: seconds of the processor, since others may use it too."""
 
 
 def look(path: str, cache: Path) -> None:
@@ -83,7 +74,7 @@ def targets(folder: Path) -> dict[str, Target]:
         mask.putpalette(bytes(range(256)) * 3)
         mask.save(folder / "masks" / f"{number}.png")
     (folder / "voc" / "ImageSets" / "Main" / "one.txt").write_text("2\n")
-    return _sources(folder) | _others(folder) | _annotated(folder) | _embedded(folder)
+    return _sources(folder) | _others(folder) | _annotated(folder) | _embedded(folder) | of_runs(folder)
 
 
 def _sources(folder: Path) -> dict[str, Target]:
@@ -290,9 +281,9 @@ def _limited() -> Iterator[None]:
     def late(*_: object) -> None:
         raise TimeoutError(f"more than {SECONDS} seconds")
 
-    signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)

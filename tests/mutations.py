@@ -105,6 +105,16 @@ def tree_damaged(content: bytes, rng: random.Random) -> bytes:
     return ("[" * 100_000 if rng.random() < 0.01 else text).encode()
 
 
+def lines_damaged(content: bytes, rng: random.Random) -> bytes:
+    """A line of JSON damaged as a tree; sometimes words."""
+    if rng.random() < 0.2:
+        return words_damaged(content, rng)
+    lines = content.splitlines()
+    at = rng.randrange(len(lines))
+    lines[at] = tree_damaged(lines[at], rng)
+    return b"\n".join(lines) + b"\n"
+
+
 def _branch_damaged(tree: Any, rng: random.Random) -> Any:
     if not isinstance(tree, list | dict) or not tree or rng.random() < 0.1:
         return copy.deepcopy(rng.choice(_VALUES))  # later damage may change it

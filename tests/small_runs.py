@@ -1,7 +1,10 @@
 """Runs of every recipe small enough to train in a test, and the process that a test kills."""
 
+import fcntl
 import multiprocessing
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -87,3 +90,15 @@ def new_process(what: Callable[..., None], *arguments: object) -> BaseProcess:
     process = context.Process(target=what, args=arguments)
     process.start()
     return process
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The folder is another process's."""
+    folder.mkdir(exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(handle)

@@ -1,4 +1,4 @@
-"""Memory that a process has had from the system once, kept for its next step.
+"""Memory: kept for the next step once a process has had it from the system, and asked for before it is taken.
 
 glibc maps each large block when it is needed and returns it when it is freed, so on a CPU every training step pays for
 its activations again in page faults: about a third of its time (`benchmarks/allocator.py`).
@@ -7,10 +7,32 @@ its activations again in page faults: about a third of its time (`benchmarks/all
 import ctypes
 import os
 
-__all__ = ["keep_freed_memory"]
+from vantage.errors import UserError
+
+__all__ = ["check_views", "keep_freed_memory", "memory_of"]
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of glibc's malloc.h
 _LARGEST = 2**31 - 1  # bytes; mallopt takes an int
+
+
+def memory_of(device: str) -> int:
+    """Bytes of memory of an accelerator, or of this machine."""
+    if device.startswith("cuda"):
+        import torch  # a second, which the help of a verb does without
+
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_views(images: int, each: int, device: str, remedy: str) -> None:
+    """Raises `UserError` where the views of `images` images, of `each` bytes for one, would fill more than a quarter of
+    a device's memory, before they are made. Networks need several times as much as their views."""
+    memory = memory_of(device)
+    if 4 * images * each > memory:
+        raise UserError(
+            f"the views of {images:,} images at once take {images * each / 2**30:,.1f} GiB, more than a quarter of this"
+            f" machine's {memory / 2**30:,.1f} GiB: {remedy}"
+        )
 
 
 def keep_freed_memory() -> bool:

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
+from vantage.allocator import check_views
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
 from vantage.encoders.backbones import width_of
@@ -99,9 +100,11 @@ def encode_batches(
     matrices. Several processes share the batches, and each gets all of them, with the bits that one process gives them
     if their networks are equal; all must ask for them, and read to the end. With `alone` this process makes every batch
     and waits for none. The network is moved to the device in place; its mode stays as it is. Raises `UnreadableImage`
-    for an image that cannot be decoded, with its name.
+    for an image that cannot be decoded, with its name, and `UserError` for views that take too much memory.
     """
     device = work.resolved_device()
+    each = 4 * len(view.channels) * view.size**2
+    check_views(min(work.batch_size, len(source)), each, str(device), "give a smaller --batch-size")
     network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
 
     def crop(number: int) -> UInt8[Tensor, "3 s s"]:

@@ -87,3 +87,12 @@ def test_a_scan_of_other_images(tmp_path: Path) -> None:
     source: Source = open_source(tmp_path / "a.npz", cache=tmp_path)
     with pytest.raises(DataError, match="Scan it again"):
         readable(source, scan(SourceSubset(source, [0]), cache=tmp_path))
+
+
+def test_a_cache_that_cannot_be_written_costs_time_and_the_list(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.png").write_bytes(b"no image")
+    (tmp_path / "photos" / "b.png").write_bytes(b"no image")
+    (tmp_path / "cache").write_bytes(b"a file in the way")
+    result = scan(open_source(tmp_path / "photos", cache=tmp_path / "cache"), cache=tmp_path / "cache")
+    assert result.summary() == "2 of 2 images (100.00%) cannot be read; the first are a.png, b.png"

@@ -10,20 +10,24 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from small_runs import small_run, write_images
-from tiny import ALLOW, TinyBackbone, kept_run, tiny_run
+from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run
 
+from vantage import allocator
 from vantage.composition.codec import allowing, encode
 from vantage.encoders import Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
 from vantage.encoders.backbones import ResNet
+from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
-from vantage.frozen.encoder import load
+from vantage.frozen.encoder import load, random_encoder
 from vantage.memory import Queue
 from vantage.storage.provenance import provenance
 from vantage.studies.analyse.networks import trained_networks
 from vantage.training import settings
 from vantage.training.loop import resume, train
+from vantage.training.trial import try_networks
 from vantage.views import Flow, RealNVP, Statistics, TwoSided, YDbDr, learned_space
 from vantage.views.colors.learned import write_learned
+from vantage.views.evaluation import EvaluationView, Straight
 
 GIBIBYTE = 22_000_000 * 12 * 4  # of a head on twelve features
 
@@ -117,3 +121,48 @@ def test_learned_views_of_any_size_take_no_memory(flow: Flow, tmp_path: Path, mo
     with pytest.raises(UserError, match="does not hold the flow that it names"):
         learned_space(file)
     assert torch.get_default_device() == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "message"),
+    [
+        ("RandomResizedCrop", "size", 10**6, "a crop's size must be 1 to 4,096 pixels"),
+        ("Data", "num_workers", 10**6, "data.num_workers is 1000000: give at most 1,024"),
+        ("Hardware", "devices", 2**20, "hardware.devices is 1048576: give at most 1,024"),
+    ],
+)
+def test_settings_ask_for_no_more_than_a_machine_has(
+    part: str, name: str, value: int, message: str, tmp_path: Path
+) -> None:
+    kept_run(tmp_path, tiny_run())
+    content = json.loads((tmp_path / "settings.json").read_text())
+
+    def edit(node: object) -> None:
+        if isinstance(node, dict) and node.get("part") == part:
+            node[name] = value
+        for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            edit(inner)
+
+    edit(content)
+    (tmp_path / "settings.json").write_text(json.dumps(content))
+    with allowing(*ALLOW), pytest.raises(UserError, match=message):
+        load(tmp_path)
+
+
+def test_views_that_fill_the_memory_are_refused_before_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allocator, "memory_of", lambda device: 16 * 3 * 4 * 32**2 * 4 - 1)
+    encoder, source = random_encoder(tiny_run()), images(16, 0)
+    with pytest.raises(UserError, match="the views of 16 images at once take .* more than a quarter of this machine's"):
+        encode_all(encoder.backbone, encoder.view, source, Work("cpu", batch_size=64), "x")
+    encode_all(encoder.backbone, encoder.view, source, Work("cpu", batch_size=15), "x")
+    with pytest.raises(UserError, match="give a smaller batch or view, or more accumulated parts"):
+        try_networks(tiny_run(), source)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 3_000_000), (3, 3_000_000, 1)])
+def test_a_strip_is_not_made_larger_than_the_memory(shape: tuple[int, ...]) -> None:
+    view = EvaluationView(32, 36, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
+    strip = torch.full(shape, 7, dtype=torch.uint8)
+    assert (view.crop(strip) == 7).all() and (Straight(view).crop(strip) == 7).all()

@@ -11,6 +11,7 @@ from torch import nn
 
 from vantage.errors import UserError
 from vantage.training import checkpoint
+from vantage.training.slots import optimizer_state, restore_optimizer
 
 
 def tensors(step: int) -> dict[str, torch.Tensor]:
@@ -164,13 +165,13 @@ def test_an_optimizer_goes_on_bit_by_bit(tmp_path: Path, choice):
     one, two = nn.Linear(4, 3), nn.Linear(4, 3)
     first, second = (choice([{"params": [n.weight]}, {"params": [n.bias], "weight_decay": 0.0}]) for n in (one, two))
     walk(one, first, 3)
-    named, facts = checkpoint.optimizer_state(first)
+    named, facts = optimizer_state(first)
     folder = checkpoint.save(
         tmp_path, 3, named | {f"n.{k}": v for k, v in one.state_dict().items()}, {"optimizer": facts}
     )
     loaded, facts = checkpoint.load(folder)
     checkpoint.load_network(folder, two, "n.")
-    checkpoint.restore_optimizer(second, loaded, facts["optimizer"])
+    restore_optimizer(second, loaded, facts["optimizer"])
     walk(one, first, 3)
     walk(two, second, 3)
     assert torch.equal(one.weight, two.weight) and torch.equal(one.bias, two.bias)

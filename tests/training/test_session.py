@@ -25,6 +25,7 @@ from vantage.training.feed import Feed, open_images
 from vantage.training.first_rows import begin
 from vantage.training.run import Hardware, Run
 from vantage.training.session import Session, has_bf16, launch
+from vantage.training.slots import optimizer_state
 from vantage.views import ProgressiveResizing
 
 
@@ -51,7 +52,7 @@ def steps(one: Session, first: int, last: int) -> list[Tensor]:
 
 def state(one: Session) -> dict[str, Tensor]:
     """Everything that a session keeps, by copies."""
-    slots, _ = checkpoint.optimizer_state(one.optimizer.optimizer)
+    slots, _ = optimizer_state(one.optimizer.optimizer)
     parts = {**one.learner.state_dict(), **one.monitor.state_dict(prefix="monitor."), **slots}
     return {name: tensor.clone() for name, tensor in parts.items()}
 

@@ -1,16 +1,13 @@
 """Who else writes: two processes with one folder, two with one cache, a clock that is set back, a disk that is full."""
 
 import errno
-import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
-from small_runs import new_process, small_run, train_in_process, write_images
+from small_runs import held, new_process, small_run, train_in_process, write_images
 from test_loop import assert_equal, rows, state
 
 from vantage.composition.codec import allowing
@@ -26,18 +23,6 @@ def images_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Images, and a cache of the test's own."""
     monkeypatch.setenv("VANTAGE_CACHE", str(tmp_path / "cache"))
     return write_images(tmp_path / "images.npz")
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """The folder is another process's."""
-    folder.mkdir(exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        os.close(handle)
 
 
 def test_a_folder_that_another_process_trains_in_is_refused_and_kept(

@@ -92,7 +92,7 @@ def pretrain(words: list[str], console: Console) -> int:
     plan = partial(with_named_parts, recipe, backbone=options.backbone, optimizer=options.optimizer)
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
-    first = early(_first_changes(plan, options.size, settings))
+    first = early(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
     if options.init:
         from vantage.training.warm_start import read_start
 
@@ -171,19 +171,21 @@ def _named(run: "Run", options: Pretraining) -> Iterator[str]:
         )
 
 
-def _changes(run: "Run", settings: Sequence[str]) -> dict[str, Any]:
-    """New values by path."""
-    return read_assignments(run, settings, lambda path: path != "recipe", run.recipe)
+def _changes(run: "Run", settings: Sequence[str], name: str = "") -> dict[str, Any]:
+    """New values by path; `name` is what a mistake is told of, the recipe if omitted."""
+    return read_assignments(run, settings, lambda path: path != "recipe", name or run.recipe)
 
 
-def _first_changes(plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str]) -> dict[str, Any]:
+def _first_changes(
+    plan: "Callable[[int], Run]", size: int | None, settings: Sequence[str], name: str
+) -> dict[str, Any]:
     """The changes before the size is known, so that a mistake is reported before millions of images are read."""
     from vantage.planning.ladder import SIZES
 
     first: UserError | None = None
     for each in [size] if size is not None else [224, *(small for _, small in SIZES)]:
         try:
-            return _changes(plan(each), settings)
+            return _changes(plan(each), settings, name)
         except UserError as problem:  # the path may exist at another size
             first = first or problem
     assert first is not None

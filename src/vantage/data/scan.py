@@ -14,8 +14,7 @@ import numpy as np
 
 from vantage.data.sources.source import Source, SourceSubset
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import cache_folder, hash_of, read_json, try_write_json
-from vantage.storage.files import written_whole
+from vantage.storage.cache import cache_folder, hash_of, read_cached, try_write, try_write_json
 
 OnBadImage = Literal["skip", "stop"]
 """What to do about unreadable images: train without them if they are few, or stop at the first."""
@@ -45,16 +44,17 @@ class Scan:
     bad: tuple[BadImage, ...]
     """Those that cannot be read, by number."""
     listing: Path
-    """A text file with a line for each bad image: name, tab, reason. It exists only if there are any."""
+    """A text file with a line for each bad image: name, tab, reason. It exists only if there are any, and the cache
+    can be written."""
 
     def summary(self) -> str:
         """One line for people."""
         if not self.bad:
             return f"all {self.images:,} images can be read"
         share = f"{len(self.bad) / self.images:.2%}"
-        return (
-            f"{len(self.bad):,} of {self.images:,} images ({share}) cannot be read; they are listed in {self.listing}"
-        )
+        first = ", ".join(image.name for image in self.bad[:5])  # where the cache cannot be written
+        where = f"they are listed in {self.listing}" if self.listing.exists() else f"the first are {first}"
+        return f"{len(self.bad):,} of {self.images:,} images ({share}) cannot be read; {where}"
 
 
 def scan(
@@ -70,7 +70,7 @@ def scan(
     """
     key = hash_of([source.fingerprint().encode(), str(getattr(source, "max_pixels", "")).encode()])
     folder = (cache or cache_folder()) / "scans"
-    record = read_json(folder / f"{key}.json")
+    record = read_cached(folder / f"{key}.json")
     if isinstance(record, dict) and record.get("version") == _VERSION and record["images"] == len(source):
         numbers: Iterator[int] = iter(record["bad"])
         bad = [image for number in numbers if (image := _try(source, number))]
@@ -80,8 +80,8 @@ def scan(
         try_write_json(folder / f"{key}.json", content)
     listing = folder / f"{key}-bad-images.txt"
     if bad:
-        with written_whole(listing) as file:
-            file.write("".join(f"{b.name}\t{b.reason}\n" for b in bad).encode("utf-8", "surrogateescape"))
+        lines = "".join(f"{b.name}\t{b.reason}\n" for b in bad)
+        try_write(listing, lines.encode("utf-8", "surrogateescape"))
     return Scan(len(source), tuple(bad), listing)
 
 

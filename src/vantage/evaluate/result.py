@@ -121,7 +121,7 @@ def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | Non
             record = json.loads(path.read_text())
             if _facts(record) == facts and encoder in record["outcomes"]:
                 return Outcome(**record["outcomes"][encoder])
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue  # not a record of an evaluation
     return None
 

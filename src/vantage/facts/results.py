@@ -107,5 +107,5 @@ def _read(path: Path) -> dict[str, Any] | None:
             assert measures and all(isinstance(value, int | float) for value in measures.values())
             assert isinstance(outcome["test_images"], int)
         return record if isinstance(record["protocol"], str) else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, RecursionError):
         return None

@@ -4,6 +4,7 @@ The one place of Vantage that reads such a file, by torch's weights-only loader:
 tensors and plain containers is refused, and none of its code runs.
 """
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +64,8 @@ def _loaded(file: Path) -> Any:
     if not file.is_file():
         raise UserError(f"there is no file {file}")
     try:
-        return torch.load(file, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of what a damaged file seems to hold
+            return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as problem:  # a hostile file may fail in any way
         reason = next((line.strip() for line in str(problem).splitlines() if "GLOBAL" in line or "global" in line), "")
         raise UserError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from vantage.storage.files import written_whole
 
-__all__ = ["cache_folder", "hash_of", "read_json", "try_write", "try_write_json"]
+__all__ = ["cache_folder", "hash_of", "read_cached", "read_json", "try_write", "try_write_json"]
 
 
 def cache_folder() -> Path:
@@ -33,10 +33,19 @@ def hash_of(facts: Iterable[bytes]) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a cached JSON file, or None if there is none or it is damaged: it is then made again."""
+    """The content of a JSON file, or None if there is none or it is damaged."""
     try:
         return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def read_cached(path: Path) -> Any:
+    """What `try_write_json` kept, or None if there is nothing or a byte of it is another: it is then made again."""
+    try:
+        digest, _, content = path.read_bytes().partition(b"\n")
+        return json.loads(content) if digest.decode() == hash_of([content]) else None
+    except (OSError, ValueError, RecursionError):
         return None
 
 
@@ -50,5 +59,6 @@ def try_write(path: Path, content: bytes) -> None:
 
 
 def try_write_json(path: Path, content: Any) -> None:
-    """Keep JSON in the cache, if it can be written."""
-    try_write(path, json.dumps(content, separators=(",", ":")).encode())
+    """Keep JSON in the cache, after a line with its hash, if it can be written; `read_cached` reads it."""
+    data = json.dumps(content, separators=(",", ":")).encode()
+    try_write(path, hash_of([data]).encode() + b"\n" + data)

@@ -46,11 +46,22 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """The rows written so far, without a last line that a kill cut short."""
     path = folder / "metrics.jsonl"
     rows = []
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
-        if isinstance(row, dict) and isinstance(row.get("step"), int):  # a line of another program is left out
+        if _is_row(row):  # a line of another program is left out
             rows.append(row)
     return rows
+
+
+def _is_row(row: Any) -> bool:
+    """Whether a line holds what `Metrics` writes: a step, mostly an epoch, and numbers beside a warning in words and a
+    best value that may be none yet."""
+    if not isinstance(row, dict) or not all(isinstance(row.get(name, 0), int) for name in ("step", "epoch")):
+        return False
+    if "step" not in row or not isinstance(row.get("warning", ""), str):
+        return False
+    numbers = [value for name, value in row.items() if name not in ("warning", "best")]
+    return all(isinstance(value, float) or isinstance(value, int) and abs(value) < 1 << 63 for value in numbers)

@@ -45,12 +45,25 @@ def read_provenance(folder: Path) -> list[dict[str, Any]]:
         return []
     try:
         records = json.loads(path.read_text())
-        if isinstance(records, list) and all(isinstance(record["data"], dict) for record in records):
+        if isinstance(records, list) and all(map(_is_record, records)):
             return records
         problem = "it is not a list of records"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         problem = str(error)
     raise UserError(f"{path} is damaged ({problem}): remove it to go on without a check that the images are the same")
+
+
+def _is_record(record: Any) -> bool:
+    """Whether this is what `provenance` makes, perhaps with the start of a run; what earlier versions did not record is
+    lacking."""
+    if not isinstance(record, dict):
+        return False
+    data, start = record["data"], record.get("init") or {"from": "", "sha256": ""}
+    parts = [record.get(name) or {} for name in ("hardware", "versions")]
+    gpus = (record.get("hardware") or {}).get("gpus") or []
+    images = isinstance(data["images"], int) and 0 <= data["images"] < 1 << 63 and isinstance(data["fingerprint"], str)
+    began = isinstance(start["from"], str) and isinstance(start["sha256"], str)
+    return images and began and all(isinstance(part, dict) for part in parts) and isinstance(gpus, list)
 
 
 def versions(others: Sequence[str] = ()) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from vantage.errors import UserError
-from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.cache import read_cached, try_write_json
 from vantage.storage.files import write_json
 
 __all__ = ["CachedResults", "KeptResults", "differences"]
@@ -25,7 +25,7 @@ class CachedResults:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        stored = read_json(file)
+        stored = read_cached(file)
         self._results: dict[str, Any] = stored if isinstance(stored, dict) else {}
 
     def __contains__(self, key: str) -> bool:
@@ -90,7 +90,9 @@ class KeptResults(Generic[T]):
             if schema != _SCHEMA:
                 raise UserError(f"{self.file} was written by another version: name another folder")
             results = {row["key"]: read(dict(row)) for row in rows}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        except UserError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             raise UserError(f"{self.file} is damaged ({problem}): name another folder") from problem
         if results:  # without any, nothing is lost where the folder becomes that of other work
             self._check(content)

@@ -59,7 +59,7 @@ class KeptState:
             with safe_open(self.file, "pt") as file:
                 facts = json.loads((file.metadata() or {})["facts"])
                 return State({name: file.get_tensor(name) for name in file.keys()}, facts)  # noqa: SIM118
-        except (OSError, SafetensorError, KeyError, ValueError):
+        except (OSError, SafetensorError, KeyError, ValueError, RecursionError):
             return None
 
     def forget(self) -> None:
@@ -80,17 +80,21 @@ def tensors_of(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer)
 
 def restore(parts: Mapping[str, nn.Module], optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> bool:
     """Take up what `tensors_of` gave, on the devices of the modules; nothing, and False, if it does not fit them."""
-    live = _live(parts)
+    live, parameters = _live(parts), _parameters(optimizer)
     held = {path: value.shape for path, value in tensors.items() if not path.startswith("optimizer.")}
-    if held != {path: value.shape for path, value in live.items()}:
+    slots = [(path.split("."), value) for path, value in tensors.items() if path.startswith("optimizer.")]
+    sizes = {str(number): parameter.shape for number, parameter in enumerate(parameters)}
+    fitting = all(len(path) > 2 and path[1] in sizes for path, _ in slots) and all(
+        value.ndim == 0 or value.shape == sizes[path[1]] for path, value in slots
+    )
+    if not fitting or held != {path: value.shape for path, value in live.items()}:
         return False
     with torch.no_grad():
         for path, value in live.items():
             value.copy_(tensors[path])
-    parameters = _parameters(optimizer)
     for path, value in tensors.items():
         if path.startswith("optimizer."):
-            _, number, name = path.split(".", 2)
+            number, _, name = path.removeprefix("optimizer.").partition(".")
             parameter = parameters[int(number)]
             # In the layout of the parameter, as the optimizer itself would have made it.
             own = value if name == "step" else torch.empty_like(parameter, requires_grad=False).copy_(value)

@@ -7,9 +7,11 @@ name, flushed to disk and renamed, so that a kill or a full disk at any moment l
 
 import hashlib
 import json
+import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,7 @@ __all__ = [
     "latest",
     "load",
     "load_network",
-    "optimizer_state",
-    "restore_optimizer",
+    "restoring",
     "save",
 ]
 
@@ -161,25 +162,15 @@ def _current(name: str) -> str:
     return f"{path}{dot}{RENAMED_TENSORS.get(last, last)}"
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """An optimizer's state as named tensors and plain facts."""
-    state = optimizer.state_dict()
-    tensors, numbers = {}, {}
-    for index, slots in state["state"].items():
-        for name, value in slots.items():
-            (tensors if isinstance(value, Tensor) else numbers)[f"optimizer.{index}.{name}"] = value
-    return tensors, {"groups": state["param_groups"], "numbers": numbers}
-
-
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """The inverse of `optimizer_state`."""
-    slots: dict[int, dict[str, Any]] = {}
-    mine = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
-    for path, value in {**mine, **facts["numbers"]}.items():
-        _, index, name = path.split(".", 2)
-        slots.setdefault(int(index), {})[name] = value
-    groups = [{**old, **new} for old, new in zip(optimizer.state_dict()["param_groups"], facts["groups"], strict=True)]
-    optimizer.load_state_dict({"state": slots, "param_groups": groups})
+@contextmanager
+def restoring(checkpoint: Path) -> Iterator[None]:
+    """Facts of a checkpoint that are not as a run wrote them end in a `UserError`: whoever can write, can seal too."""
+    try:
+        yield
+    except UserError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as problem:
+        raise _damaged(checkpoint, f"its facts are not those of a run: {problem!r}"[:200]) from problem
 
 
 def _facts(checkpoint: Path) -> dict[str, Any]:
@@ -187,10 +178,14 @@ def _facts(checkpoint: Path) -> dict[str, Any]:
         facts = json.loads((checkpoint / _FACTS).read_text())
         sealed = facts.pop(_SEAL) == _seal(facts)
         intact = facts.pop(_TENSORS) == digest_of_file(checkpoint / _TENSORS)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        counted = type(facts["step"]) is int and facts["step"] >= 0
+        timed = math.isfinite(facts.get("seconds", 0.0))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
         raise _damaged(checkpoint, str(problem)) from problem
     if not (sealed and intact):
         raise _damaged(checkpoint, f"{_FACTS if intact else _TENSORS} has been altered")
+    if not (counted and timed):
+        raise _damaged(checkpoint, "it states no number of steps or seconds")
     return facts
 
 

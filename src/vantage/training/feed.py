@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vantage import draws
+from vantage.allocator import memory_of
 from vantage.data import (
     Batch,
     ResidentImages,
@@ -181,10 +182,11 @@ def feed_of(
     rank, world_size, accumulate = share
     alike = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = usual_size(source)
-    if one_size and len(source) * 3 * side * side <= data.resident_bytes:
+    room = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from elsewhere
+    if one_size and len(source) * 3 * side * side <= room:
         resident = partial(ResidentImages, source, batch_size, seed, **alike, device=device, progress=progress)
         try:
-            images = resident(budget=data.resident_bytes, num_workers=max(1, data.num_workers), cache=cache_folder())
+            images = resident(budget=room, num_workers=max(1, data.num_workers), cache=cache_folder())
             return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than expected from the short side: stream

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vantage.training import checkpoint
+from vantage.training.slots import restore_optimizer
 
 __all__ = ["give_moments"]
 
@@ -24,7 +24,7 @@ def give_moments(
 ) -> bool:
     """Fill `optimizer`, of the parameters of `ours`, with what `other` kept of those of `theirs`; whether that fits.
 
-    `tensors` and `facts` are as `checkpoint.optimizer_state` made them. `names` says which parameters were taken: the
+    `tensors` and `facts` are as `optimizer_state` made them. `names` says which parameters were taken: the
     beginning of their names here, and the beginning of their names there.
     """
     before = _numbers(other, theirs)
@@ -42,7 +42,7 @@ def give_moments(
     state = {slot: value for slot, value in moved.items() if isinstance(value, Tensor)}
     numbers = {slot: value for slot, value in moved.items() if slot not in state}
     groups = optimizer.state_dict()["param_groups"]
-    checkpoint.restore_optimizer(optimizer, state, {"groups": groups, "numbers": numbers})
+    restore_optimizer(optimizer, state, {"groups": groups, "numbers": numbers})
     return True
 
 

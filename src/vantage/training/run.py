@@ -17,6 +17,7 @@ __all__ = ["Data", "Fits", "Hardware", "Monitoring", "Run", "refuse_conflicts"]
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 GIB = 2**30
+_MOST_WORKERS = 1024  # processes of one machine, so that settings from elsewhere start no more
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Data:
     def __post_init__(self) -> None:
         counts = {name: getattr(self, name) for name in ("num_workers", "resident_bytes", "max_images")}
         _at_least(0, "data", hold_out=self.hold_out, **counts)
+        _at_most(_MOST_WORKERS, "data", num_workers=self.num_workers)
         _at_least(1, "data", shuffle_window=self.shuffle_window)
         if self.hold_out >= 1:
             raise UserError(f"data.hold_out is {self.hold_out}: give a share below 1, so that some images are left")
@@ -77,6 +79,7 @@ class Hardware:
 
     def __post_init__(self) -> None:
         _at_least(1, "hardware", devices=self.devices, nodes=self.nodes)
+        _at_most(_MOST_WORKERS, "hardware", devices=self.devices)
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,12 @@ def _at_least(least: int, part: str, **values: int | float) -> None:
     for name, value in values.items():
         if not value >= least:
             raise UserError(f"{part}{'.' if part else ''}{name} is {value}: give at least {least}")
+
+
+def _at_most(most: int, part: str, **values: int) -> None:
+    for name, value in values.items():
+        if value > most:
+            raise UserError(f"{part}.{name} is {value}: give at most {most:,}")
 
 
 def refuse_conflicts(stored: Run, run: Run) -> None:

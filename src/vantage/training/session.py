@@ -28,6 +28,7 @@ from vantage.training import checkpoint, settings
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
 from vantage.training.run import Hardware, Run, refuse_conflicts
+from vantage.training.slots import optimizer_state, restore_optimizer
 from vantage.training.trial import trial, try_networks
 from vantage.views.operations.share import ShareGenerator
 
@@ -107,7 +108,7 @@ class Session:
         """Write a checkpoint; `clock` is the seconds trained so far."""
         tensors = {f"learner.{name}": value for name, value in self.learner.state_dict().items()}
         tensors |= {f"monitor.{name}": processes.total(value) for name, value in self.monitor.state_dict().items()}
-        slots, facts = checkpoint.optimizer_state(self.optimizer.optimizer)
+        slots, facts = optimizer_state(self.optimizer.optimizer)
         scaler = self.fabric.strategy.precision.state_dict()
         if processes.rank() == 0:
             facts = {
@@ -126,6 +127,11 @@ class Session:
         Raises `UserError` where it does not fit, or was written with other settings.
         """
         tensors, facts = checkpoint.load(path)
+        with checkpoint.restoring(path):
+            self._restore(path, tensors, facts)
+            return facts["step"], float(facts["seconds"])
+
+    def _restore(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         _refuse_edited(facts, self.run)
         for name, module in (("learner", self.learner), ("monitor", self.monitor)):
             prefix = f"{name}."
@@ -134,9 +140,8 @@ class Session:
             )
         if processes.rank():  # the sums of all processes are the first one's now
             self.monitor.reset()
-        checkpoint.restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
+        restore_optimizer(self.optimizer.optimizer, tensors, facts["optimizer"])
         self.fabric.strategy.precision.load_state_dict(facts["scaler"])
-        return int(facts["step"]), float(facts["seconds"])
 
 
 def check_fits(path: Path, run: Run, images: int) -> None:
@@ -144,7 +149,8 @@ def check_fits(path: Path, run: Run, images: int) -> None:
     try:
         checkpoint.check_fits(path, lambda: Learner(run.encoders, run.branches, images, run.seed), "learner.")
     except UserError:
-        _refuse_edited(checkpoint.load(path)[1], run)
+        with checkpoint.restoring(path):
+            _refuse_edited(checkpoint.load(path)[1], run)
         raise
 
 

@@ -11,6 +11,7 @@ from torch.nn.functional import normalize
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import draws
+from vantage.allocator import check_views
 from vantage.branch import Branch, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data import Source
@@ -30,12 +31,16 @@ _SEEN = 2  # real images that the networks are tried on
 
 
 def try_networks(run: Run, source: Source) -> None:
-    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses.
+    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses, and
+    where a batch of views would fill a quarter of the memory.
 
     Freshly built networks encode views of two images in evaluation mode. Torch's default generator is left as it was.
     """
     with torch.random.fork_rng(devices=[]):
         views = _some_views(run, source)
+        parts = run.accumulate * run.hardware.devices * run.hardware.nodes
+        each, device = sum(4 * view[0].numel() for view in views), _device(run)
+        check_views(run.batch_size // parts, each, device, "give a smaller batch or view, or more accumulated parts")
         networks = run.encoders.build().eval()
         numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
         for number in sorted(numbers):
@@ -45,6 +50,10 @@ def try_networks(run: Run, source: Source) -> None:
                         networks.queries({number: view})
                 except Exception as problem:  # a user's network may raise anything
                     raise UserError(_misfit(run, number, view, problem)) from problem
+
+
+def _device(run: Run) -> str:
+    return "cuda" if run.hardware.accelerator != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 def _sizes(run: Run, view: Tensor) -> list[Tensor]:

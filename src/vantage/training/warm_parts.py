@@ -15,6 +15,7 @@ from vantage.learner import Learner
 from vantage.memory import EachKey, Store
 from vantage.progress import Progress
 from vantage.records import Keys
+from vantage.training.checkpoint import restoring
 from vantage.training.first_rows import fill, key_encoder
 from vantage.training.moments import give_moments
 from vantage.training.run import Run
@@ -45,10 +46,11 @@ def take(
         parts = {
             f"networks.{name}.": f"networks.{_other(name, pairs)}." for name, fate in outcome.items() if fate == TAKEN
         }
-        given = type(start.run.optimizer) is type(run.optimizer) and give_moments(
-            learner, optimizer, start.run.optimizer.build(nn.ModuleDict({"networks": theirs})),
-            nn.ModuleDict({"networks": theirs}), start.state("optimizer"), start.facts.get("optimizer"), parts,
-        )  # fmt: skip
+        with restoring(start.path):
+            given = type(start.run.optimizer) is type(run.optimizer) and give_moments(
+                learner, optimizer, start.run.optimizer.build(nn.ModuleDict({"networks": theirs})),
+                nn.ModuleDict({"networks": theirs}), start.state("optimizer"), start.facts.get("optimizer"), parts,
+            )  # fmt: skip
         outcome["optimizer"] = TAKEN if given else ANEW
         same = start.images == {"fingerprint": source.fingerprint(), "images": len(source)}
         fitting_branches = [

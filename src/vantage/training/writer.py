@@ -1,4 +1,4 @@
-"""One run to a folder, and one process at a time that trains it."""
+"""One run to a folder, and one process at a time that trains it, or does other long work in a folder."""
 
 import os
 import time
@@ -18,8 +18,9 @@ _PATIENCE = 10.0
 
 
 @contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
-    """Nobody else trains the run in `folder` meanwhile. Raises `UserError`, on every process of this run, if one does.
+def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[None]:
+    """Nobody else trains the run in `folder`, or does this other work in it, meanwhile. Raises `UserError`, on every
+    process of this run, if one does; `doing` is for its message.
 
     The folder itself is locked: nothing is left in it, and a process that ends in whatever way lets go. Where it cannot
     be made, or its file system knows no locks, nothing is checked.
@@ -28,9 +29,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     handle = _opened(folder) if processes.rank() == 0 else None
     try:
         if not everywhere(handle is None or _locked(handle)):
-            raise UserError(
-                f"another process is training the run in {folder}: wait until it ends, or name another folder"
-            )
+            raise UserError(f"another process is {doing} {folder}: wait until it ends, or name another folder")
         yield
     finally:
         if handle is not None:

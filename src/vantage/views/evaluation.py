@@ -15,11 +15,16 @@ from vantage.errors import UserError
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace, Pick
 from vantage.views.colors.statistics import Statistics
 from vantage.views.operations.color import Normalize
+from vantage.views.operations.crops import MOST_SIDE
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
 from vantage.views.operations.resampling import interpolation, resample
 
 __all__ = ["EvaluationView", "Straight", "view_after"]
+
+_MOST_PIXELS = 80_000_000
+"""Pixels of a resized image: of a longer strip the middle is seen, since a strip of a pixel would become larger than
+the memory when its shorter side is resized."""
 
 _WHOLE = 96
 """Up to this side, in pixels, images are seen whole; above it, the middle of a resize 8/7 as large, as 224 of 256."""
@@ -45,14 +50,15 @@ class EvaluationView:
     """Which channels of that space are seen, of 0, 1 and 2."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size <= self.resize:
+        if not 1 <= self.size <= self.resize <= 2 * MOST_SIDE:
             raise UserError(
                 f"a central crop of {self.size} pixels after resizing the shorter side to {self.resize}: the crop must "
-                "be at least 1 pixel and no larger than the resized image"
+                f"be at least 1 pixel and no larger than the resized image, which has at most {2 * MOST_SIDE:,} pixels"
             )
 
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
         """The resized center of one image of any size, as torchvision's antialiased uint8 resize gives it."""
+        image = _middle(image, self.resize)
         high, wide, top, left = self._place(image.shape[-2], image.shape[-1])
         resized = functional.resize(image, [high, wide], antialias=True)
         return resized[:, top : top + self.size, left : left + self.size].contiguous()
@@ -131,7 +137,8 @@ class Straight:
 
     def crop(self, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "3 {self.size} {self.size}"]:
         """One image of any size, resized twice as torchvision's antialiased uint8 resize gives it."""
-        smaller = functional.resize(image, [self.base.resize], antialias=True)
+        strip = _middle(image, self.base.resize) is not image  # resized once
+        smaller = image if strip else functional.resize(image, [self.base.resize], antialias=True)
         return functional.resize(smaller, [self.size, self.size], antialias=True).contiguous()
 
     def finish(self, crops: UInt8[Tensor, "b 3 s s"]) -> Float[Tensor, "b c s s"]:
@@ -153,3 +160,14 @@ def view_after(size: int, operations: tuple[Operation, ...]) -> EvaluationView:
     resize = size if size <= _WHOLE else round(size * 8 / 7)
     statistics = Statistics(normalizations[-1].mean, normalizations[-1].std)
     return EvaluationView(size, resize, statistics, spaces[-1] if spaces else RGB())
+
+
+def _middle(image: UInt8[Tensor, "3 h w"], resize: int) -> UInt8[Tensor, "3 _ _"]:
+    """The middle of a strip whose shorter side is to be resized; any other image as it is."""
+    height, width = image.shape[-2:]
+    most = max(1, _MOST_PIXELS // resize**2) * min(height, width)
+    if max(height, width) <= most:
+        return image
+    high, wide = min(height, most), min(width, most)
+    top, left = (height - high) // 2, (width - wide) // 2
+    return image[:, top : top + high, left : left + wide]

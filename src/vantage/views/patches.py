@@ -12,6 +12,7 @@ from torch import Tensor
 from vantage.errors import UserError
 from vantage.views.colors.statistics import IMAGENET
 from vantage.views.evaluation import EvaluationView, view_after
+from vantage.views.operations.crops import MOST_SIDE
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
 from vantage.views.operations.share import share_in
@@ -36,9 +37,10 @@ class Patches:
     """What is done to every patch on its own; the last is usually `Normalize`."""
 
     def __post_init__(self) -> None:
-        if self.size < 1 or self.distance < 0:
+        if not (1 <= self.size <= MOST_SIDE and 0 <= self.distance <= MOST_SIDE):
             raise UserError(
-                f"patches of {self.size} px at a distance of {self.distance} px: give at least 1 px and at least 0 px"
+                f"patches of {self.size} px at a distance of {self.distance} px: give at"
+                f" least 1 px and at least 0 px, and at most {MOST_SIDE:,} px"
             )
 
     @property

@@ -85,13 +85,13 @@ def _of_result(file: Path, kinds: Mapping[str, type]) -> Any:
 
     try:
         record = json.loads(file.read_bytes())
-        name, version, settings = record["protocol"], record["version"], current_settings(record)
+        name, version, settings = str(record["protocol"]), record["version"], current_settings(record)
     except OSError as problem:
         raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
-    except (ValueError, KeyError, TypeError) as problem:
+    except (ValueError, KeyError, TypeError, RecursionError) as problem:
         raise UserError(f"{file} is not a result of vantage evaluate: it has no protocol with settings") from problem
     if name not in kinds:
-        near = did_you_mean(str(name), kinds, f" (protocols: {', '.join(kinds)})")
+        near = did_you_mean(name, kinds, f" (protocols: {', '.join(kinds)})")
         other = ", which does not use one labeled set" if name in protocols() else ""
         raise UserError(f"{file} is a result of {name!r}{other}{near}")
     kind: Any = kinds[name]

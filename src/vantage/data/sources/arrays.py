@@ -3,6 +3,7 @@
 n: images   h, w: height and width in pixels
 """
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
+from vantage.allocator import memory_of
 from vantage.data.sources.source import spread, stamp_of_files
+from vantage.data.sources.unchanged import Unchanged
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
@@ -28,6 +31,7 @@ class Arrays:
         self, images: "np.ndarray", labels: "np.ndarray | None", origin: str, file: Path | None = None
     ) -> None:
         self._images, self._file = _rgb_last(images, origin), file
+        self._mapped = Unchanged.now(file) if file is not None and isinstance(images, np.memmap) else None
         self.classes, self._labels = _classes(labels, len(self._images), origin)
 
     @classmethod
@@ -43,6 +47,7 @@ class Arrays:
                 return cls(np.load(path, mmap_mode="r", allow_pickle=False), None, str(path), path)
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
                 images, labels = _choose(list(arrays.keys()), path, part)
+                _check_sizes(path, (images, labels))
                 return cls(arrays[images], arrays[labels] if labels else None, f"{path}, array {images}", path)
         except DataError:
             raise
@@ -55,7 +60,9 @@ class Arrays:
         return len(self._images)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
-        """One image as RGB."""
+        """One image as RGB. Raises `DataError` if an `.npy` changes while it is in use."""
+        if self._mapped is not None:
+            self._mapped.check()
         pixels = np.array(self._images[number])
         return torch.from_numpy(pixels).permute(2, 0, 1).expand(3, -1, -1).contiguous()
 
@@ -75,6 +82,19 @@ class Arrays:
     def stamp(self) -> str:
         """A hash of the size and modification time of the file; without a file, of all pixels."""
         return stamp_of_files([self._file]) if self._file else hash_of(image.tobytes() for image in self._images)
+
+
+def _check_sizes(path: Path, names: tuple[str | None, ...]) -> None:
+    """Raises `DataError` for an array that is unpacked to more than this machine's memory, before it is unpacked."""
+    memory = memory_of("cpu")
+    with zipfile.ZipFile(path) as packed:
+        sizes = {part.filename: part.file_size for part in packed.infolist()}
+    for name, size in sizes.items():
+        if name.removesuffix(".npy") in names and size > memory:
+            raise DataError(
+                f"the array {name} of {path} takes {size / 2**30:,.0f} GiB, more than this machine's memory"
+                f" ({memory / 2**30:,.0f} GiB): save it as an .npy file, which is read image by image"
+            )
 
 
 def _choose(keys: list[str], path: Path, part: str) -> tuple[str, str | None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vantage.data.decode import is_image_name
 from vantage.errors import DataError
-from vantage.storage.cache import read_json, try_write_json
+from vantage.storage.cache import read_cached, try_write_json
 
 _VERSION = 1
 _COARSEST_CLOCK = 2_000_000_000
@@ -35,7 +35,7 @@ class Listing:
 def list_images(root: Path, cache: Path) -> Listing:
     """Every image below `root`, also through links; a folder reached twice (a loop of links) is entered once."""
     file = cache / "listings" / f"{hashlib.blake2b(os.fsencode(root.resolve()), digest_size=16).hexdigest()}.json"
-    record = read_json(file)
+    record = read_cached(file)
     folders = record["folders"] if isinstance(record, dict) and record.get("version") == _VERSION else {}
     walk = _Walk(root, folders)
     walk.enter("")

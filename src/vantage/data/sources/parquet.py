@@ -16,12 +16,14 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode
 from vantage.data.sources.source import some_of, stamp_of_files
+from vantage.data.sources.unchanged import Unchanged
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
 _IMAGES = ("image", "img", "images")
 _LABELS = ("label", "labels", "fine_label", "class")
 _GROUPS_KEPT = 16
+_MOST_CLASSES = 1_000_000
 
 
 class Parquet:
@@ -35,10 +37,12 @@ class Parquet:
         self.paths = paths
         self.max_pixels = max_pixels
         self._files: dict[int, pq.ParquetFile] = {}
+        self._unchanged: dict[int, Unchanged] = {}
         self._groups: OrderedDict[int, pa.ChunkedArray] = OrderedDict()
         starts, where, labels = [0], [], []
         for number, path in enumerate(paths):
             try:
+                self._unchanged[number] = Unchanged.now(path)
                 file = self._file(number)
                 column, label = _columns(file.schema_arrow, path)
                 if number == 0:
@@ -54,7 +58,7 @@ class Parquet:
                     where.append((number, group))
                 if label:
                     labels.append(file.read(columns=[label]).column(0).combine_chunks())
-            except (OSError, pa.ArrowException) as error:
+            except (OSError, pa.ArrowException, UnicodeError) as error:
                 raise DataError(f"cannot read {path} as a Parquet file: {error}") from error
         if starts[-1] == 0:
             raise DataError(f"no images in {paths[0]}: the table has no rows")
@@ -74,13 +78,15 @@ class Parquet:
         return decode(self.encoded(number), self.name(number), self.max_pixels)
 
     def encoded(self, number: int) -> bytes:
-        """The bytes of one image; raises `UnreadableImage` where the cell is empty or cannot be read."""
+        """The bytes of one image; raises `UnreadableImage` where the cell is empty or cannot be read, `DataError` if
+        the file changed since it was opened."""
         group = int(np.searchsorted(self._starts, number, side="right")) - 1
         try:
-            cell = self._group(group)[number - int(self._starts[group])].as_py()
+            cell = self._group(group)[number - int(self._starts[group])]
+            # The bytes alone: the path beside them may be no text.
+            data = (cell["bytes"] if isinstance(cell, pa.StructScalar) and cell.is_valid else cell).as_py()
         except (OSError, pa.ArrowException, IndexError) as error:
             raise UnreadableImage(self.name(number), f"its row group cannot be read ({error})") from error
-        data = cell.get("bytes") if isinstance(cell, dict) else cell
         if data is None:
             raise UnreadableImage(self.name(number), "its cell holds no bytes")
         return data
@@ -113,6 +119,7 @@ class Parquet:
             self._groups.move_to_end(group)
         else:
             file, inner = self._where[group]
+            self._unchanged[file].check()
             # One thread: Arrow's own threads do not survive in a forked worker.
             self._groups[group] = (
                 self._file(file).read_row_group(inner, columns=[self._column], use_threads=False).column(0)
@@ -125,17 +132,29 @@ class Parquet:
         """Labels as numbers, −1 for none; words become numbers in sorted order, and so `classes`."""
         if not labels:
             return np.full(count, -1, dtype=np.int32)
-        values = [value for array in labels for value in array.to_pylist()]
+        values = self._values(labels)
+        if len(values) != count:
+            raise DataError(f"{self.paths[0]} states {count} rows and has {len(values)} labels: the file is damaged")
         if any(isinstance(value, str) for value in values):
-            self.classes = tuple(sorted({value for value in values if value is not None}))
+            self.classes = tuple(sorted({str(value) for value in values if value is not None}))
         elif not all(value is None or isinstance(value, int) for value in values):
             raise DataError(f"the column {self._label_column} of {self.paths[0]} holds neither integers nor words")
-        elif not self.classes:
-            self.classes = tuple(
-                str(number) for number in range(1 + max((v for v in values if v is not None), default=-1))
-            )
+        else:
+            largest = max((int(value) for value in values if value is not None), default=-1)
+            most = len(self.classes) or _MOST_CLASSES
+            if largest >= most:
+                raise DataError(f"a label of {self.paths[0]} is {largest}: classes are numbered from 0 to {most - 1}")
+            self.classes = self.classes or tuple(str(number) for number in range(1 + largest))
         index = {name: number for number, name in enumerate(self.classes)}
-        return np.array([-1 if v is None else index[v] if isinstance(v, str) else v for v in values], dtype=np.int32)
+        numbers = [-1 if v is None else index[str(v)] if isinstance(v, str) else max(int(v), -1) for v in values]
+        return np.array(numbers, dtype=np.int32)
+
+    def _values(self, labels: list[pa.Array]) -> list[Any]:
+        """The labels of all rows. Raises `DataError` where one is no text."""
+        try:
+            return [value for array in labels for value in array.to_pylist()]
+        except (UnicodeError, pa.ArrowException) as error:
+            raise DataError(f"the column {self._label_column} of {self.paths[0]} cannot be read: {error}") from error
 
 
 def _columns(schema: pa.Schema, path: Path) -> tuple[str, str | None]:

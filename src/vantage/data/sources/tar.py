@@ -8,6 +8,7 @@ h, w: height and width in pixels
 """
 
 import bz2
+import errno
 import gzip
 import hashlib
 import lzma
@@ -16,7 +17,7 @@ import shutil
 import tarfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -24,12 +25,14 @@ from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.names import Names, classes_from, parent
+from vantage.data.sources.shards.members import Content, check_end
 from vantage.data.sources.source import some_of, stamp_of_files
+from vantage.data.sources.unchanged import Unchanged
 from vantage.errors import DataError, UnreadableImage
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import written_whole
 
-_VERSION = 1
+_VERSION = 2
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, UnicodeError)
 
@@ -40,6 +43,7 @@ class Tar:
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
         self.path = _plain(path, cache)
         self.max_pixels = max_pixels
+        self._file = Unchanged.now(self.path)
         names, offsets, sizes, self.ignored = _index(self.path, path, cache)
         members = within(names, part, str(path)) if part else range(len(names))
         order = sorted(members, key=lambda number: (parent(names[number]), names[number]))
@@ -68,7 +72,9 @@ class Tar:
         return decode(self.encoded(number), self.name(number), self.max_pixels)
 
     def encoded(self, number: int) -> bytes:
-        """The bytes of one member; raises `UnreadableImage` if the tar cannot be read there."""
+        """The bytes of one member; raises `UnreadableImage` if the tar cannot be read there, `DataError` if it is not
+        the file that was indexed."""
+        self._file.check()
         try:
             if self._descriptor is None:
                 self._descriptor = os.open(self.path, os.O_RDONLY)
@@ -134,7 +140,7 @@ def _plain(path: Path, cache: Path) -> Path:
         return copy
     try:
         with opener(path, "rb") as packed, written_whole(copy) as file:
-            shutil.copyfileobj(packed, file, 1 << 20)
+            _unpack(packed, file, copy.parent)
     except _DAMAGED as error:
         raise DataError(
             f"cannot decompress {path} into {copy.parent}: {error or 'it is cut short'}. "
@@ -143,10 +149,20 @@ def _plain(path: Path, cache: Path) -> Path:
     return copy
 
 
+def _unpack(packed: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes], folder: Path) -> None:
+    """Copy what is packed. A few megabytes may become more than a disk holds: a tenth of what is free now is left."""
+    left = shutil.disk_usage(folder).free * 9 // 10
+    while piece := packed.read(1 << 20):
+        left -= len(piece)
+        if left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        file.write(piece)
+
+
 def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], list[int], int]:
     """Names, offsets and sizes of the image members, and the number of other files."""
     file = cache / "tars" / f"{_key(path)}.json"
-    record = read_json(file)
+    record = read_cached(file)
     if isinstance(record, dict) and record.get("version") == _VERSION:
         return record["names"], record["offsets"], record["sizes"], record["ignored"]
     names, offsets, sizes, ignored = [], [], [], 0
@@ -161,8 +177,15 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
                 elif not member.isdir():
                     ignored += 1
                 members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
-    except _DAMAGED as error:
+            end = members.offset
+        _check_end(tar, end)  # `tarfile` stops without a word at a damaged header
+    except (*_DAMAGED, DataError) as error:
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
     index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": ignored}
     try_write_json(file, index)
     return names, offsets, sizes, ignored
+
+
+def _check_end(tar: Path, end: int) -> None:
+    with tar.open("rb") as file:
+        check_end(Content(file.fileno()), end, os.fstat(file.fileno()).st_size)

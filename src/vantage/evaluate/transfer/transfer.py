@@ -30,7 +30,7 @@ from vantage.evaluate.transfer.table import Row, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.outside import home_of
 from vantage.progress import counting
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.views.colors.statistics import Statistics
 
 __all__ = ["transfer"]
@@ -158,7 +158,7 @@ def _measured(encoder: FrozenEncoder, train: Source, work: Work) -> Statistics:
     """Mean and standard deviation of a set, measured once and cached."""
     plain = replace(encoder.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
     file = work.cache / "statistics" / f"{hash_of([cache_key(train).encode(), repr(plain).encode()])}.json"
-    record = read_json(file)
+    record = read_cached(file)
     if isinstance(record, dict) and set(record) == {"mean", "std"}:
         return Statistics(tuple(record["mean"]), tuple(record["std"]))
     statistics = statistics_of(encoder, train if marks_in(train) is None else _Unmarked(train), work)

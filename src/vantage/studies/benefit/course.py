@@ -33,6 +33,7 @@ from vantage.studies.benefit.result import BenefitResult, Cell, Images, packed
 from vantage.studies.benefit.timing import Job, expected, fitted, measured
 from vantage.studies.benefit.ways import Labeled, can_choose, ways_of, worth
 from vantage.training.feed import training_part
+from vantage.training.writer import only_writer
 
 __all__ = ["benefit"]
 
@@ -66,11 +67,12 @@ def benefit(
     interrupted training continues; the epochs are then those of before. Raises `UserError` where the images do not
     suit, where the minutes do not suffice, and where the folder holds another comparison.
     """
-    course = _Course(run, images, test, folder, plan, others, network, work or Work())
-    result = course.result(None if minutes is None else 60 * minutes)
-    write_benefit(result, folder)
-    if result.images.leaks:
-        write_findings(course.leaks, folder / "leaks.csv", folder / "leaks.png")
+    with only_writer(folder, "comparing in"):
+        course = _Course(run, images, test, folder, plan, others, network, work or Work())
+        result = course.result(None if minutes is None else 60 * minutes)
+        write_benefit(result, folder)
+        if result.images.leaks:
+            write_findings(course.leaks, folder / "leaks.csv", folder / "leaks.png")
     return result
 
 

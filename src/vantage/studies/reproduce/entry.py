@@ -12,6 +12,7 @@ from vantage.storage.files import result_file, write_json, write_text
 from vantage.storage.provenance import versions
 from vantage.storage.results import KeptResults
 from vantage.storage.tables import Table, csv_of
+from vantage.training.writer import only_writer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -120,11 +121,16 @@ def reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: W
     `UserError` if they were measured with others, or if the images do not fit.
     """
     entry.check(sources)
+    with only_writer(folder, "reproducing in"):
+        return _reproduce(entry, sources, folder, work or Work())
+
+
+def _reproduce(entry: Entry, sources: Mapping[str, Source], folder: Path, work: Work) -> Reproduced:
     facts = {name: source.fingerprint() for name, source in sources.items()}
     settings = {**encode(entry, "entry"), **entry.unsaid()}
     about = {"entry": entry.name, "settings": settings, "images": facts}
     results = KeptResults(folder / "rows.json", about, "reproduction", _read, asdict)
-    report, image = entry(sources, results, work or Work())
+    report, image = entry(sources, results, work)
     record = {
         "entry": entry.name,
         "title": report.title,

@@ -28,6 +28,7 @@ from vantage.training import loop
 from vantage.training.backbone import evaluation_view
 from vantage.training.run import Run
 from vantage.training.trial import trial, try_networks
+from vantage.training.writer import only_writer
 
 __all__ = ["Study", "study"]
 
@@ -74,9 +75,10 @@ def study(
     training continues. If a signal ends a training, the rows so far are returned, with `finished` false.
 
     Raises `UserError`, before anything is trained, if values do not fit the images, labels are missing, the test images
-    are trained on, or the folder holds another sweep.
+    are trained on, or the folder holds another sweep or one that goes on.
     """
-    return _Course(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
+    with only_writer(folder, "sweeping in"):
+        return _Course(plan, train, test, folder, work or Work(), progress or QuietProgress()).result()
 
 
 class _Course:

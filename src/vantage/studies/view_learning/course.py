@@ -7,7 +7,6 @@ optimizers and sums, and the steps after it are the same, bit by bit on a CPU.
 import json
 import math
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,13 @@ from vantage.storage.provenance import provenance, read_provenance
 from vantage.studies.view_learning.game import Game, LabeledBatch, NotFinite
 from vantage.studies.view_learning.images import LearningImages, images_of
 from vantage.studies.view_learning.judging import Means, judged, measured
-from vantage.studies.view_learning.learning import ViewLearning
-from vantage.training import checkpoint
+from vantage.studies.view_learning.learning import LearnedViews, ViewLearning
+from vantage.training import checkpoint, slots
 from vantage.training.feed import open_images
 from vantage.training.signals import Signals
+from vantage.training.writer import only_writer
 from vantage.views.colors.flows import FlowNetwork
-from vantage.views.colors.learned import BEST, LAST, LearnedSpace, learned_space, write_learned
+from vantage.views.colors.learned import BEST, LAST, learned_space, write_learned
 
 __all__ = ["FILE", "LearnedViews", "learn", "read_learning"]
 
@@ -43,26 +43,6 @@ _SCHEMA, _STEP = 1, 0x57E9
 _FREE = ("data.", "device")
 
 
-@dataclass(frozen=True)
-class LearnedViews:
-    """How learning views ended."""
-
-    folder: Path
-    """Where everything was written."""
-
-    step: int
-    """Steps taken."""
-
-    finished: bool
-    """Whether all epochs were done; otherwise a signal stopped it, and another call resumes it."""
-
-    last: LearnedSpace | None
-    """The color space of the last state; none where no epoch was finished."""
-
-    best: LearnedSpace | None
-    """That of the epoch whose sum of terms was least on the images held out, in the later part of the learning."""
-
-
 def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None = None) -> LearnedViews:
     """Learn views from images and save everything in `folder`; another call with the same folder resumes.
 
@@ -70,7 +50,12 @@ def learn(learning: ViewLearning, folder: Path | str, progress: Progress | None 
     other settings, the images cannot be used, labels are needed and missing, or a loss is no longer finite: the last
     finite state is then kept.
     """
-    folder, progress = Path(folder), progress or QuietProgress()
+    folder = Path(folder)
+    with only_writer(folder, "learning views in"):
+        return _learn(learning, folder, progress or QuietProgress())
+
+
+def _learn(learning: ViewLearning, folder: Path, progress: Progress) -> LearnedViews:
     resumed = (folder / FILE).exists()
     if resumed:
         _refuse_others(read_learning(folder), learning, folder)
@@ -103,7 +88,7 @@ def read_learning(folder: Path) -> ViewLearning:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{folder} holds no learned views: there is no {FILE} in it") from None
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise UserError(f"{path} cannot be read: {problem}") from problem
     if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
         raise UserError(f"{path} is of another schema than {_SCHEMA}: read it with the version that wrote it")
@@ -188,18 +173,19 @@ class _Course:
         facts: dict[str, Any] = {"learning": encode(self.learning), "seconds": self.seconds}
         facts |= {"means": self.means.state(), "best": self.best if math.isfinite(self.best) else None}
         for name, optimizer in self._optimizers():
-            slots, facts[name] = checkpoint.optimizer_state(optimizer)
-            tensors |= {f"{name}.{path}": value for path, value in slots.items()}
+            kept, facts[name] = slots.optimizer_state(optimizer)
+            tensors |= {f"{name}.{path}": value for path, value in kept.items()}
         checkpoint.save(self.folder, self.step, tensors, facts)
 
     def restore(self, newest: Path) -> None:
         """Go back to a checkpoint."""
         tensors, facts = checkpoint.load(newest)
         checkpoint.fill(self.game.players, _below(tensors, "players"), newest)
-        for name, optimizer in self._optimizers():
-            checkpoint.restore_optimizer(optimizer, _below(tensors, name), facts[name])
-        self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
-        self.means, self.best = Means.of(facts["means"]), math.inf if facts["best"] is None else facts["best"]
+        with checkpoint.restoring(newest):
+            for name, optimizer in self._optimizers():
+                slots.restore_optimizer(optimizer, _below(tensors, name), facts[name])
+            self.step, self.seconds = int(facts["step"]), float(facts["seconds"])
+            self.means, self.best = Means.of(facts["means"]), float("inf" if facts["best"] is None else facts["best"])
 
     def _optimizers(self) -> list[tuple[str, torch.optim.Optimizer]]:
         named = (("down", self.game.down), ("up", self.game.up))

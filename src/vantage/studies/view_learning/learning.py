@@ -5,6 +5,7 @@ states is marked so below; every other value is our reading, and a setting.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from vantage.errors import UserError
@@ -13,9 +14,10 @@ from vantage.studies.view_learning.terms import Term
 from vantage.training.run import Data
 from vantage.views.augmentation import Augmentation
 from vantage.views.colors.flows import Flow
+from vantage.views.colors.learned import LearnedSpace
 from vantage.views.colors.spaces import RGB, ColorSpace, InSpace
 
-__all__ = ["PRINTED", "SWAPPED", "Alternately", "Rates", "Jointly", "Updates", "ViewLearning"]
+__all__ = ["PRINTED", "SWAPPED", "Alternately", "Jointly", "LearnedViews", "Rates", "Updates", "ViewLearning"]
 
 
 @dataclass(frozen=True)
@@ -166,3 +168,23 @@ class ViewLearning:
         """How the channels that go into the flow are made."""
         normalize = self.space.statistics.normalize()
         return Augmentation(self.crop.crop, (*self.crop.operations, InSpace(self.space), normalize))
+
+
+@dataclass(frozen=True)
+class LearnedViews:
+    """How learning views ended."""
+
+    folder: Path
+    """Where everything was written."""
+
+    step: int
+    """Steps taken."""
+
+    finished: bool
+    """Whether all epochs were done; otherwise a signal stopped it, and another call resumes it."""
+
+    last: LearnedSpace | None
+    """The color space of the last state; none where no epoch was finished."""
+
+    best: LearnedSpace | None
+    """That of the epoch whose sum of terms was least on the images held out, in the later part of the learning."""

@@ -148,8 +148,8 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
         )
     metadata, state = _read(path)
 
-    flow: Flow = decode(metadata["flow"], Flow, path="flow")
-    space: ColorSpace = decode(metadata["space"], ColorSpace, path="space")
+    flow: Flow = decode(metadata.get("flow"), Flow, path="flow")
+    space: ColorSpace = decode(metadata.get("space"), ColorSpace, path="space")
     try:
         if flow.couplings * getattr(flow.coupling, "layers", 1) > len(state):
             raise ValueError(f"{flow.couplings:,} couplings in {len(state):,} tensors")
@@ -159,7 +159,7 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:
         raise UserError(f"{file} does not hold the flow that it names: {str(problem)[:200]}") from problem
     network = network.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return _Opened(space, network, decode(metadata["statistics"], Statistics, path="statistics"))
+    return _Opened(space, network, decode(metadata.get("statistics"), Statistics, path="statistics"))
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -167,7 +167,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         with safe_open(path, framework="pt") as file:
             metadata = json.loads((file.metadata() or {})[_META])
             state = {name: file.get_tensor(name) for name in file.keys()}
-    except (OSError, SafetensorError, KeyError, ValueError) as problem:
+    except (OSError, SafetensorError, KeyError, ValueError, RecursionError) as problem:
         raise UserError(
             f"{path} holds no learned views ({problem}): name what `vantage views learn` wrote"
         ) from problem

@@ -18,10 +18,13 @@ from vantage.errors import UserError
 from vantage.views.operations.operation import check_range
 from vantage.views.operations.resampling import interpolation, resample
 
-__all__ = ["TRIES", "Crop", "CropBoxes", "CropDraw", "RandomResizedCrop", "SquareCrop"]
+__all__ = ["MOST_SIDE", "TRIES", "Crop", "CropBoxes", "CropDraw", "RandomResizedCrop", "SquareCrop"]
 
 TRIES = 10
 """How many boxes are drawn before the central one is used, as in torchvision."""
+
+MOST_SIDE = 4096
+"""Pixels of a view's side, at most: settings may come from elsewhere."""
 
 
 @runtime_checkable
@@ -85,8 +88,8 @@ class RandomResizedCrop:
     """Least and largest width over height."""
 
     def __post_init__(self) -> None:
-        if self.size < 1:
-            raise UserError(f"a crop's size must be at least 1 pixel, found {self.size}")
+        if not 1 <= self.size <= MOST_SIDE:
+            raise UserError(f"a crop's size must be 1 to {MOST_SIDE:,} pixels, found {self.size}")
         check_range("a crop's scale (shares of the image's area)", self.scale, 0.0, 1.0)
         check_range("a crop's ratio (width over height)", self.ratio, 0.0)
 
@@ -166,10 +169,10 @@ class SquareCrop:
     """What the shorter side of the image is resized to first, in pixels: the side of the central square."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size <= self.resize:
+        if not 1 <= self.size <= self.resize <= MOST_SIDE:
             raise UserError(
                 f"a crop of {self.size} pixels from a square of {self.resize}: it must be at least 1 pixel and no"
-                " larger than the square"
+                f" larger than the square, which has at most {MOST_SIDE:,} pixels"
             )
 
     def draw(self, count: int, generator: torch.Generator) -> Int[Tensor, "{count} 2"]:

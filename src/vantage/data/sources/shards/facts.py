@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vantage.data.sources.shards.index import Facts
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of, read_cached, try_write_json
 
 __all__ = ["facts_file", "keep_facts", "kept_facts"]
 
@@ -25,7 +25,7 @@ def facts_file(paths: Sequence[str], cache: Path) -> Path:
 def kept_facts(paths: Sequence[str], states: Sequence[State], cache: Path) -> list[Facts | None]:
     """The facts of each shard that is still in its state; None for the others, and for all where the file is missing or
     damaged."""
-    record = read_json(facts_file(paths, cache))
+    record = read_cached(facts_file(paths, cache))
     try:
         if record["version"] != _VERSION or len(record["shards"]) != len(paths):
             return [None] * len(paths)

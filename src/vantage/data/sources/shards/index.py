@@ -20,7 +20,7 @@ from jaxtyping import Shaped
 from vantage.data.decode import is_image_name
 from vantage.data.sources.shards.members import Content, Member, members
 from vantage.errors import DataError
-from vantage.storage.cache import hash_of, read_json, try_write_json
+from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import written_whole
 
 __all__ = ["Descriptor", "Facts", "Index", "index_files", "index_of", "kept_index", "state_of"]
@@ -75,7 +75,7 @@ def kept_index(path: str, state: tuple[int, int], cache: Path) -> Index:
     Rows in the cache are memory-mapped, others in memory. Raises `DataError` for a shard that cannot be used.
     """
     facts_file, rows_file = index_files(path, state, cache)
-    if (kept := _read(read_json(facts_file), rows_file)) is not None:
+    if (kept := _read(read_cached(facts_file), rows_file)) is not None:
         return kept
     index = index_of(path, state)
     try:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from vantage.errors import DataError
 
-__all__ = ["Content", "Member", "members"]
+__all__ = ["Content", "Member", "check_end", "members"]
 
 _BLOCK = 512
 _ZEROS = bytes(_BLOCK)
@@ -19,6 +19,7 @@ _LONGEST = 1 << 16
 """Bytes that a long name, or the extended header of one member, may have."""
 _FILES, _EMPTY = b"0\x007", b"123456"  # "1" to "6" are links, devices, folders and pipes, which have no content
 _AHEAD = 8 << 10  # bytes read at once: mostly the rest of a sample, and the next header
+_REST = 1 << 20  # bytes after the end mark that are looked at
 
 
 class Content:
@@ -52,12 +53,13 @@ def members(file: Content, size: int) -> Iterator[Member]:
     """The files of a tar of `size` bytes, in its order. Folders and links are left out.
 
     Raises `DataError` for what is not a tar, for one that is damaged or cut short, for a header that claims more than
-    the file holds, and for names that lead out of the tar's own folder.
+    the file holds, for bytes after its end, and for names that lead out of the tar's own folder.
     """
     at, name, length = 0, None, None  # `name` and `length`: what an extended header says of the next member
     while at < size:
         header = file.at(at, _BLOCK)
         if header == _ZEROS:
+            check_end(file, at, size)
             return
         kind, content = _kind(header, at), at + _BLOCK
         stated = _number(header[124:136], at) if length is None or kind in b"xgLK" else length
@@ -79,6 +81,20 @@ def members(file: Content, size: int) -> Iterator[Member]:
                 yield Member(own, content, stated)
             name = length = None
         at = content + -(-stated // _BLOCK) * _BLOCK
+
+
+def check_end(file: Content, at: int, size: int) -> None:
+    """Raises `DataError` unless a tar of `size` bytes ends at byte `at`: with zeros, and nothing after them that a
+    reader would pass over in silence."""
+    if len(header := file.at(at, _BLOCK)) < _BLOCK and header:
+        raise DataError(f"it is cut short in the header at byte {at:,}")
+    if header.strip(b"\0"):
+        raise DataError(f"there is no header at byte {at:,}: it is not a plain tar, or it is damaged")
+    if file.at(at, min(size - at, _REST)).strip(b"\0"):
+        raise DataError(
+            f"it ends at byte {at:,}, but more follows: a header was overwritten by zeros, or several tars were put"
+            " into one file (unpack it with `tar --ignore-zeros`, and pack it again)"
+        )
 
 
 def _kind(header: bytes, at: int) -> bytes:

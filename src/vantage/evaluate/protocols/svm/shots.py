@@ -1,6 +1,7 @@
 """Low-shot results of several runs, as a table and a figure (InterCLR, figure 5)."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def read_shots(files: Sequence[Path]) -> Shots:
     _check_alike(records)
     for file, record in records:
         for name, outcome in record["outcomes"].items():
-            samples = {int(k): tuple(values) for k, values in outcome["details"]["shots"].items()}
+            samples = _samples(outcome)
             measures.append(next(iter(outcome["measures"])))
             if name in curves and curves[name].samples != samples:
                 origin = file.parent.parent.name if file.parent.name == "evaluations" else file.stem
@@ -138,12 +139,24 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
                 record["settings"] = dict(record.get("settings") or {})
                 outcomes = record["outcomes"].values()
                 if all("shots" in outcome["details"] for outcome in outcomes):
+                    _ = record["protocol"], record["version"], [_samples(outcome) for outcome in outcomes]
                     records.append((file, record))
             except OSError as problem:
                 raise UserError(f"cannot read {file}: {problem.strerror or problem}") from problem
-            except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
                 raise UserError(f"{file} is not a result of vantage evaluate: {problem!r}") from problem
     return records
+
+
+def _samples(outcome: Mapping[str, Any]) -> dict[int, tuple[float, ...]]:
+    """The measure of every sample by the number of images of each class. Raises `ValueError` or its like where there
+    are none."""
+    if not outcome["measures"] or not outcome["details"]["shots"]:
+        raise ValueError("it has no measures")
+    samples = {int(k): tuple(map(float, values)) for k, values in outcome["details"]["shots"].items()}
+    if not all(values and all(map(math.isfinite, values)) for values in samples.values()) or min(samples) < 1:
+        raise ValueError("it has no samples")
+    return samples
 
 
 def _cell(values: Sequence[float]) -> str:

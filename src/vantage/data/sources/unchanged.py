@@ -1,0 +1,35 @@
+"""A file that is read piece by piece while a source is in use must stay as it was when the source was opened."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vantage.errors import DataError
+
+__all__ = ["Unchanged"]
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """A file, and what it looked like when it was opened."""
+
+    path: Path
+    """The file."""
+
+    state: tuple[int, int]
+    """Its size in bytes, and its modification time in nanoseconds."""
+
+    @classmethod
+    def now(cls, path: Path) -> "Unchanged":
+        """The file as it is. Raises `OSError`."""
+        state = path.stat()
+        return cls(path, (state.st_size, state.st_mtime_ns))
+
+    def check(self) -> None:
+        """Raises `DataError` if the file is no longer as it was: other images would be read under the old numbers, and
+        a mapped file that became shorter would end the process."""
+        try:
+            same = Unchanged.now(self.path) == self
+        except OSError as problem:
+            raise DataError(f"{self.path} disappeared while it was in use: {problem.strerror}") from problem
+        if not same:
+            raise DataError(f"{self.path} changed while it was in use: start again, it is then read anew")

@@ -1,0 +1,264 @@
+"""What a stranger's run folder, results and weights hold: a good file each, how it is damaged,
+and everything that the verbs read of it."""
+
+import functools
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import mutations
+import torch
+from fuzzed import Damage, Target
+from good_files import tar
+from sharded import png
+from small_runs import small_run, write_images
+from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run
+from torch import nn
+
+from vantage.cli.evaluate.protocols import protocol_named
+from vantage.cli.evaluate.tasks import class_names
+from vantage.composition.codec import allowing, encode
+from vantage.data import open_source
+from vantage.data.resident import decode_all
+from vantage.data.scan import scan
+from vantage.encoding import Work
+from vantage.evaluate import KNN, evaluate
+from vantage.evaluate.protocols.finetune.finetune import named_in
+from vantage.evaluate.protocols.svm.shots import read_shots
+from vantage.evaluate.result import recorded
+from vantage.facts.results import recorded_results
+from vantage.facts.run_facts import facts_of
+from vantage.frozen.convert import convert
+from vantage.frozen.encoder import load
+from vantage.progress import QuietProgress
+from vantage.report.curves import curves
+from vantage.storage.files import digest_of_file
+from vantage.storage.provenance import provenance
+from vantage.storage.results import CachedResults
+from vantage.storage.state import KeptState, restore, tensors_of
+from vantage.studies.analyse.networks import trained_networks
+from vantage.studies.sweep.rows import SweepRow, kept_rows
+from vantage.studies.view_learning.course import FILE, read_learning
+from vantage.studies.view_learning.presets import unsupervised
+from vantage.training import checkpoint
+from vantage.training.loop import _check_unchanged
+from vantage.training.session import Session, check_fits, launch
+from vantage.training.settings import read as read_settings
+from vantage.training.warm_start import read_start, recorded_start
+
+__all__ = ["of_runs"]
+
+
+def of_runs(folder: Path) -> dict[str, Target]:
+    """The targets; files that they need are put in `folder`."""
+    return _a_run(folder / "run") | _a_checkpoint(folder) | _results(folder) | _elsewhere(folder) | _kept(folder)
+
+
+def _a_run(run: Path) -> dict[str, Target]:
+    kept_run(run, tiny_run())
+    row = {"epoch": 1, "step": 4, "loss": 2.5, "accuracy": 0.5, "alignment": 0.5, "uniformity": -2.0, "deviation": 0.9}
+    rows = [{**row, "epoch": n, "step": 4 * n, "rank": 6.0, "learning_rate": 0.1, "warning": "w"} for n in (1, 2, 3, 4)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    (run / "provenance.json").write_text(json.dumps([provenance("a" * 32, 64), provenance("a" * 32, 64)]))
+
+    def look(file: Path, cache: Path) -> None:
+        with allowing(*ALLOW):
+            (facts,) = facts_of([run])
+            _ = facts.verdict, facts.settings(), facts.origins(), curves([facts])
+            if file.name == "metrics.jsonl":
+                return
+            trained_networks(run)
+            if file.name == "settings.json":
+                facts.all_settings()
+                load(run)
+            read_start(run)
+            recorded_start(run)
+            _check_unchanged(read_settings(run), run, {"fingerprint": "a" * 32, "images": 64})
+
+    return {
+        f"run's {name}": Target(f"run/{name}", (run / name).read_bytes(), damage, look)
+        for name, damage in (
+            ("settings.json", mutations.tree_damaged),
+            ("metrics.jsonl", mutations.lines_damaged),
+            ("provenance.json", mutations.tree_damaged),
+        )
+    }
+
+
+def _a_checkpoint(folder: Path) -> dict[str, Target]:
+    """Whoever can write a folder can seal it too, so a damaged file gets the seal that fits it."""
+    run, place = small_run("moco_v2", write_images(folder / "small.npz")), folder / "trained"
+    place.mkdir()
+
+    @functools.cache
+    def session() -> Session:
+        fabric, ours = launch(run, QuietProgress())
+        return Session(ours, fabric, open_source(folder / "small.npz", cache=folder / "cache"))
+
+    own = session()
+    own.step(next(own.feed.batches(0, 0)).to(own.fabric.device), 0)
+    own.save(place, 1, 0.5)
+    step = place / "checkpoint" / "step-000000001"
+    facts, tensors = (step / "facts.json").read_bytes(), (step / "tensors.safetensors").read_bytes()
+
+    def look(file: Path, cache: Path) -> None:
+        try:
+            content = json.loads(facts if file.name.startswith("tensors") else file.read_bytes())
+        except (ValueError, RecursionError):
+            content = None
+        if isinstance(content, dict):
+            content.pop("sha256", None)
+            content["tensors.safetensors"] = digest_of_file(step / "tensors.safetensors")
+            try:
+                content["sha256"] = checkpoint._seal(content)
+                (step / "facts.json").write_text(json.dumps(content))
+            except (ValueError, TypeError, RecursionError):
+                pass
+        try:
+            with allowing(*ALLOW):
+                check_fits(step, run, 48)
+                session().restore(step)
+        finally:
+            (step / "facts.json").write_bytes(facts)
+            (step / "tensors.safetensors").write_bytes(tensors)
+
+    where = "trained/checkpoint/step-000000001"
+    return {
+        "checkpoint facts": Target(f"{where}/facts.json", facts, mutations.tree_damaged, look),
+        "checkpoint tensors": Target(f"{where}/tensors.safetensors", tensors, mutations.header_damaged, look),
+    }
+
+
+def _results(folder: Path) -> dict[str, Target]:
+    run = folder / "judged"
+    (run / "evaluations").mkdir(parents=True)
+    kept_run(run, tiny_run())
+    with allowing(*ALLOW):
+        encoder = load(run)
+    work = Work("cpu", num_workers=1, cache=folder / "cache")
+    result = evaluate(encoder, KNN(k=2), images(12, 0), images(6, 1), work=work)
+    record = json.loads(json.dumps(asdict(result)))
+    shots = {**record, "protocol": "lowshot", "settings": {"shots": [1, 2], "samples": 2}}
+    for outcome in shots["outcomes"].values():
+        outcome["details"] = {"shots": {"1": [10.0, 12.0], "2": [20.0, 21.5]}}
+
+    def look(file: Path, cache: Path) -> None:
+        recorded_results(run)
+        recorded([file], "random encoder", result)
+        protocol_named(str(file), labeled_only=True)
+
+    def table(file: Path, cache: Path) -> None:
+        shown = read_shots([file])
+        shown.lines()
+        shown.figure()
+
+    return {
+        "result": Target("judged/evaluations/r.json", json.dumps(record).encode(), mutations.tree_damaged, look),
+        "shots": Target("shots.json", json.dumps(shots).encode(), mutations.tree_damaged, table),
+    }
+
+
+def _elsewhere(folder: Path) -> dict[str, Target]:
+    state = {"state_dict": {"module.encoder_q.a.weight": torch.ones(2, 3), "queue": torch.zeros(4)}, "epoch": 3}
+    packed, legacy = io.BytesIO(), io.BytesIO()
+    torch.save(state, packed)
+    torch.save(state, legacy, _use_new_zipfile_serialization=False)
+    (folder / "learning").mkdir()
+    learning = {"schema": 1, "learning": encode(unsupervised(8, (TinyBackbone(), TinyBackbone())))}
+    source = images(12, 0)
+
+    def converted(file: Path, cache: Path) -> None:
+        (folder / "w.safetensors").unlink(missing_ok=True)
+        convert(file, folder / "w.safetensors")
+
+    def learned(file: Path, cache: Path) -> None:
+        with allowing(*ALLOW):
+            read_learning(folder / "learning")
+
+    def named(file: Path, cache: Path) -> None:
+        class_names(str(file))
+        named_in(source, file)
+
+    return {
+        "pickled weights": Target("w.pth", packed.getvalue(), mutations.bytes_damaged, converted),
+        "old pickled weights": Target("o.pth", legacy.getvalue(), mutations.bytes_damaged, converted),
+        "view learning": Target(f"learning/{FILE}", json.dumps(learning).encode(), mutations.tree_damaged, learned),
+        "names": Target("names.txt", b"row 1\nrow 3\n", mutations.words_damaged, named),
+    }
+
+
+def _kept(folder: Path) -> dict[str, Target]:
+    """Work that goes on, and caches: damaged, they are made again, with the same outcome."""
+    network = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(network.parameters(), 0.1, momentum=0.9)
+    network(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    KeptState(folder / "state.safetensors").write(tensors_of({"network": network}, optimizer), {"epoch": 2})
+    CachedResults(folder / "results.json").add("a", {"b": [1.0]})
+    rows = kept_rows(folder / "sweep", {"sweep": "s", "values": [1, 2]})
+    rows.add("k", SweepRow("c" * 16, "moco_v2", "1", 1.0, 0, {"knn": 50.0}, 2.0, 0.1, ({"bound": 3.0},), 3.0, 1.0, 9.0))
+
+    def go_on(file: Path, cache: Path) -> None:
+        if (state := KeptState(file).read()) is not None:
+            restore({"network": network}, optimizer, state.tensors)
+
+    def results(file: Path, cache: Path) -> None:
+        results = CachedResults(file)
+        if "a" in results:
+            _ = results["a"]
+
+    def sweep(file: Path, cache: Path) -> None:
+        again = kept_rows(file.parent, {"sweep": "s", "values": [1, 2]})
+        _ = [again[key] for key in again]
+
+    return {
+        "kept state": _of(folder / "state.safetensors", folder, mutations.header_damaged, go_on),
+        "cached results": _of(folder / "results.json", folder, mutations.bytes_damaged, results),
+        "sweep's rows": _of(folder / "sweep" / "sweep.json", folder, mutations.tree_damaged, sweep),
+        **_caches(folder / "cached"),
+    }
+
+
+def _caches(folder: Path) -> dict[str, Target]:
+    """The files that opening and scanning leave in the cache; images are opened by what is left of them."""
+    cache = folder / "cache"
+    (folder / "photos" / "a").mkdir(parents=True)
+    for number in range(2):
+        (folder / "photos" / "a" / f"{number}.png").write_bytes(png(number))
+    (folder / "photos" / "a" / "2.png").write_bytes(b"no image")
+    for folder_above in (folder / "photos" / "a", folder / "photos"):  # changed long ago, so that listings are trusted
+        os.utime(folder_above, (10**9, 10**9))
+    (folder / "a.tar").write_bytes(tar())
+
+    def look(file: Path, _: Path) -> None:
+        content = file.read_bytes()
+        photos = open_source(folder / "photos", cache=cache)
+        whole, parts = open_source(folder / "a.tar", cache=cache), open_source(f"{folder}/{{a.tar,a.tar}}", cache=cache)
+        for source in (photos, whole, parts):
+            names = [source.name(number) for number in range(len(source))]
+            labels = [source.label(number) for number in range(len(source))]
+            if file.suffix == ".npy":
+                continue  # other names and pixels may be read from what no hash guards
+            if before.setdefault(type(source).__name__, (names, labels)) != (names, labels):
+                raise AssertionError(f"{names}, {labels}")
+        bad = [each.number for each in scan(photos, 1, cache).bad]
+        decode_all(whole, 8, 1, cache)
+        if before.setdefault("scan", bad) != bad:
+            raise AssertionError(f"{bad}")
+        file.write_bytes(content)  # others are not made from it
+
+    before: dict[str, Any] = {}
+    (folder / "f").write_bytes(b"")
+    look(folder / "f", cache)
+    damage = {".json": mutations.bytes_damaged, ".npy": mutations.array_damaged}
+    files = sorted(file for file in cache.rglob("*") if file.suffix in damage)
+    kinds = [f"cached {file.parent.name}{' set' * file.name.startswith('set-')} {file.suffix[1:]}" for file in files]
+    return {kind: _of(file, folder.parent, damage[file.suffix], look) for kind, file in zip(kinds, files, strict=True)}
+
+
+def _of(file: Path, folder: Path, damage: Damage, read: Callable[[Path, Path], object]) -> Target:
+    return Target(str(file.relative_to(folder)), file.read_bytes(), damage, read)
