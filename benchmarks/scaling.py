@@ -24,7 +24,7 @@ from vantage.recipes import moco_v2
 from vantage.training.run import Data, Hardware
 from vantage.training.session import Session, launch
 
-ROUNDS = 2
+ROUNDS = 4
 
 
 def main() -> None:
@@ -50,12 +50,12 @@ def main() -> None:
 def steps(rank: int, count: int, place: str) -> None:
     """Write the median seconds of a training step here, by the clock on the wall and of this process."""
     meet(rank, count, place)
-    run = replace(moco_v2(32).fit(1024), batch_size=128, data=Data())
+    run = replace(moco_v2(32).fit(3072), batch_size=128, data=Data())
     role: Any = run.encoders
     encoder = replace(role.encoder, backbone=ResNet9(16))
     run = replace(run, encoders=replace(role, encoder=encoder))
     fabric, run = launch(replace(run, hardware=Hardware("cpu", count, precision="32-true")), QuietProgress())
-    session = Session(run, fabric, images(1024, 32))
+    session = Session(run, fabric, images(3072, 32))
     seconds = []
     for step, batch in enumerate(session.feed.batches(0, 0)):
         clocks = time.perf_counter, time.process_time
