@@ -179,7 +179,7 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
                 members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
             end = members.offset
         _check_end(tar, end)  # `tarfile` stops without a word at a damaged header
-    except (*_DAMAGED, DataError) as error:
+    except (*_DAMAGED, ValueError, OverflowError) as error:  # of sizes that no file has
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
     index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": ignored}
     try_write_json(file, index)
