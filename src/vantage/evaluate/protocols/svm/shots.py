@@ -151,7 +151,7 @@ def _records(files: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
 def _samples(outcome: Mapping[str, Any]) -> dict[int, tuple[float, ...]]:
     """The measure of every sample by the number of images of each class. Raises `ValueError` or its like where there
     are none."""
-    if not outcome["measures"] or not outcome["details"]["shots"]:
+    if not dict(outcome["measures"]) or not outcome["details"]["shots"]:
         raise ValueError("it has no measures")
     samples = {int(k): tuple(map(float, values)) for k, values in outcome["details"]["shots"].items()}
     if not all(values and all(map(math.isfinite, values)) for values in samples.values()) or min(samples) < 1:
