@@ -22,6 +22,7 @@ from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm.shots import Shots, ShotsCurve, read_shots
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel
 from vantage.frozen.encoder import random_encoder
+from vantage.storage.cache import read_cached
 
 FEW = (0.01, 1.0, 10.0)
 SOLVER = Solver(2.0, 1e-4, 2000, 0)
@@ -139,7 +140,7 @@ def test_a_stopped_evaluation_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt):
         protocol(trained, train, test, work(tmp_path / "cut"))
     (kept,) = (tmp_path / "cut" / "cache" / "lowshot").iterdir()
-    assert sorted(json.loads(kept.read_text())) == ["1/0", "1/1"]
+    assert sorted(read_cached(kept)) == ["1/0", "1/1"]
     assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # the six machines that are left
     assert protocol(trained, train, test, work(tmp_path / "cut")) == whole  # none is left
 

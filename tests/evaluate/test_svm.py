@@ -23,6 +23,7 @@ from vantage.evaluate.protocols.svm import svm as module
 from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm.solver import Solver, in_parallel, processes_for
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
+from vantage.storage.cache import read_cached
 from vantage.views import EvaluationView, Straight
 from vantage.views.colors.statistics import IMAGENET
 
@@ -146,7 +147,7 @@ def test_a_stopped_choice_resumes_after_the_last_finished_class(
     with pytest.raises(KeyboardInterrupt):
         SVM(costs=FEW)(trained, train, test, work(tmp_path / "cut"))
     (kept,) = (tmp_path / "cut" / "cache" / "svm").iterdir()
-    assert len(json.loads(kept.read_text())) == 1
+    assert len(read_cached(kept)) == 1
     asked: list[float] = []
     monkeypatch.setattr(module, "in_parallel", lambda tasks, n: in_parallel(_noted(tasks, asked), n))
     assert SVM(costs=FEW)(trained, train, test, work(tmp_path / "cut")) == whole
