@@ -16,6 +16,7 @@ from vantage.branch import Branch
 from vantage.composition.codec import allowing, decode, encode
 from vantage.composition.fields import differences
 from vantage.errors import UserError
+from vantage.estimators import InfoNCE
 from vantage.recipes import RECIPES, moco_v2
 from vantage.schedules import Constant, Steps
 from vantage.training import settings
@@ -284,3 +285,10 @@ def test_writing_again_replaces_the_whole_file_and_leaves_nothing_else(run_folde
     settings.write(moco_v2(64), run_folder)
     assert settings.read(run_folder) == moco_v2(64)
     assert sorted(path.name for path in run_folder.iterdir()) == [settings.FILE, settings.PYTHON_FORM]
+
+
+def test_whole_numbers_of_a_file_become_floats_where_a_field_is_one() -> None:
+    share = decode({"part": "InfoNCE", "temperature": 1}, InfoNCE).temperature
+    assert share == 1.0 and type(share) is float
+    with pytest.raises(UserError, match="expected float, found 1000"):
+        decode({"part": "InfoNCE", "temperature": 10**400}, InfoNCE)

@@ -12,7 +12,7 @@ import math
 import re
 import types
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -77,14 +77,20 @@ def decode(data: Any, annotation: Any, path: str = "") -> Any:
         return _one_of(data, annotation, path)
     if origin is tuple:
         return _tuple(data, annotation, path)
-    if annotation is float and isinstance(data, str) and data in _NOT_FINITE:
-        return float(data)
-    if annotation in (bool, int, float, str, type(None)):
-        accepted = (int, float) if annotation is float else (annotation,)
-        return data if type(data) in accepted else _refuse(data, annotation, path)
+    if annotation is float:
+        return _float(data, path)
+    if annotation in (bool, int, str, type(None)):
+        return data if type(data) is annotation else _refuse(data, annotation, path)
     if not isinstance(data, dict) or _PART not in data:
         _refuse(data, annotation, path)
     return _part(data, annotation, path)
+
+
+def _float(data: Any, path: str) -> float:
+    if type(data) in (int, float) or (isinstance(data, str) and data in _NOT_FINITE):
+        with suppress(OverflowError):  # a whole number beyond any float
+            return float(data)
+    return _refuse(data, float, path)
 
 
 def _one_of(data: Any, annotation: Any, path: str) -> Any:
