@@ -92,15 +92,10 @@ def _list(options: Reproducing, console: Console) -> None:
     """All entries with their state at the level, by the numbers that were collected, and time."""
     from vantage.studies.lab import ENTRIES, numbers_in, state_of, time_of
 
-    entries = tuple(map(_level(options).entry, ENTRIES))
+    folder = _numbers(options)
     rows = [
-        (
-            entry.name,
-            f"{entry.place}: {entry.what}",
-            state_of(entry, numbers_in(_numbers(options), entry)),
-            time_of(entry),
-        )
-        for entry in entries
+        (entry.name, f"{entry.place}: {entry.what}", state_of(entry, numbers_in(folder, entry)), time_of(entry))
+        for entry in map(_level(options).entry, ENTRIES)
     ]
     console.results("", rows, ("entry", "what", "state", "time of a seed"))
 

@@ -1,5 +1,6 @@
 """A file that is read piece by piece while a source is in use must stay as it was when the source was opened."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +20,16 @@ class Unchanged:
     """Its size in bytes, and its modification time in nanoseconds."""
 
     @classmethod
-    def now(cls, path: Path) -> "Unchanged":
-        """The file as it is. Raises `OSError`."""
-        state = path.stat()
+    def now(cls, path: Path, descriptor: int | None = None) -> "Unchanged":
+        """The file as it is, by its path or by a descriptor that was opened. Raises `OSError`."""
+        state = os.stat(path if descriptor is None else descriptor)
         return cls(path, (state.st_size, state.st_mtime_ns))
 
-    def check(self) -> None:
+    def check(self, descriptor: int | None = None) -> None:
         """Raises `DataError` if the file is no longer as it was: other images would be read under the old numbers, and
         a mapped file that became shorter would end the process."""
         try:
-            same = Unchanged.now(self.path) == self
+            same = Unchanged.now(self.path, descriptor) == self
         except OSError as problem:
             raise DataError(f"{self.path} disappeared while it was in use: {problem.strerror}") from problem
         if not same:

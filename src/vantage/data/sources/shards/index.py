@@ -19,6 +19,7 @@ from jaxtyping import Shaped
 
 from vantage.data.decode import is_image_name
 from vantage.data.sources.shards.members import Content, Member, members
+from vantage.data.sources.unchanged import Unchanged
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import written_whole
@@ -63,10 +64,9 @@ class Index:
 def state_of(path: str) -> tuple[int, int]:
     """Size and modification time of a shard. Raises `DataError` if it is missing."""
     try:
-        state = os.stat(path)
+        return Unchanged.now(Path(path)).state
     except OSError as problem:
         raise DataError(f"cannot read the shard {path}: {problem.strerror}") from problem
-    return state.st_size, state.st_mtime_ns
 
 
 def kept_index(path: str, state: tuple[int, int], cache: Path) -> Index:
@@ -135,9 +135,7 @@ class Descriptor:
     def __init__(self, path: str, state: tuple[int, int]) -> None:
         """Raises `OSError`, and `DataError` if the file is not the one that was in this state."""
         self.number = os.open(path, os.O_RDONLY)
-        now = os.fstat(self.number)
-        if (now.st_size, now.st_mtime_ns) != state:
-            raise DataError(f"{path} changed while it was in use: start again, it is then read anew")
+        Unchanged(Path(path), state).check(self.number)
 
     def __enter__(self) -> "Descriptor":
         return self
