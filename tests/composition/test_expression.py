@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vantage
+from vantage.composition.conformance import fits
 from vantage.composition.expression import described, read_value
 from vantage.composition.fields import settings_in
-from vantage.composition.kinds import fits
 from vantage.encoders import Backbone, ResNet, Timm
 from vantage.errors import UserError
 from vantage.estimators import Estimator, InfoNCE

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
+from vantage.composition.conformance import fits
 from vantage.composition.names import RENAMED_FIELDS, is_part, name_of, own_part, part_named, public_name
 from vantage.errors import UserError
 
@@ -55,7 +56,7 @@ def encode(value: Any, path: str = "run") -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     if value is None or type(value) in (bool, int, float, str):
-        return value
+        return _in_64_bits(value, path)
     raise UserError(
         f"{path}: a {type(value).__name__} cannot be saved; parts hold numbers, text, tuples and other parts"
     )
@@ -80,10 +81,17 @@ def decode(data: Any, annotation: Any, path: str = "") -> Any:
     if annotation is float:
         return _float(data, path)
     if annotation in (bool, int, str, type(None)):
-        return data if type(data) is annotation else _refuse(data, annotation, path)
+        return _in_64_bits(data, path) if type(data) is annotation else _refuse(data, annotation, path)
     if not isinstance(data, dict) or _PART not in data:
         _refuse(data, annotation, path)
     return _part(data, annotation, path)
+
+
+def _in_64_bits(value: Any, path: str) -> Any:
+    """The value; a whole number must be one that tensors and files of numbers take."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise UserError(f"{path}: expected a whole number of at most 64 bits, found one of {value.bit_length()} bits")
+    return value
 
 
 def _float(data: Any, path: str) -> float:
@@ -185,7 +193,7 @@ def _is_a(part: Any, annotation: Any) -> bool:
     if annotation is Any:
         return True
     choices = get_args(annotation) or (annotation,)
-    return any(isinstance(part, choice) for choice in choices if isinstance(choice, type))
+    return any(fits(type(part), choice) for choice in choices if isinstance(choice, type))
 
 
 def _refuse(value: Any, annotation: Any, path: str) -> NoReturn:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from vantage.composition.kinds import find_part, fits, parts_that_fit
+from vantage.composition.conformance import fits
+from vantage.composition.kinds import find_part, parts_that_fit
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 

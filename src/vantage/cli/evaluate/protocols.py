@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vantage.composition.codec import allowed_part, decode
-from vantage.composition.kinds import fits
+from vantage.composition.conformance import fits
 from vantage.composition.names import own_part
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
