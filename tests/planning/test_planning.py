@@ -42,7 +42,7 @@ class Pace:
     start: float = 1.0
     epoch: float = 0.1
 
-    def __call__(self, run: Run, source: Source) -> Speed:
+    def __call__(self, run: Run, source: Source, seconds: float = 2.0) -> Speed:
         cost = 0.0
         for encoder in parts_of(run.encoders):
             if isinstance(encoder, Encoder):
@@ -133,7 +133,7 @@ def _height(run: Run) -> int:
 @pytest.mark.parametrize("speed", [30.0, 3_000.0])
 def test_the_time_is_kept_with_room_to_judge(minutes: float, speed: float) -> None:
     made = planned(LARGE, minutes, measure=Pace(speed))
-    judging = 4 + min(7_000, made.images) / made.images_per_second
+    judging = 4 + min(7_000, made.images) / 3 / made.images_per_second
     assert made.seconds + judging <= 60 * minutes
     assert made.seconds + judging >= 0.8 * 60 * minutes or made.run.epochs == 1_000
     assert made.seconds <= 60 * made.run.monitoring.minutes <= made.seconds + 1
@@ -158,19 +158,34 @@ def test_a_set_that_is_too_large_for_the_time_is_made_smaller() -> None:
 @pytest.mark.parametrize("speed", [70.0, 130.0, 330.0, 520.0])
 def test_whole_epochs_leave_little_of_the_time(speed: float) -> None:
     made = planned(LARGE, 5.0, measure=Pace(speed))
-    judging = 4 + min(7_000, made.images) / made.images_per_second
+    judging = 4 + min(7_000, made.images) / 3 / made.images_per_second
     assert 0.8 * 300 <= made.seconds + judging <= 300 and made.run.epochs >= 5
 
 
 def test_what_ten_times_the_time_cannot_pay_for_is_not_measured() -> None:
     measured_runs: list[Run] = []
 
-    def pace(run: Run, source: Source) -> Speed:
+    def pace(run: Run, source: Source, seconds: float = 2.0) -> Speed:
         measured_runs.append(run)
         return Pace(100.0)(run, source)
 
     plan(LARGE, 1.0, measure=pace)
     assert {network_of(run) for run in measured_runs} == {"Convolutions()"}
+
+
+@pytest.mark.parametrize(("minutes", "window"), [(1.0, None), (5.0, 6.0), (60.0, 20.0)])
+def test_the_rung_that_is_taken_is_measured_again_where_there_is_time(minutes: float, window: float | None) -> None:
+    windows: list[float] = []
+
+    def faster_for_longer(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+        windows.append(seconds)
+        return Pace(200.0 if seconds == 2.0 else 300.0)(run, source)
+
+    plan_made = planned(LARGE, minutes, measure=faster_for_longer)
+    assert plan_made.images_per_second == pytest.approx(
+        replace(plan_made, speed=Pace(300.0 if window else 200.0)(plan_made.run, LARGE)).images_per_second
+    )
+    assert [seconds for seconds in windows if seconds != 2.0] == ([pytest.approx(window, abs=0.1)] if window else [])
 
 
 @pytest.mark.parametrize("count", [8, 10, 33])

@@ -13,7 +13,7 @@ from vantage.encoders import Backbone, backbone_named
 from vantage.errors import UserError
 from vantage.planning.sizing import Wishes, quick, sized, with_network
 from vantage.planning.speed import Speed, measured
-from vantage.planning.trying import LONGER, MOST_EPOCHS, Measure, Tried, climb, filled, worth_it
+from vantage.planning.trying import LONGER, MOST_EPOCHS, SpeedMeasure, Tried, climb, filled, measured_again, worth_it
 from vantage.planning.words import network_of
 from vantage.training.feed import open_images
 from vantage.training.run import Data, Run
@@ -58,7 +58,7 @@ def planned(
     minutes: float,
     wishes: Wishes | None = None,
     *,
-    measure: Measure = measured,
+    measure: SpeedMeasure = measured,
     began: float | None = None,
 ) -> Plan:
     """What `vantage.plan` returns, with what is known of it.
@@ -74,7 +74,7 @@ def planned(
         return 60 * minutes - (time.monotonic() - began)
 
     tried = climb(source, wishes, measure, left)
-    best = worth_it(tried, left())
+    best = measured_again(worth_it(tried, left()), source, measure, left())
     changes = wishes.changes(best.unfitted)
     if {"epochs", "data.max_images"} & set(changes):
         epochs = changes.get("epochs", math.floor(best.epochs(left())))
@@ -112,7 +112,7 @@ def plan(
     size: int | None = None,
     backbone: Backbone | str | None = None,
     changes: Mapping[str, Any] | None = None,
-    measure: Measure = measured,
+    measure: SpeedMeasure = measured,
 ) -> Run:
     """The run that makes the best of some minutes on these images and this machine: an ordinary `Run`.
 

@@ -20,9 +20,12 @@ from vantage.records import Keys
 from vantage.training.run import Run
 from vantage.training.session import Session, launch
 
-__all__ = ["Speed", "measured"]
+__all__ = ["SHORT_LOOK", "Speed", "measured"]
 
-_WARM = 2  # steps before the clock starts: the first ones find memory and choose their kernels
+SHORT_LOOK = 2.0
+"""Seconds of training steps by which a run is measured, if nothing else is said."""
+
+_WARM = 0.25  # of the seconds, before the clock starts: the first steps find memory and choose their kernels
 _SMALL = 32  # images by which a network is tried that may be slow
 _SHARED = 1.1  # time of a step on several devices, relative to one: they exchange gradients
 
@@ -45,7 +48,7 @@ class Speed:
         return self.start + run.epochs * (steps_in(images, run.batch_size) * self.step + self.epoch)
 
 
-def measured(run: Run, source: Source, seconds: float = 2.0) -> Speed:
+def measured(run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
     """The speed of a run on the images of `source`, by training steps that take about `seconds`, and a few seconds for
     what surrounds them.
 
@@ -131,11 +134,11 @@ def _step(session: Session, batches: Iterator[Batch], seconds: float, share: flo
     """Seconds of a step from one on, measured for a share of some seconds, and what the first one takes beyond that."""
     device = session.fabric.device
 
-    def take(steps: int) -> float:
+    def take(steps: int, window: float = 0.0) -> float:
         nonlocal step
         began, loss = time.monotonic(), torch.zeros(())
         taken = 0
-        while taken < steps or (steps > 1 and time.monotonic() - began < share * seconds):
+        while taken < steps or time.monotonic() - began < window:
             loss = session.step(next(batches).to(device), step)
             step, taken = step + 1, taken + 1
         float(loss)  # waits for the device
@@ -144,9 +147,8 @@ def _step(session: Session, batches: Iterator[Batch], seconds: float, share: flo
     first = take(1)
     if first > seconds:
         return first, 0.0
-    for _ in range(_WARM - 1):
-        take(1)
-    usual = take(2)
+    take(1, _WARM * share * seconds)
+    usual = take(2, share * seconds)
     return usual, max(0.0, first - usual)
 
 

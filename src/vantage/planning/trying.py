@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -12,14 +13,21 @@ from vantage.data.splits import held_out
 from vantage.errors import UserError
 from vantage.planning.ladder import Rung, rungs, suited_size
 from vantage.planning.sizing import Wishes, composed, least_epochs, sized
-from vantage.planning.speed import Speed
+from vantage.planning.speed import SHORT_LOOK, Speed
 from vantage.training.feed import training_part, usual_size
 from vantage.training.run import Run
 
-__all__ = ["LONGER", "MOST_EPOCHS", "Measure", "Tried", "climb", "filled", "worth_it"]
+__all__ = ["LONGER", "MOST_EPOCHS", "SpeedMeasure", "Tried", "climb", "filled", "measured_again", "worth_it"]
 
-Measure = Callable[[Run, Source], Speed]
-"""Gives the speed of a run on some images: `measured`, or a known one."""
+
+@runtime_checkable
+class SpeedMeasure(Protocol):
+    """Gives the speed of a run on some images: `measured`, or a known one."""
+
+    def __call__(self, run: Run, source: Source, seconds: float = SHORT_LOOK) -> Speed:
+        """The speed, from training steps that take about `seconds`."""
+        ...
+
 
 LONGER = 10
 """A second plan, for this many times the minutes, is shown beside the one that is trained."""
@@ -27,9 +35,11 @@ LONGER = 10
 MOST_EPOCHS = 1_000
 """Epochs of the longest plan."""
 
+_AGAIN, _MOST_AGAIN = 0.02, 20.0  # share of the time, and seconds, in which the rung that is taken is measured again
 _UNUSED = 0.05  # share of the time that a whole number of epochs may leave before it is filled with fewer images
 _MARGIN = 0.04  # of the time for training, against a machine that becomes slower
 _JUDGED, _JUDGE_SECONDS = 7_000, 4.0  # images that are encoded when the run ends, and seconds beside that
+_JUDGED_STEP = 1 / 3  # time of one of them, relative to its share of a step, which also goes backward
 _HELD_OUT, _MOST_HELD_OUT, _LEAST_HELD_OUT = 0.1, 2_000, 20
 
 
@@ -67,7 +77,7 @@ class Tried:
         return training + self._judging()
 
     def _judging(self) -> float:
-        return _JUDGE_SECONDS + min(_JUDGED, self.images) / self._rate()
+        return _JUDGE_SECONDS + _JUDGED_STEP * min(_JUDGED, self.images) / self._rate()
 
     def _rate(self) -> float:
         """Images a second in training."""
@@ -83,9 +93,9 @@ class Tried:
         batch = self.run.batch_size
         steady = (seconds - _JUDGE_SECONDS) * (1 - _MARGIN) - self.speed.start - epochs * self.speed.epoch
         count = steady * self._rate()
-        each = count / (epochs + 1)  # seen in every epoch, and once more to be judged by
+        each = count / (epochs + _JUDGED_STEP)  # seen in every epoch, and once more to be judged by
         if each > _JUDGED:
-            each = (count - _JUDGED) / epochs
+            each = (count - _JUDGED_STEP * _JUDGED) / epochs
         steps = max(1, math.floor(each / batch))
         return max(min(8, most), min(most, steps * batch))
 
@@ -94,7 +104,7 @@ class Tried:
         return max(0.0, self.training(seconds) - self.speed.start) * self._rate()
 
 
-def climb(source: Source, wishes: Wishes, measure: Measure, left: Callable[[], float]) -> list[Tried]:
+def climb(source: Source, wishes: Wishes, measure: SpeedMeasure, left: Callable[[], float]) -> list[Tried]:
     """The rungs that were measured, the cheapest first, up to one that the time does not make worth it.
 
     `left` gives the seconds that are left. Raises `UserError` where no rung takes what the user set.
@@ -131,8 +141,17 @@ def worth_it(tried: list[Tried], seconds: float) -> Tried:
     return (reached or tried)[-1 if reached else 0]
 
 
+def measured_again(tried: Tried, source: Source, measure: SpeedMeasure, seconds: float) -> Tried:
+    """The rung that is taken, by a longer look where the seconds that are left allow one: a step of the first two
+    seconds may be a tenth slower than those of the minutes that follow."""
+    window = min(_MOST_AGAIN, _AGAIN * seconds)
+    if window <= SHORT_LOOK:
+        return tried
+    return replace(tried, speed=measure(tried.run, training_part(source, tried.unfitted.data), window))
+
+
 def filled(
-    tried: Tried, source: Source, wishes: Wishes, measure: Measure, left: Callable[[], float]
+    tried: Tried, source: Source, wishes: Wishes, measure: SpeedMeasure, left: Callable[[], float]
 ) -> tuple[Tried, int]:
     """A rung and the whole number of epochs that fill the seconds that are left, on fewer images where need be.
 
@@ -165,7 +184,7 @@ def _costs_alike(one: Tried, other: Tried) -> bool:
     return one.run.batch_size == other.run.batch_size and one.run.branches == other.run.branches
 
 
-def _try(rung: Rung, unfitted: Run, source: Source, wishes: Wishes, measure: Measure) -> Tried:
+def _try(rung: Rung, unfitted: Run, source: Source, wishes: Wishes, measure: SpeedMeasure) -> Tried:
     part = training_part(source, unfitted.data)
     run = sized(wishes, unfitted, len(part), 100)
     return Tried(rung, unfitted, run, len(part), measure(run, part))
