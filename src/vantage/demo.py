@@ -11,7 +11,7 @@ from vantage.estimators import InfoNCE
 from vantage.evaluate import KNN, LinearCached, evaluate
 from vantage.planning import plan
 from vantage.planning.speed import measured
-from vantage.planning.trying import Measure
+from vantage.planning.trying import SpeedMeasure
 from vantage.progress import Progress, QuietProgress
 from vantage.recipes import simclr
 from vantage.report import write_report
@@ -80,7 +80,7 @@ def demo_recipe(size: int = 32) -> Run:
     return replace(base, recipe="demo", views=Views((view, view)), branches=branches)
 
 
-def demo_run(measure: Measure = measured) -> Run:
+def demo_run(measure: SpeedMeasure = measured) -> Run:
     """The run of the demonstration: `demo_recipe`, planned for a minute and a half of this machine (`vantage.plan`).
 
     `measure` gives the speed of a run in place of the clock. All training patches train, since the test patches judge.

@@ -29,6 +29,7 @@ from vantage.cli.views import views
 from vantage.composition.codec import allowing
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
+from vantage.openmp import sleep_soon
 
 __all__ = ["VERBS", "main"]
 
@@ -116,6 +117,7 @@ def _run(words: list[str]) -> int:
         raise UserError(f"no verb is given (verbs: {', '.join(named)})")
     if words[0] not in named:
         raise no_such("verb", words[0], named)
+    sleep_soon()
     keep_freed_memory()
     _import(console.imports)
     if not console.imports:
