@@ -29,7 +29,7 @@ from vantage.data import cache_folder
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.evaluate.protocols.detection import (
-    Annotated,
+    AnnotatedSource,
     Detection,
     DetectionC4,
     InstancesC4,
@@ -48,7 +48,7 @@ FEWER = replace(SIZES, regions=8, proposals=20)  # heads of masks, keypoints and
 BATCH, RATE = 2, 0.12  # .015 at this batch
 
 
-def ten(source: Annotated) -> Annotated:
+def ten(source: AnnotatedSource) -> AnnotatedSource:
     """The photographs that are easiest to learn by heart."""
     easy = []
     for number in range(len(source)):
@@ -59,7 +59,7 @@ def ten(source: Annotated) -> Annotated:
     return SelectedImages(source, [number for _, number in sorted(easy)[:10]])
 
 
-def case(protocol: Protocol, source: Annotated, work: Work) -> dict[str, object]:
+def case(protocol: Protocol, source: AnnotatedSource, work: Work) -> dict[str, object]:
     """Train and judge on the same images."""
     run = moco_v2(224)
     encoder = Encoder(ResNet(18), LinearHead(128))

@@ -34,7 +34,7 @@ from vantage.data.resident import decode_all
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.encoding import Work
 from vantage.evaluate.protocols.detection import (
-    Annotated,
+    AnnotatedSource,
     Detection,
     DetectionC4,
     FourthStage,
@@ -158,7 +158,7 @@ def moved(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
     return cut if side == 32 else F.interpolate(cut, size=side, mode="bicubic")
 
 
-def pasted(data: Path, folder: Path, kind: str) -> tuple[Annotated, Annotated]:
+def pasted(data: Path, folder: Path, kind: str) -> tuple[AnnotatedSource, AnnotatedSource]:
     """Scenes to learn from and to be judged on; each has its own half of CIFAR-10's test images, and of the flowers."""
     source = open_source(f"{data}/cifar10-jpg.tar.gz#test")
     if not (folder / "flowers5-128").exists():
@@ -184,7 +184,7 @@ def half(source: Source, part: int) -> Photographs:
     return {one: pixels[label == one][part::2] for one in range(len(source.classes))}
 
 
-def photographs(data: Path, folder: Path) -> tuple[Annotated, Annotated]:
+def photographs(data: Path, folder: Path) -> tuple[AnnotatedSource, AnnotatedSource]:
     """COCO's own: 150 to learn from, 50 to be judged on."""
     for archive in ("tiny-coco-100", "coco-train-100"):
         if not (folder / archive).exists():

@@ -26,10 +26,10 @@ from vantage.evaluate.protocols.detection import (
 )
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.evaluate.protocols.detection.examples import batches_from, training_images
-from vantage.evaluate.protocols.detection.order import Order
+from vantage.evaluate.protocols.detection.order import StepOrder
 from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
-from vantage.evaluate.protocols.detection.training import detect, seeded
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
+from vantage.evaluate.protocols.detection.training import detect, torch_seed
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.sharing import share_of, sum_gradients
 
@@ -63,27 +63,27 @@ def detected(folder: Path) -> dict[str, Any]:
 _SETS: tuple[tuple[Any, ...], ...] = (("train", 6), ("val", 3, 1))
 
 
-def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: Annotated, folder: Path) -> dict[str, Any]:
+def stepped(protocol: DetectorProtocol, encoder: FrozenEncoder, train: AnnotatedSource, folder: Path) -> dict[str, Any]:
     """Two steps in float64 without an optimizer: losses, how long each gradient is, the statistics of BatchNorm, and
     what is then detected."""
     device = torch.device("cpu")
     output, train, _ = protocol.prepare(train, train)
     train = training_images(train, output, protocol.keep_empty)
-    with seeded(7, device):
+    with torch_seed(7, device):
         detector = protocol.network_on.build(encoder, len(train.classes), output, SIZES)
     detector.model.double()
     detector.train_mode()
     together = SharedSteps(detector, BATCH) if processes.count() > 1 else None
-    order, losses = Order(len(train), BATCH, 0), []
+    order, losses = StepOrder(len(train), BATCH, 0), []
     for step, batch in enumerate(batches_from(train, output, lambda n: order(n)[share_of(BATCH)], 0, range(2), 1)):
         images = [one.image.double() / 255 for one in batch]
         targets = [{**one.target(device), "boxes": one.box.double()} for one in batch]
-        with seeded(step, device):
+        with torch_seed(step, device):
             if together is None:
                 each = detector.model(images, targets)
                 loss = torch.stack(list(each.values())).sum()
             else:
-                with together.one():
+                with together.one_step():
                     each = detector.model(images, targets)
                 loss = together.part(each)
         losses.append(processes.total(loss.detach()))

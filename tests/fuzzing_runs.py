@@ -27,9 +27,9 @@ from vantage.data.resident import decode_all
 from vantage.data.scan import scan
 from vantage.encoding import Work
 from vantage.evaluate import KNN, evaluate
-from vantage.evaluate.protocols.finetune.finetune import named_in
+from vantage.evaluate.protocols.finetune.finetune import images_named_in
 from vantage.evaluate.protocols.svm.shots import read_shots
-from vantage.evaluate.result import recorded
+from vantage.evaluate.result import find_outcome
 from vantage.facts.results import recorded_results
 from vantage.facts.run_facts import facts_of
 from vantage.frozen.convert import convert
@@ -148,7 +148,7 @@ def _results(folder: Path) -> dict[str, Target]:
 
     def look(file: Path, cache: Path) -> None:
         recorded_results(run)
-        recorded([file], "random encoder", result)
+        find_outcome([file], "random encoder", result)
         protocol_named(str(file), labeled_only=True)
 
     def table(file: Path, cache: Path) -> None:
@@ -181,7 +181,7 @@ def _elsewhere(folder: Path) -> dict[str, Target]:
 
     def named(file: Path, cache: Path) -> None:
         class_names(str(file))
-        named_in(source, file)
+        images_named_in(source, file)
 
     return {
         "pickled weights": Target("w.pth", packed.getvalue(), mutations.bytes_damaged, converted),

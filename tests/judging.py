@@ -119,7 +119,7 @@ def scenes(folder: Path, count: int, seed: int) -> None:
 
 def _in_double(*arguments: Any) -> Epochs:
     epochs = epochs_of(*arguments)
-    return Epochs(lambda epoch: ((rows, views.double()) for rows, views in epochs(epoch)), epochs.drawn)
+    return Epochs(lambda epoch: ((rows, views.double()) for rows, views in epochs(epoch)), epochs.crop_method)
 
 
 def _bytes(file: Path) -> Tensor:

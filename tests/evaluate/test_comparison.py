@@ -16,7 +16,7 @@ from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, FineTune, LowShot, NearestNeighbor, Outcome, Retrieval, evaluate
-from vantage.evaluate.compare.comparison import Cell, Column, Comparison, Row, compare, compare_by
+from vantage.evaluate.compare.comparison import Column, Comparison, ComparisonCell, ComparisonRow, compare, compare_by
 from vantage.evaluate.compare.table import as_csv, as_latex, as_markdown, notes
 from vantage.evaluate.compare.trials import Refusal
 from vantage.evaluate.protocols.detection import Detection, Pyramid, Sizes
@@ -132,8 +132,8 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
 TABLE = Comparison(
     (Column("knn", 1, "top-1", (), "a_b"), Column("svm", 2, "mAP (share)", (), None)),
     (
-        Row("a_b", (0, 1), True, (Cell((50.0, 52.0)), Cell((0.5, 0.75)))),
-        Row("raw | pixels", (0,), False, (Cell((20.0,)), Cell((0.25,)))),
+        ComparisonRow("a_b", (0, 1), True, (ComparisonCell((50.0, 52.0)), ComparisonCell((0.5, 0.75)))),
+        ComparisonRow("raw | pixels", (0,), False, (ComparisonCell((20.0,)), ComparisonCell((0.25,)))),
     ),
     "a set of its own",
 )
@@ -310,9 +310,11 @@ def test_many_changed_settings_are_listed_below_the_table(tmp_path: Path) -> Non
         Detection()
     )
     column = Column("detection", 1, "AP", (), None, changes(protocol))
-    table = Comparison((column,), (Row("a", (0,), True, (Cell((1.0,)),)),), "here")
+    table = Comparison((column,), (ComparisonRow("a", (0,), True, (ComparisonCell((1.0,)),)),), "here")
     assert "| detection v1 (4 settings below), AP (%) |" in as_markdown(table)
     assert "network_on.frozen_stages is 2 (by default 0)" in as_markdown(table)
     other = Column("detection", 1, "AP", (), None, changes(replace(protocol, seed=1)))
-    both = Comparison((column, other), (Row("a", (0,), True, (Cell((1.0,)), Cell((2.0,)))),), "here")
+    both = Comparison(
+        (column, other), (ComparisonRow("a", (0,), True, (ComparisonCell((1.0,)), ComparisonCell((2.0,)))),), "here"
+    )
     assert "steps=5 batch_size=2 sizes.test_side=400 network_on.frozen_stages=2, AP" in as_markdown(both)

@@ -17,7 +17,7 @@ from vantage.encoders.normalization import SplitBatchNorm
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, Outcome, evaluate
 from vantage.evaluate.protocols.finetune import finetune, tuning
-from vantage.evaluate.protocols.finetune.finetune import named_in, share_of_each_class
+from vantage.evaluate.protocols.finetune.finetune import images_named_in, share_of_each_class
 from vantage.evaluate.protocols.finetune.tuning import TuningSchedule, tune
 from vantage.evaluate.protocols.linear.crops import epochs_of
 from vantage.evaluate.protocols.linear.pooled import training_view
@@ -119,18 +119,18 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, monkeypa
     label, schedule = torch.tensor([0, 1, 2] * 8), TuningSchedule(4, 8, (0.05, 0.2), 1e-4, 0.3, 1)
     whole = tune(schedule, trained, source, label, 3, work(tmp_path / "whole"))
     monkeypatch.setattr(kept_state, "MINUTES", -1.0)
-    plain = tuning._State.epoch
+    plain = tuning._Training.epoch
 
-    def stopping(state: tuning._State, *rest: object) -> float:
+    def stopping(state: tuning._Training, *rest: object) -> float:
         if len(state.losses) == 2:
             raise KeyboardInterrupt
         return plain(state, *rest)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(tuning._State, "epoch", stopping)
+    monkeypatch.setattr(tuning._Training, "epoch", stopping)
     with pytest.raises(KeyboardInterrupt):
         tune(schedule, trained, source, label, 3, work(tmp_path / "cut"))
     (kept,) = (tmp_path / "cut" / "cache" / "finetune").iterdir()
-    monkeypatch.setattr(tuning._State, "epoch", plain)
+    monkeypatch.setattr(tuning._Training, "epoch", plain)
     again = tune(schedule, trained, source, label, 3, work(tmp_path / "cut"))
     assert again.losses == whole.losses and torch.equal(again.head.weight, whole.head.weight)
     torch.testing.assert_close(again.backbone.state_dict(), whole.backbone.state_dict(), rtol=0, atol=0)
@@ -162,7 +162,7 @@ def test_finished_samples_are_not_computed_again(tmp_path: Path, monkeypatch: py
     )
     train, test, schedules, stop = images(60, 0), images(30, 1), list[TuningSchedule](), 3
 
-    def counted(schedule: TuningSchedule, *rest: object) -> tuning.Tuned:
+    def counted(schedule: TuningSchedule, *rest: object) -> tuning.TunedCopy:
         schedules.append(schedule)
         if len(schedules) == stop:
             raise KeyboardInterrupt
@@ -211,7 +211,7 @@ def test_another_list_under_the_same_name_is_another_training(tmp_path: Path) ->
 def test_names_in_a_file_are_trained_on(tmp_path: Path) -> None:
     source = images(30, 0)
     (tmp_path / "list.txt").write_text(f"{source.name(4)}\n\n{source.name(2)}\n{source.name(4)}\n{source.name(9)}\n")
-    assert named_in(source, tmp_path / "list.txt").tolist() == [2, 4, 9]
+    assert images_named_in(source, tmp_path / "list.txt").tolist() == [2, 4, 9]
     protocol = FineTune(names=str(tmp_path / "list.txt"), epochs=1, backbone_learning_rate=0.01, head_learning_rate=0.1)
     found = protocol(random_encoder(tiny_run()), source, images(9, 1), work(tmp_path))
     assert found.train_images == 3 and len(found.details["names"]) == 32
@@ -227,7 +227,7 @@ class Named(SourceSubset):
 def test_names_may_be_last_parts_but_not_ambiguous(tmp_path: Path) -> None:
     source, file = Named(images(6, 0), range(6)), tmp_path / "list.txt"
     file.write_text("5.jpg\nclass 0/1.jpg\n")
-    assert named_in(source, file).tolist() == [0, 5]
+    assert images_named_in(source, file).tolist() == [0, 5]
     for text, told in (
         ("1.jpg\n", "1 of the 1 names"),
         ("x.jpg\n5.jpg\n", "such as 'x.jpg'"),
@@ -235,9 +235,9 @@ def test_names_may_be_last_parts_but_not_ambiguous(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(UserError, match=told):
-            named_in(source, file)
+            images_named_in(source, file)
     with pytest.raises(UserError, match="cannot read names"):
-        named_in(source, tmp_path / "missing.txt")
+        images_named_in(source, tmp_path / "missing.txt")
 
 
 def test_raw_pixels_and_a_last_batch_of_one_image_are_no_trouble(tmp_path: Path) -> None:

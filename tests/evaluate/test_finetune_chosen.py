@@ -51,7 +51,7 @@ def test_each_sample_chooses_for_itself_once(tmp_path: Path, monkeypatch: pytest
     each = torch.tensor([sample["top-1"] for sample in found.details["samples"]], dtype=torch.float64)
     assert found.measures == pytest.approx({"top-1": float(each.mean()), "top-1 sd": float(each.std())})
     assert len(found.details["held_out_accuracy"]) == 2 and draws.mix(0, 1) != 0
-    monkeypatch.setattr(tuning._State, "epoch", None)  # no training any more
+    monkeypatch.setattr(tuning._Training, "epoch", None)  # no training any more
     assert protocol(trained, train, test, work(tmp_path)) == found
 
 

@@ -59,15 +59,15 @@ def test_batched_and_single_crops_agree() -> None:
 
 def plan_of(protocol: LinearMulti | LinearPlaces, monkeypatch: pytest.MonkeyPatch, folder: Path) -> LinearPlan:
     made: list[LinearPlan] = []
-    plain = linear_multi.judge
+    plain = linear_multi.train_and_guess
 
     def heard(plan: LinearPlan, *rest):
         made.append(plan)
         return plain(plan, *rest)
 
-    monkeypatch.setattr(linear_multi, "judge", heard)
+    monkeypatch.setattr(linear_multi, "train_and_guess", heard)
     protocol(random_encoder(mapped_run()), images(24, 0), images(9, 1), work(folder))
-    monkeypatch.setattr(linear_multi, "judge", plain)
+    monkeypatch.setattr(linear_multi, "train_and_guess", plain)
     return made[0]
 
 

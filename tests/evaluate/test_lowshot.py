@@ -16,7 +16,7 @@ from tiny import images, kept_run, tiny_run, work
 from vantage import draws
 from vantage.cli import main
 from vantage.errors import UserError
-from vantage.evaluate import LowShot, LowShotChosen, Outcome, evaluate, few_images, marked
+from vantage.evaluate import LowShot, LowShotChosen, Outcome, evaluate, few_images, marked_features
 from vantage.evaluate.protocols.svm import samples as lowshot_samples
 from vantage.evaluate.protocols.svm.deepest import deepest
 from vantage.evaluate.protocols.svm.shots import Shots, ShotsCurve, read_shots
@@ -54,7 +54,13 @@ def test_the_published_protocol_is_the_default() -> None:
 def parts(tmp_path: Path) -> tuple[Any, Several, Several, Any, Any]:
     trained, train, test = random_encoder(tiny_run()), several(150, 0), several(70, 1)
     seen, _ = deepest(trained)
-    return trained, train, test, marked(seen, train, work(tmp_path)), marked(seen, test, work(tmp_path))
+    return (
+        trained,
+        train,
+        test,
+        marked_features(seen, train, work(tmp_path)),
+        marked_features(seen, test, work(tmp_path)),
+    )
 
 
 def drawn(known: Any, k: int, sample: int, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -130,17 +130,17 @@ def test_a_stopped_fine_tuning_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     there = replace(work(tmp_path), device=DEVICE)
     whole = tune(schedule, trained, source, label, 3, there)
     monkeypatch.setattr(kept_state, "MINUTES", -1.0)
-    plain = tuning._State.epoch
+    plain = tuning._Training.epoch
 
-    def stopping(state: tuning._State, *rest: object) -> float:
+    def stopping(state: tuning._Training, *rest: object) -> float:
         if len(state.losses) == 2:
             raise KeyboardInterrupt
         return plain(state, *rest)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(tuning._State, "epoch", stopping)
+    monkeypatch.setattr(tuning._Training, "epoch", stopping)
     with pytest.raises(KeyboardInterrupt):
         tune(schedule, trained, source, label, 3, there)
-    monkeypatch.setattr(tuning._State, "epoch", plain)
+    monkeypatch.setattr(tuning._Training, "epoch", plain)
     again = tune(schedule, trained, source, label, 3, there)
     assert again.losses == pytest.approx(whole.losses, rel=1e-4) and len(again.losses) == 4
     torch.testing.assert_close(again.head.weight, whole.head.weight, rtol=1e-3, atol=1e-5)

@@ -259,7 +259,7 @@ def test_a_class_without_training_pixels_is_reported(tmp_path: Path, capsys: pyt
     source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
     train, test = source.some(torch.tensor([0, 2, 4])), source.some(torch.tensor([1, 3, 6]))
     found = QUICK(random_encoder(SMALL), train, test, work(tmp_path))
-    told = "warning: no pixel of the training masks is of green: test pixels of it count as wrong\n"
+    told = "warning: no pixel of the training masks is of green: test pixels of that class count as wrong\n"
     assert capsys.readouterr().err == told and found.details["IoU"]["green"] == 0.0
 
 

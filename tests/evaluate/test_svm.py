@@ -17,7 +17,7 @@ from tiny import images, kept_run, tiny_run, work
 from vantage.data import Arrays, SourceSubset
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
 from vantage.errors import UserError
-from vantage.evaluate import COSTS, SVM, evaluate, marked
+from vantage.evaluate import COSTS, SVM, evaluate, marked_features
 from vantage.evaluate.protocols.svm import solver as linear_svm
 from vantage.evaluate.protocols.svm import svm as module
 from vantage.evaluate.protocols.svm.deepest import deepest
@@ -75,7 +75,7 @@ def test_features_show_the_whole_image_and_have_unit_length(tmp_path: Path) -> N
 
     expected = functional.resize(functional.resize(wide, [10, 20]), [8, 8])
     assert torch.equal(view.crop(wide), expected)
-    found = marked(random_encoder(tiny_run()), images(12, 0), work(tmp_path))
+    found = marked_features(random_encoder(tiny_run()), images(12, 0), work(tmp_path))
     assert torch.linalg.vector_norm(found.vector, dim=1) == pytest.approx(torch.ones(12), abs=1e-3)
 
 
@@ -97,7 +97,7 @@ def test_the_protocol_equals_a_plain_loop(tmp_path: Path) -> None:
     trained, train, test = random_encoder(tiny_run()), several(150, 0), several(80, 1)
     found = SVM(costs=FEW)(trained, train, test, work(tmp_path))
     seen, _ = deepest(trained)
-    x, y = marked(seen, train, work(tmp_path)), marked(seen, test, work(tmp_path))
+    x, y = marked_features(seen, train, work(tmp_path)), marked_features(seen, test, work(tmp_path))
     precision = []
     for c in range(3):
         mark = np.where(x.mark[:, c].numpy() == 1, 1, -1)
@@ -119,7 +119,7 @@ def test_folds_are_those_of_cross_val_score() -> None:
     x[:, 0] += mark
     classifier = LinearSVC(C=0.5, dual=True, class_weight={1: 2, -1: 1}, max_iter=2000, random_state=0)
     theirs = cross_val_score(classifier, x, mark, cv=3, scoring="average_precision").mean()
-    assert Solver(2.0, 1e-4, 2000, 0).held_out(x, mark, 0.5, 3) == (pytest.approx(theirs), 0)
+    assert Solver(2.0, 1e-4, 2000, 0).cross_validate(x, mark, 0.5, 3) == (pytest.approx(theirs), 0)
 
 
 def test_difficult_images_count_as_the_settings_say(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def _noted(tasks, asked):  # type: ignore[no-untyped-def]
 def test_several_processes_give_the_results_of_one() -> None:
     chance = np.random.default_rng(0)
     x, mark = chance.normal(size=(80, 6)).astype(np.float32), np.where(chance.random(80) < 0.4, 1, -1).astype(np.int8)
-    tasks = [(Solver(2.0, 1e-4, 50, 0).held_out, x, mark, cost, 3) for cost in (0.1, 1.0, 1000.0)]
+    tasks = [(Solver(2.0, 1e-4, 50, 0).cross_validate, x, mark, cost, 3) for cost in (0.1, 1.0, 1000.0)]
     assert list(in_parallel(tasks, 1)) == list(in_parallel(tasks, 2))
     assert processes_for(480, 9) == 1 and processes_for(2**22, 100) >= 1
     assert any(failed for _, failed in in_parallel(tasks, 1))  # told, not warned of

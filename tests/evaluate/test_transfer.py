@@ -22,7 +22,7 @@ from vantage.encoders.roles import Shared
 from vantage.errors import DataError, UserError
 from vantage.evaluate import KNN, SVM, LinearCached
 from vantage.evaluate.transfer.sets import META_DATASET, TransferSet, available_sets
-from vantage.evaluate.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.table import TransferRow, TransferTable
 from vantage.evaluate.transfer.transfer import transfer
 from vantage.frozen.encoder import load
 from vantage.views.colors.statistics import Statistics
@@ -219,7 +219,11 @@ def test_a_suite_uses_what_is_there_and_names_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_mean_needs_every_set() -> None:
-    rows = (Row("a", "x", "top-1", 50.0, 3, 4), Row("a", "y", "top-1", 25.0, 3, 4), Row("b", "x", "top-1", 70.0, 3, 4))
+    rows = (
+        TransferRow("a", "x", "top-1", 50.0, 3, 4),
+        TransferRow("a", "y", "top-1", 25.0, 3, 4),
+        TransferRow("b", "x", "top-1", 70.0, 3, 4),
+    )
     assert TransferTable("knn", 1, {}, rows, {}).cells()[1:] == [
         ["a", "50.00", "25.00", "top-1", "3", "4"],
         ["b", "70.00", "", "top-1", "3", "4"],

@@ -88,12 +88,12 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
     if console.silent:
         return
     from vantage.encoding import Work
-    from vantage.evaluate.worth import worth
+    from vantage.evaluate.sanity_check import sanity_check
 
     data, here = shlex.quote(run.data.path), shlex.quote(str(folder))
     try:
         source, _ = look_at(whole(run.data), console)
-        judgement = worth(folder, source, Work(num_workers=max(1, run.data.num_workers)))
+        judgement = sanity_check(folder, source, Work(num_workers=max(1, run.data.num_workers)))
     except UserError as problem:
         console.note(f"whether training helped was not judged: {problem}")
         return
@@ -102,5 +102,5 @@ def show_worth(run: "Run", folder: Path, console: Console) -> None:
     more = f"vantage pretrain --data {data} --minutes {10 * max(1, round(run.monitoring.minutes)):g}"
     use = (f"vantage embed {here} --data {data} --out features.parquet", f"vantage export {here} --to safetensors")
     look = f"vantage evaluate retrieval {here} --data {data}"
-    for line in (*use, more) if judgement.helped else (look, more):
+    for line in (*use, more) if judgement.beats_baselines else (look, more):
         console.note(f"next: {line}")

@@ -15,7 +15,7 @@ from vantage.evaluate.protocols.neighbors.retrieval import neighbors as neighbor
 from vantage.evaluate.protocols.segmentation.segmentation import Segmentation as Segmentation
 from vantage.evaluate.protocols.svm.deepest import MarkedFeatures as MarkedFeatures
 from vantage.evaluate.protocols.svm.deepest import deepest as deepest
-from vantage.evaluate.protocols.svm.deepest import marked as marked
+from vantage.evaluate.protocols.svm.deepest import marked_features as marked_features
 from vantage.evaluate.protocols.svm.samples import few_images as few_images
 from vantage.evaluate.protocols.svm.svm import COSTS as COSTS
 from vantage.evaluate.result import Outcome as Outcome

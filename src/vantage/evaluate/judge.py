@@ -9,7 +9,7 @@ from typing import Any
 
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
-from vantage.evaluate.result import Outcome, Result, keep, path_of, recorded
+from vantage.evaluate.result import Outcome, Result, find_outcome, path_of, save
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.frozen.outside import home_of
@@ -48,7 +48,7 @@ def evaluate(
     encoders = with_baselines(encoder, network, task) if baselines else [encoder]
     result = judge(task, encoders, work or Work())
     path = path_of(result, run, out) if isinstance(run, Path) else out
-    return result if path is None else keep(result, path)
+    return result if path is None else save(result, path)
 
 
 def with_baselines(encoder: FrozenEncoder, network: int | None, task: Task) -> list[FrozenEncoder]:
@@ -81,16 +81,16 @@ def judge_once(
     empty = result_of(task, encoder, {}, work)
     records = sorted((home_of(folder) / "evaluations").glob(f"{empty.protocol}-v{empty.version}-*.json"))
     records = records if path is None else [path]
-    outcome = recorded(records, encoder.name, empty)
+    outcome = find_outcome(records, encoder.name, empty)
     if outcome is None and beside is not None and beside is not encoder:
-        outcome = recorded(records, encoder.name, result_of(task, beside, {}, work))
+        outcome = find_outcome(records, encoder.name, result_of(task, beside, {}, work))
     if not everywhere(outcome is not None):
         outcome = None
     report(outcome is not None)
     if outcome is None:
         outcome = task.protocol(encoder, task.train, task.test, work)
         result = replace(empty, outcomes={encoder.name: outcome})
-        keep(result, path_of(result, folder, path))
+        save(result, path_of(result, folder, path))
     return outcome
 
 

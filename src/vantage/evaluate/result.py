@@ -15,7 +15,7 @@ from vantage.measures.accuracy import TOP1, TOP5, Accuracy
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 
-__all__ = ["Outcome", "Result", "keep", "path_of", "recorded"]
+__all__ = ["Outcome", "Result", "save", "path_of", "find_outcome"]
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ def path_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
     return out or home_of(run_folder) / "evaluations" / result.file_name
 
 
-def keep(result: Result, path: Path) -> Result:
+def save(result: Result, path: Path) -> Result:
     """Write a result as JSON, by the first process; repeating an evaluation overwrites its file."""
     if processes.rank() == 0:
         write_result(path, json.dumps(asdict(result), indent=1), "the result")
     return result
 
 
-def recorded(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | None:
+def find_outcome(paths: Iterable[Path], encoder: str, like: Result) -> Outcome | None:
     """The outcome under the name `encoder` in the first file that records the same evaluation as `like`, whatever the
     outcomes of `like`."""
     facts = like.facts

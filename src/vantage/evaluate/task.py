@@ -83,7 +83,7 @@ class Task:
             return (protocol,)
         return tuple(replace(protocol, seed=protocol.seed + number) for number in range(self.trials))
 
-    def shown(self, available: Mapping[str, float]) -> tuple[str, ...]:
+    def select_measures(self, available: Mapping[str, float]) -> tuple[str, ...]:
         """The measures to show, out of those available; raises `UserError` for one that is not available."""
         for name in self.measures:
             if name not in available:

@@ -13,7 +13,7 @@ from annotated import coco_content, small_coco, write_coco, write_voc
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection import (
     VOC_CLASSES,
-    Annotated,
+    AnnotatedSource,
     CocoImages,
     OfClasses,
     SelectedImages,
@@ -23,13 +23,13 @@ from vantage.evaluate.protocols.detection import (
     run_lengths,
     split_annotated,
 )
-from vantage.evaluate.protocols.detection.sources.masks import unpacked
+from vantage.evaluate.protocols.detection.sources.masks import decompress
 
 
 def test_a_coco_file_is_read_by_ids_and_its_images_are_located(tmp_path: Path) -> None:
     content, pictures = coco_content()
     source = open_annotated(write_coco(tmp_path, content, pictures))
-    assert isinstance(source, Annotated) and source.classes == ("box", "person") and len(source) == 6
+    assert isinstance(source, AnnotatedSource) and source.classes == ("box", "person") and len(source) == 6
     assert list(source.keypoints) == ["person"] and source.has_masks
     by_id = sorted(content["images"], key=lambda image: image["id"])
     for number, image in enumerate(by_id):
@@ -136,13 +136,13 @@ def _bad(change: str) -> tuple[dict, str]:
             message = "has no list of categories"
         case "nothing":
             content["annotations"] = []
-            message = "annotates nothing"
+            message = "has no annotations"
         case "other image":
             one["image_id"] = 5
-            message = "is of image 5, which it lacks"
+            message = "is of image 5, which is not in the file"
         case "other category":
             one["category_id"] = 5
-            message = "is of category 5, which it lacks"
+            message = "is of category 5, which is not in the file"
         case "twice":
             content["categories"][0]["name"] = "box"
             message = "two categories alike"
@@ -236,7 +236,7 @@ def test_compressed_runs_are_unpacked_as_pycocotools_packs_them() -> None:
         for value in mask.T.flatten().tolist():  # column by column, the background first
             runs += [0] if value != last else []
             runs[-1], last = runs[-1] + 1, value
-        assert unpacked(run_lengths(mask).counts.decode()) == runs
+        assert decompress(run_lengths(mask).counts.decode()) == runs
     for text in ("0" * 5 + "!", "P", "ooooooooooooooooo0"):
         with pytest.raises(ValueError, match="run lengths"):
-            unpacked(text)
+            decompress(text)

@@ -88,7 +88,7 @@ def test_each_head_asks_for_more_overlap(heads: CascadeHeads) -> None:
         {"boxes": torch.zeros(0, 4), "labels": torch.zeros(0, dtype=torch.int64)},
     ]
     for stage, expected in enumerate(([0, 2, 2, 2], [0, 0, 2, 2], [0, 0, 0, 2])):
-        matched, labels = heads._matched(stage, [rows, rows], targets)
+        matched, labels = heads._match(stage, [rows, rows], targets)
         assert labels[0].tolist() == expected and labels[1].tolist() == [0] * 4
         assert all(number == 1 for number, label in zip(matched[0], expected, strict=True) if label)
 

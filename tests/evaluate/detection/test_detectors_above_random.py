@@ -12,7 +12,7 @@ from tiny import tiny_run, work
 from torch import nn
 
 from vantage.encoders import Encoder, LinearHead, ResNet, Shared
-from vantage.evaluate.protocols.detection import Annotated, Detection, Pyramid, Sizes, open_annotated
+from vantage.evaluate.protocols.detection import AnnotatedSource, Detection, Pyramid, Sizes, open_annotated
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 
 DIGITS, SIDE, LABELED, SHOWN, HELD = 5, 48, 1800, 30, 60
@@ -47,7 +47,7 @@ def supervised(start: FrozenEncoder, digits: np.ndarray, label: np.ndarray) -> F
     return replace(start, backbone=backbone.eval().requires_grad_(False), name="supervised")
 
 
-def scenes(folder: Path, digits: np.ndarray, label: np.ndarray, seed: int) -> Annotated:
+def scenes(folder: Path, digits: np.ndarray, label: np.ndarray, seed: int) -> AnnotatedSource:
     """The placed digits as a COCO file."""
     pictures, corners = placed(digits, seed)
     images, annotations = [], []

@@ -17,7 +17,7 @@ from vantage.evaluate.protocols.detection import (
     open_annotated,
 )
 from vantage.evaluate.protocols.detection.examples import batches_from, training_images
-from vantage.evaluate.protocols.detection.order import Order, wide
+from vantage.evaluate.protocols.detection.order import StepOrder, wide
 
 
 def test_a_mirrored_example_shows_the_mirrored_instances(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_images_without_boxes_are_left_out_or_kept(tmp_path: Path) -> None:
 
 def test_every_epoch_shows_every_image_and_a_later_start_shows_the_same(tmp_path: Path) -> None:
     source = open_annotated(small_coco(tmp_path))
-    order = Order(6, 4, 3)
+    order = StepOrder(6, 4, 3)
     whole = [one for batch in batches_from(source, Boxes(), order, 3, range(6), 2) for one in batch]
     late = [one for batch in batches_from(source, Boxes(), order, 3, range(2, 6), 1) for one in batch]
     assert len(whole) == 24 and all(a.image.equal(b.image) for a, b in zip(whole[8:], late, strict=True))
@@ -90,7 +90,7 @@ def test_every_epoch_shows_every_image_and_a_later_start_shows_the_same(tmp_path
 def test_wide_and_tall_images_are_in_separate_steps() -> None:
     chance = torch.Generator().manual_seed(0)
     shape = (torch.rand(200, generator=chance) < 0.7).tolist()
-    apart, plain = Order(200, 4, 3, shape), Order(200, 4, 3)
+    apart, plain = StepOrder(200, 4, 3, shape), StepOrder(200, 4, 3)
     steps = [apart(step) for step in range(96)]
     assert all(len(step) == 4 for step in steps) and [apart(step) for step in (95, 3, 40)] == [
         steps[95],
@@ -105,12 +105,12 @@ def test_wide_and_tall_images_are_in_separate_steps() -> None:
 
 
 def test_images_of_one_shape_and_small_sets_keep_the_plain_order() -> None:
-    plain = Order(50, 4, 3)
-    assert all(Order(50, 4, 3, [same] * 50)(step) == plain(step) for same in (False, True) for step in range(40))
+    plain = StepOrder(50, 4, 3)
+    assert all(StepOrder(50, 4, 3, [same] * 50)(step) == plain(step) for same in (False, True) for step in range(40))
     mixed = [number % 2 == 0 for number in range(5)]
     for step in range(10):
-        assert sorted(Order(5, 4, 3, mixed)(step)) == Order(5, 4, 3)(step)
-        assert sorted(Order(5, 16, 3, mixed)(step)) == Order(5, 16, 3)(step)
+        assert sorted(StepOrder(5, 4, 3, mixed)(step)) == StepOrder(5, 4, 3)(step)
+        assert sorted(StepOrder(5, 16, 3, mixed)(step)) == StepOrder(5, 16, 3)(step)
 
 
 def test_shapes_are_known_without_decoding_images(tmp_path: Path) -> None:

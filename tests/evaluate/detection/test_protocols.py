@@ -31,7 +31,7 @@ from vantage.evaluate.protocols.detection import (
     Sizes,
     open_annotated,
 )
-from vantage.evaluate.result import Outcome, Result, recorded
+from vantage.evaluate.result import Outcome, Result, find_outcome
 from vantage.frozen.encoder import FrozenEncoder, random_encoder
 from vantage.learner import Learner
 from vantage.progress import QuietProgress
@@ -148,9 +148,9 @@ def test_a_result_recorded_under_earlier_names_of_settings_is_read(tmp_path: Pat
     record["settings"]["rate"] = record["settings"].pop("learning_rate")
     file = tmp_path / "detection.json"
     file.write_text(json.dumps(record))
-    assert recorded([file], "moco_v2", like) == outcome
+    assert find_outcome([file], "moco_v2", like) == outcome
     other = dataclasses.replace(like, settings=like.settings | {"learning_rate": 0.2})
-    assert recorded([file], "moco_v2", other) is None
+    assert find_outcome([file], "moco_v2", other) is None
 
 
 @pytest.mark.slow

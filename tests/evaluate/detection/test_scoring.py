@@ -188,5 +188,5 @@ def test_invalid_detections_are_refused(tmp_path: Path) -> None:
     empty = Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))
     with pytest.raises(UserError, match="2 keypoints, but average precision"):
         precision_of(source, [empty, empty], "keypoints")
-    with pytest.raises(UserError, match="results of 1 images, but 2"):
+    with pytest.raises(UserError, match="results for 1 images, but the source has 2"):
         precision_of(source, [empty], "bbox")

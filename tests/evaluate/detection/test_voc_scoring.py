@@ -128,7 +128,7 @@ def test_it_equals_values_computed_by_hand(tmp_path: Path) -> None:
     assert score(away, here) == pytest.approx(50)
     assert score(hard, hard, here) == pytest.approx(100)
     assert score([0.0, 0.0, 10.0, 5.0]) == 0  # half is not more than half
-    with pytest.raises(UserError, match="results of 1 images, but 2"):
+    with pytest.raises(UserError, match="results for 1 images, but the source has 2"):
         voc_precision_of(source, [Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))])
     none = [Detections(torch.zeros(0, 4), torch.zeros(0, dtype=torch.int64), torch.zeros(0))]
     with pytest.raises(UserError, match="no test image shows anything"):

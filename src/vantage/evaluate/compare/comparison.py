@@ -15,14 +15,14 @@ from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.measures.significance import FEWEST, Difference, difference, holm
 
-__all__ = ["LEVEL", "Cell", "Column", "Comparison", "Row", "compare", "compare_by"]
+__all__ = ["LEVEL", "ComparisonCell", "Column", "Comparison", "ComparisonRow", "compare", "compare_by"]
 
 LEVEL = 0.05
 """Significance level: a difference counts if its p, after Holm's correction, is below this."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """One measure of one row."""
 
     values: tuple[float, ...]
@@ -52,7 +52,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """Runs that differ only in their seed, or a baseline of them."""
 
     name: str
@@ -61,10 +61,10 @@ class Row:
     """Seeds of the runs."""
     trained: bool
     """Whether it was trained; differences of baselines are not tested."""
-    cells: tuple[Cell | None, ...]
+    cells: tuple[ComparisonCell | None, ...]
     """One for each column; None where the protocol cannot judge the row (a detector cannot judge raw pixels)."""
 
-    def cell(self, number: int) -> Cell:
+    def cell(self, number: int) -> ComparisonCell:
         """The cell of a column in which the row was judged."""
         cell = self.cells[number]
         assert cell is not None, f"{self.name} was not judged"
@@ -105,7 +105,7 @@ class Comparison:
 
     columns: tuple[Column, ...]
     """One for each measure shown of each protocol."""
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     """Runs grouped by everything but their seed, then the baselines."""
     test: str
     """Where the test images come from."""
@@ -143,43 +143,45 @@ def compare_by(
     """
     work = work or Work()
     _check(folders, tasks)
-    compared = contenders(folders, network)
+    entries = contenders(folders, network)
     for task in tasks:
-        _check_accepted(task, compared)
-    count = sum(task.trials * len(one.members) for task in tasks for one in _judgeable(task, compared))
+        _check_accepted(task, entries)
+    count = sum(task.trials * len(one.members) for task in tasks for one in _contenders_for(task, entries))
     trials = Trials(work, report, count)
-    cells: dict[str, list[Cell | None]] = {one.name: [] for one in compared}
+    cells: dict[str, list[ComparisonCell | None]] = {one.name: [] for one in entries}
     heads: list[tuple[Task, str]] = []
     for task in tasks:
-        outcomes, measures = _outcomes(task, compared, trials)
+        outcomes, measures = _outcomes(task, entries, trials)
         for measure in measures:
             heads.append((task, measure))
             for name, row in cells.items():
                 row.append(_cell(outcomes[name], measure) if name in outcomes else None)
     rows = tuple(
-        Row(one.name, tuple(member.own.run.seed for member in one.members), one.trained, tuple(cells[one.name]))
-        for one in compared
+        ComparisonRow(
+            one.name, tuple(member.run_encoder.run.seed for member in one.members), one.trained, tuple(cells[one.name])
+        )
+        for one in entries
     )
     columns = tuple(_column(number, task, measure, rows) for number, (task, measure) in enumerate(heads))
     return Comparison(columns, rows, _test_splits(tasks))
 
 
-def _judgeable(task: Task, compared: Sequence[Contender]) -> list[Contender]:
+def _contenders_for(task: Task, rows: Sequence[Contender]) -> list[Contender]:
     """Those that a task can judge: all, or all but raw pixels."""
-    return [one for one in compared if one.network or not task.pixels]
+    return [one for one in rows if one.network or not task.pixels]
 
 
 def _outcomes(
-    task: Task, compared: Sequence[Contender], trials: Trials
+    task: Task, rows: Sequence[Contender], trials: Trials
 ) -> tuple[dict[str, list[tuple[Outcome, ...]]], tuple[str, ...]]:
     """The outcomes of each run's trials, by name of the row, and the measures to show. A measure that does not exist is
     refused after the first run."""
     outcomes: dict[str, list[tuple[Outcome, ...]]] = {}
     measures: tuple[str, ...] = ()
-    for one in _judgeable(task, compared):
+    for one in _contenders_for(task, rows):
         for member in one.members:
             outcomes.setdefault(one.name, []).append(trials(task, one, member))
-            measures = measures or task.shown(outcomes[one.name][0][0].measures)
+            measures = measures or task.select_measures(outcomes[one.name][0][0].measures)
     return outcomes, measures
 
 
@@ -198,18 +200,18 @@ def _check(folders: Sequence[Path], tasks: Sequence[Task]) -> None:
                 raise UserError(f"{name} is named twice with the same settings: leave one of them out")
 
 
-def _check_accepted(task: Task, compared: Sequence[Contender]) -> None:
+def _check_accepted(task: Task, rows: Sequence[Contender]) -> None:
     """Raises `UserError`, with the run's folder, if a task is known to refuse a run."""
-    for member in (member for one in compared if one.trained for member in one.members):
+    for member in (member for one in rows if one.trained for member in one.members):
         try:
-            task.check(member.own)
+            task.check(member.run_encoder)
         except UserError as problem:
             raise UserError(f"{member.folder} by {task.protocol.name}: {problem}") from problem
 
 
-def _cell(runs: Sequence[tuple[Outcome, ...]], measure: str) -> Cell:
+def _cell(runs: Sequence[tuple[Outcome, ...]], measure: str) -> ComparisonCell:
     trials = tuple(tuple(outcome.measures[measure] for outcome in run) for run in runs)
-    return Cell(tuple(mean(run) for run in trials), trials if len(trials[0]) > 1 else ())
+    return ComparisonCell(tuple(mean(run) for run in trials), trials if len(trials[0]) > 1 else ())
 
 
 def _test_splits(tasks: Sequence[Task]) -> str:
@@ -219,7 +221,7 @@ def _test_splits(tasks: Sequence[Task]) -> str:
     return "; ".join(dict.fromkeys(f"{task.protocol.name}: {task.test_split}" for task in tasks))
 
 
-def _column(number: int, task: Task, measure: str, rows: Sequence[Row]) -> Column:
+def _column(number: int, task: Task, measure: str, rows: Sequence[ComparisonRow]) -> Column:
     """A column, with the best trained row tested against every other one."""
     trained = sorted((row for row in rows if row.trained), key=lambda row: -row.cell(number).mean)
     top, gaps = trained[0], []
@@ -230,9 +232,9 @@ def _column(number: int, task: Task, measure: str, rows: Sequence[Row]) -> Colum
         ]
         if len(top.seeds) >= FEWEST and (gap := difference(values[0], values[1], paired)) is not None:
             gaps.append((top.name, other.name, gap))
-    corrected = holm([gap.p for _, _, gap in gaps])
-    differences = tuple((*gap, p) for gap, p in zip(gaps, corrected, strict=True))
-    significant = len(gaps) == len(trained) - 1 > 0 and all(p < LEVEL for p in corrected)
+    p_values = holm([gap.p for _, _, gap in gaps])
+    differences = tuple((*gap, p) for gap, p in zip(gaps, p_values, strict=True))
+    significant = len(gaps) == len(trained) - 1 > 0 and all(p < LEVEL for p in p_values)
     best = top.name if significant else None
     protocol = task.protocol
     settings = changes(protocol)

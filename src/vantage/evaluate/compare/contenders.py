@@ -9,18 +9,18 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder, load, random_encoder, raw_pixels
 from vantage.training.run import Hardware, Monitoring
 
-__all__ = ["Contender", "Member", "contenders"]
+__all__ = ["Contender", "ContenderEncoder", "contenders"]
 
 
 @dataclass(frozen=True)
-class Member:
+class ContenderEncoder:
     """One encoder to judge."""
 
     folder: Path
     """The run's folder, where results are recorded."""
     encoder: FrozenEncoder
     """The encoder to judge: the run's own, or a baseline of it."""
-    own: FrozenEncoder
+    run_encoder: FrozenEncoder
     """The run's own encoder."""
 
 
@@ -30,7 +30,7 @@ class Contender:
 
     name: str
     """Name of the row."""
-    members: tuple[Member, ...]
+    members: tuple[ContenderEncoder, ...]
     """One for each seed."""
     trained: bool
     """Whether it was trained."""
@@ -45,22 +45,22 @@ def contenders(folders: Sequence[Path], network: int | None = None) -> tuple[Con
     `network` is the number of the network to judge, as in `vantage.load`. Raises `UserError` for two runs with the
     same settings and the same seed.
     """
-    rows = _grouped([(folder, load(folder, network)) for folder in folders])
+    rows = _group_by_settings([(folder, load(folder, network)) for folder in folders])
     return (*rows, *_baselines(rows, network))
 
 
-def _grouped(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Contender]:
-    groups: list[tuple[Any, list[Member]]] = []
+def _group_by_settings(runs: Sequence[tuple[Path, FrozenEncoder]]) -> list[Contender]:
+    groups: list[tuple[Any, list[ContenderEncoder]]] = []
     for folder, encoder in runs:
-        alike = replace(encoder.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
-        key = (alike, encoder.checkpoint.name if encoder.checkpoint else "")
+        without_seed = replace(encoder.run, seed=0, hardware=Hardware(), monitoring=Monitoring())
+        key = (without_seed, encoder.checkpoint.name if encoder.checkpoint else "")
         members = next((members for other, members in groups if other == key), None)
         if members is None:
             members = []
             groups.append((key, members))
         elif any(encoder.run.seed == other.encoder.run.seed for other in members):
             raise UserError(f"{folder} is a second run with the same settings and the same seed: name one of them")
-        members.append(Member(folder, encoder, encoder))
+        members.append(ContenderEncoder(folder, encoder, encoder))
     recipes = [members[0].encoder.name for _, members in groups]
     rows: list[Contender] = []
     for (_, members), recipe in zip(groups, recipes, strict=True):
@@ -75,14 +75,16 @@ def _baselines(rows: Sequence[Contender], network: int | None) -> Iterator[Conte
     networks: set[tuple[str, ...]] = set()
     for row in rows:
         first = row.members[0]
-        pixels = raw_pixels(first.own.run, network)
+        pixels = raw_pixels(first.run_encoder.run, network)
         if (view := repr(pixels.view)) not in views:
             views.add(view)
-            member = Member(first.folder, pixels, first.own)
+            member = ContenderEncoder(first.folder, pixels, first.run_encoder)
             yield Contender(f"raw pixels as {row.name} sees them", (member,), False, network=False)
-        random = [random_encoder(member.own.run, member.own.run.seed, network) for member in row.members]
+        random = [
+            random_encoder(member.run_encoder.run, member.run_encoder.run.seed, network) for member in row.members
+        ]
         if (digests := tuple(encoder.digest() for encoder in random)) not in networks:
             networks.add(digests)
             pairs = zip(row.members, random, strict=True)
-            members = tuple(Member(member.folder, encoder, member.own) for member, encoder in pairs)
+            members = tuple(ContenderEncoder(member.folder, encoder, member.run_encoder) for member, encoder in pairs)
             yield Contender(f"random encoder of {row.name}", members, False)

@@ -1,6 +1,6 @@
 """A comparison as text: Markdown and LaTeX for people, CSV for programs."""
 
-from vantage.evaluate.compare.comparison import LEVEL, Cell, Column, Comparison, Row
+from vantage.evaluate.compare.comparison import LEVEL, Column, Comparison, ComparisonCell, ComparisonRow
 from vantage.storage.tables import Table, csv_text, mean_and_deviation
 
 __all__ = ["as_csv", "as_latex", "as_markdown", "notes"]
@@ -11,7 +11,7 @@ _IN_A_HEAD = 3
 
 def as_markdown(table: Comparison) -> str:
     """A row for each group of runs, with mean ± standard deviation over seeds; bold where a row is better than every
-    other beyond the spread. The tests stand below."""
+    other beyond the spread. The tests follow below."""
     return "\n".join([_table(table).markdown(), "", *(f"- {note}" for note in notes(table)), ""])
 
 
@@ -82,19 +82,19 @@ def _head(table: Comparison, column: Column) -> str:
 
 def _settings(table: Comparison, column: Column) -> str:
     """Settings that differ from the default; only their number, if there are many and they distinguish no columns."""
-    alike = {other.changes for other in table.columns if other.protocol == column.protocol}
-    if len(column.changes) > _IN_A_HEAD and len(alike) == 1:
+    distinct = {other.changes for other in table.columns if other.protocol == column.protocol}
+    if len(column.changes) > _IN_A_HEAD and len(distinct) == 1:
         return f" ({len(column.changes)} settings below)"
     return "".join(f" {each}" for each in column.changes)
 
 
 def _name(table: Comparison, column: Column) -> str:
-    """A column, as named in a sentence."""
+    """The name of a column in a sentence."""
     several = sum((other.protocol, other.changes) == (column.protocol, column.changes) for other in table.columns) > 1
     return f"{column.protocol}{_settings(table, column)}{f', {column.measure}' * several}"
 
 
-def _numbers(cell: Cell | None) -> tuple[list[object], list[str]]:
+def _numbers(cell: ComparisonCell | None) -> tuple[list[object], list[str]]:
     """Values, mean, deviation and count; what the deviation is over, and the numbers of all trials."""
     if cell is None:
         return ["", "", "", 0], ["", ""]
@@ -103,9 +103,9 @@ def _numbers(cell: Cell | None) -> tuple[list[object], list[str]]:
     return [" ".join(map(repr, cell.values)), repr(cell.mean), deviation, len(cell.values)], [cell.over, trials]
 
 
-def _words(cell: Cell | None) -> str:
+def _words(cell: ComparisonCell | None) -> str:
     return "–" if cell is None else mean_and_deviation(cell.mean, cell.deviation, 2)
 
 
-def _seeds(row: Row) -> str:
+def _seeds(row: ComparisonRow) -> str:
     return ", ".join(map(str, row.seeds))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from vantage.composition.changes import Change, changes
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.compare.contenders import Contender, Member
+from vantage.evaluate.compare.contenders import Contender, ContenderEncoder
 from vantage.evaluate.judge import judge_once
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import EvaluationProtocol, Task
@@ -26,26 +26,26 @@ class Trials:
     """Judges one encoder after another; `report` is called with a line that names it, and its number out of `count`."""
 
     def __init__(self, work: Work, report: Callable[[str], None], count: int) -> None:
-        self.work, self.report, self.count, self.done = work, report, count, 0
+        self.work, self.report, self.count, self.number = work, report, count, 0
 
-    def __call__(self, task: Task, row: Contender, member: Member) -> tuple[Outcome, ...]:
+    def __call__(self, task: Task, row: Contender, member: ContenderEncoder) -> tuple[Outcome, ...]:
         """An outcome for each trial. Raises `Refusal` for what the protocol refuses; subclasses of `UserError`, such
         as those of unreadable images, pass unchanged."""
         protocols, outcomes = task.each_trial(), []
         for number, protocol in enumerate(protocols, 1):
             trial = f", trial {number} of {len(protocols)}" if len(protocols) > 1 else ""
-            line = f"{row.name}, seed {member.own.run.seed}, by {_briefly(task.protocol)}{trial}"
+            line = f"{row.name}, seed {member.run_encoder.run.seed}, by {_briefly(task.protocol)}{trial}"
             outcomes.append(self._outcome(replace(task, protocol=protocol), line, member))
         return tuple(outcomes)
 
-    def _outcome(self, task: Task, line: str, member: Member) -> Outcome:
-        self.done += 1
+    def _outcome(self, task: Task, line: str, member: ContenderEncoder) -> Outcome:
+        self.number += 1
 
         def report(from_record: bool) -> None:
-            self.report(f"{self.done} of {self.count}: {line}{', read from its record' if from_record else ''}")
+            self.report(f"{self.number} of {self.count}: {line}{', read from its record' if from_record else ''}")
 
         try:
-            return judge_once(task, member.encoder, self.work, member.folder, beside=member.own, report=report)
+            return judge_once(task, member.encoder, self.work, member.folder, beside=member.run_encoder, report=report)
         except UserError as problem:
             if type(problem) is not UserError:
                 raise
@@ -58,6 +58,6 @@ def title(protocol: str, settings: Sequence[Change]) -> str:
 
 
 def _briefly(protocol: EvaluationProtocol) -> str:
-    """A protocol, as named in a line of progress."""
+    """The name of a protocol in a line of progress."""
     settings = changes(protocol)
     return title(protocol.name, settings) if len(settings) < 4 else f"{protocol.name} with {len(settings)} settings"

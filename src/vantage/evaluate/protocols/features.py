@@ -15,7 +15,7 @@ from vantage.errors import UserError
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.feature_cache import features_of
 
-__all__ = ["LabeledFeatures", "finite_features", "labeled"]
+__all__ = ["LabeledFeatures", "finite_features", "labeled_features"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LabeledFeatures:
         return len(self.label)
 
 
-def labeled(encoder: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
+def labeled_features(encoder: FrozenEncoder, source: Source, work: Work) -> LabeledFeatures:
     """Features of the labeled images of a source, cached. Raises `UserError` where there are none."""
     part, label = with_labels(source)
     device = work.resolved_device()

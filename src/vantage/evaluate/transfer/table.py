@@ -8,11 +8,11 @@ from typing import Any
 from vantage.composition.changes import Change
 from vantage.storage.tables import Table, csv_text
 
-__all__ = ["Row", "TransferTable"]
+__all__ = ["TransferRow", "TransferTable"]
 
 
 @dataclass(frozen=True)
-class Row:
+class TransferRow:
     """One encoder's result on one set."""
 
     name: str
@@ -47,7 +47,7 @@ class TransferTable:
     settings: Mapping[str, Any]
     """Every setting of the protocol."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TransferRow, ...]
     """Results, set by set."""
 
     left_out: Mapping[str, str]

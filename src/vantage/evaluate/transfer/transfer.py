@@ -26,7 +26,7 @@ from vantage.evaluate.judge import judge_once, result_of, with_baselines
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
 from vantage.evaluate.transfer.sets import TransferSet
-from vantage.evaluate.transfer.table import Row, TransferTable
+from vantage.evaluate.transfer.table import TransferRow, TransferTable
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.frozen.outside import home_of
 from vantage.progress import counting
@@ -83,35 +83,37 @@ def _rows(
     run_folder: Path,
     work: Work,
     reasons: dict[str, str],
-) -> Iterator[Row]:
+) -> Iterator[TransferRow]:
     """The rows of every set; for a set that cannot be evaluated the reason goes to `reasons`."""
     for number, (one, task) in enumerate(tasks, 1):
         images = f"{len(task.train):,} and {len(task.test):,} images"
         work.progress.line(f"{one.name}: set {number} of {len(tasks)}, {images}")
         try:
-            statistics = one.statistics or _measured(encoders[0], task.train, work)
+            statistics = one.statistics or _measure_statistics(encoders[0], task.train, work)
             for encoder in encoders:
-                normalized = replace(encoder, view=replace(encoder.view, statistics=statistics))
-                yield _row(one.name, task, normalized, run_folder, work)
+                encoder_of_set = replace(encoder, view=replace(encoder.view, statistics=statistics))
+                yield _row(one.name, task, encoder_of_set, run_folder, work)
         except UserError as problem:
             reasons[one.name] = str(problem)
             work.progress.warn(f"{one.name} is left out: {problem}")
 
 
-def _row(name: str, task: Task, encoder: FrozenEncoder, run_folder: Path, work: Work) -> Row:
+def _row(name: str, task: Task, encoder: FrozenEncoder, run_folder: Path, work: Work) -> TransferRow:
     """One encoder on one set: evaluated, or read from the record of an earlier evaluation."""
     result = result_of(task, encoder, {}, work)
     images = cache_key(task.train) + cache_key(task.test)  # which follow the files' time stamps
     key = hash_of([name.encode(), encoder.name.encode(), result.file_name.encode(), images.encode()])
     path = home_of(run_folder) / "evaluations" / "transfer" / f"{result.protocol}-v{result.version}-{key[:12]}.json"
 
-    def report(recorded: bool) -> None:
-        if recorded:
+    def report(from_record: bool) -> None:
+        if from_record:
             work.progress.line(f"{name}, {encoder.name}: read from its record")
 
     outcome = judge_once(task, encoder, work, run_folder, path, report=report)
     measure = next(iter(outcome.measures))
-    return Row(name, encoder.name, measure, outcome.measures[measure], outcome.train_images, outcome.test_images)
+    return TransferRow(
+        name, encoder.name, measure, outcome.measures[measure], outcome.train_images, outcome.test_images
+    )
 
 
 def _usable(
@@ -154,19 +156,19 @@ def _readable(path: str, on_bad_image: OnBadImage, what: str, work: Work) -> Sou
     return readable(source, bad, on_bad_image)
 
 
-def _measured(encoder: FrozenEncoder, train: Source, work: Work) -> Statistics:
+def _measure_statistics(encoder: FrozenEncoder, train: Source, work: Work) -> Statistics:
     """Mean and standard deviation of a set, measured once and cached."""
     plain = replace(encoder.view, statistics=Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
     file = work.cache / "statistics" / f"{hash_of([cache_key(train).encode(), repr(plain).encode()])}.json"
     record = read_cached(file)
     if isinstance(record, dict) and set(record) == {"mean", "std"}:
         return Statistics(tuple(record["mean"]), tuple(record["std"]))
-    statistics = statistics_of(encoder, train if marks_in(train) is None else _Unmarked(train), work)
+    statistics = statistics_of(encoder, train if marks_in(train) is None else _OneClass(train), work)
     try_write_json(file, asdict(statistics))
     return statistics
 
 
-class _Unmarked:
+class _OneClass:
     """Images that show several classes each, as if they showed one: mean and deviation do not depend on classes."""
 
     classes = ("any",)

@@ -15,9 +15,9 @@ from vantage.data.sources.source import Source, SourceSubset
 from vantage.data.splits import held_out
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import LabeledFeatures, labeled
+from vantage.evaluate.protocols.features import LabeledFeatures, labeled_features
 from vantage.evaluate.protocols.finetune.chosen import HELD_OUT, top1_held_out
-from vantage.evaluate.protocols.finetune.tuning import Diverged, tune
+from vantage.evaluate.protocols.finetune.tuning import Divergence, tune
 from vantage.frozen.encoder import FrozenEncoder, random_encoder, raw_pixels
 from vantage.studies.benefit.plan import Budget
 
@@ -112,7 +112,7 @@ def worth(
     if way.trains:
         guess, chosen = _trained(encoder, seed, images, rows, budget, work)
     else:
-        bank, queries = labeled(encoder, images.train, work), labeled(encoder, images.test, work)
+        bank, queries = labeled_features(encoder, images.train, work), labeled_features(encoder, images.test, work)
         rows = rows.to(bank.label.device)
         subset = LabeledFeatures(bank.vector[rows], bank.label[rows], images.classes)
         probe = budget.probe(seed, can_choose(bank.label[rows]))
@@ -136,7 +136,7 @@ def _trained(
         subset = SourceSubset(images.train, rows)
         try:
             result = tune(one.schedule(1.0, seed), encoder, subset, label, images.classes, work)
-        except Diverged:
+        except Divergence:
             continue
         chosen = {"learning_rate": one.head_learning_rate, "epochs": one.epochs, "held_out_top1": top1}
         return result.predict(encoder, images.test, work), chosen

@@ -27,7 +27,7 @@ from vantage.evaluate.protocols.detection.scoring import precision_of as precisi
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES as COCO_SIZES
 from vantage.evaluate.protocols.detection.sizes import VOC_SIZES as VOC_SIZES
 from vantage.evaluate.protocols.detection.sizes import Sizes as Sizes
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated as Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource as AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.annotated import Instances as Instances
 from vantage.evaluate.protocols.detection.sources.annotated import RunLengths as RunLengths
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages as CocoImages

@@ -13,7 +13,7 @@ from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.sizes import COCO_SIZES, Sizes
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["Detector", "check_backbone", "check_frozen", "checked", "copy_of", "freeze", "transform_settings"]
+__all__ = ["Detector", "check_backbone", "check_frozen", "check_detector", "copy_of", "freeze", "transform_settings"]
 
 _STAGES = ("conv1", "layer1", "layer2", "layer3", "layer4")
 
@@ -29,7 +29,7 @@ class Detector:
     """Parts that neither learn nor update batch statistics."""
 
     model_names: Mapping[str, str]
-    """The name in the model of each parameter and buffer of the backbone, by its name in the checkpoint."""
+    """Names of the backbone's parameters and buffers in the model, by their names in the checkpoint."""
 
     sizes: Sizes
     """Sides that images are resized to."""
@@ -51,9 +51,9 @@ class Detector:
 
     def check_copied(self, backbone: nn.Module) -> None:
         """Raises `RuntimeError` unless every parameter and buffer of the backbone is in the model, bit for bit."""
-        own = self.model.state_dict()
+        state = self.model.state_dict()
         for name, value in backbone.state_dict().items():
-            if not torch.equal(own[self.model_names[name]].cpu(), value.cpu()):
+            if not torch.equal(state[self.model_names[name]].cpu(), value.cpu()):
                 raise RuntimeError(f"{name} of the backbone is not in the detector")
 
 
@@ -104,10 +104,12 @@ def freeze(backbone: ResNetFeatures, stages: int) -> tuple[nn.Module, ...]:
 def check_frozen(stages: int) -> None:
     """Raises `UserError` for a number of stages that a ResNet does not have."""
     if not 0 <= stages <= 5:
-        raise UserError(f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem stays) to 5 (all stay)")
+        raise UserError(
+            f"detection: frozen_stages is {stages}; give 0 (all learn), 1 (the stem is frozen) to 5 (all are frozen)"
+        )
 
 
-def checked(detector: Detector, encoder: FrozenEncoder) -> Detector:
+def check_detector(detector: Detector, encoder: FrozenEncoder) -> Detector:
     """The detector, after a check that it holds all of the trained weights."""
     detector.check_copied(encoder.backbone)
     return detector

@@ -18,11 +18,11 @@ from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.schedules import SCHEDULES, DetectionSchedule, ScheduleName
 from vantage.evaluate.protocols.detection.scoring import Detections, Precision, precision_of
 from vantage.evaluate.protocols.detection.sizes import Sizes
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 from vantage.evaluate.protocols.detection.sources.opening import split_annotated
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses
-from vantage.evaluate.protocols.detection.training import DetectorTraining, detect, seeded
+from vantage.evaluate.protocols.detection.training import DetectorTraining, detect, torch_seed
 from vantage.evaluate.protocols.detection.voc_scoring import is_voc, voc_precision_of
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
@@ -56,7 +56,7 @@ class DetectorProtocol(OwnTask):
     """Whether training images without boxes are kept; the papers leave them out. In testing they always count."""
     shapes_apart: bool = True
     """Whether landscape and portrait images are trained on in separate steps, as Detectron2 does on each GPU, so that
-    less is padded. One step of a pass may hold both."""
+    images need less padding. One step of a pass may hold both."""
     precise_batches: int = 200
     """Training batches, at most as many as steps, over which BatchNorm averages its statistics before testing."""
     sizes: Sizes = field(default_factory=Sizes)
@@ -79,22 +79,22 @@ class DetectorProtocol(OwnTask):
 
     def scaled_schedule(self) -> DetectionSchedule:
         """The schedule for this batch size, learning rate and number of steps."""
-        scaled = replace(SCHEDULES[self.schedule], learning_rate=self.learning_rate).for_batch_size(self.batch_size)
-        return scaled.in_steps(self.steps) if self.steps else scaled
+        schedule = replace(SCHEDULES[self.schedule], learning_rate=self.learning_rate).for_batch_size(self.batch_size)
+        return schedule.in_steps(self.steps) if self.steps else schedule
 
     def scheduled_sizes(self) -> Sizes:
         """The sizes, with the schedule's sides in training if omitted."""
         return self.sizes.or_sides(SCHEDULES[self.schedule].short_sides)
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train on `train`, evaluate on `test`, both `Annotated`. Raises `UserError` for unsuitable images, and for a
-        backbone that is not a ResNet of three channels."""
+        """Train on `train`, evaluate on `test`, both `AnnotatedSource`. Raises `UserError` for unsuitable images, and
+        for a backbone that is not a ResNet of three channels."""
         coco_tools("cocoeval")  # a missing library is reported before hours of training
         output, train, test = self.prepare(as_annotated(train), as_annotated(test))
         images = training_images(train, output, self.keep_empty)
         schedule, sizes = self.scaled_schedule(), self.scheduled_sizes()
         device = work.resolved_device()
-        with seeded(draws.mix(self.seed, _INITIAL), device):
+        with torch_seed(draws.mix(self.seed, _INITIAL), device):
             detector = self.network_on.build(encoder, len(train.classes), output, sizes)
         facts = (encoder.digest(), cache_key(images), repr((self, output)), device.type, torch.__version__, "2")
         state_file = work.cache / "detectors" / f"{hash_of(fact.encode() for fact in facts)}.safetensors"
@@ -115,7 +115,7 @@ class DetectorProtocol(OwnTask):
             "training images left out": len(train) - len(images),
             "classes without training boxes": [n for number, n in enumerate(train.classes) if number not in labels],
             "detections": sum(len(one.label) for one in detections),
-            "losses": _thinned(losses),
+            "losses": _mean_in_parts(losses),
         }
         return Outcome(measures, len(images), len(test), {}, details)
 
@@ -134,22 +134,22 @@ class DetectorProtocol(OwnTask):
         refusal = "raw pixels have no detector"
         return Task(self, images, test_images, split, tools=("pycocotools",), pixels=refusal, check=check_backbone)
 
-    def prepare(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+    def prepare(self, train: AnnotatedSource, test: AnnotatedSource) -> tuple[Output, AnnotatedSource, AnnotatedSource]:
         """What is predicted for each instance, and the images of both sides with the classes of `train`. Raises
         `UserError` for test images that lack these annotations, or that show other classes."""
         if isinstance(self.output, Masks) and not test.has_masks:
             raise UserError("instance segmentation needs a mask of every instance, but the test images have boxes only")
         return self.output, train, test if test.classes == train.classes else OfClasses(test, train.classes)
 
-    def check(self, train: Annotated, test: Annotated) -> None:
+    def check(self, train: AnnotatedSource, test: AnnotatedSource) -> None:
         """Raises `UserError` for unsuitable images, before anything is trained."""
         output, train, _ = self.prepare(train, test)
         training_images(train, output, self.keep_empty)
 
 
-def as_annotated(source: Source | Annotated) -> Annotated:
+def as_annotated(source: Source | AnnotatedSource) -> AnnotatedSource:
     """The source, if it has annotations; raises `UserError` if not."""
-    if not isinstance(source, Annotated):
+    if not isinstance(source, AnnotatedSource):
         raise UserError(
             "detection needs images with boxes: open them with open_annotated (a COCO file, or a folder of PASCAL VOC)"
         )
@@ -157,7 +157,7 @@ def as_annotated(source: Source | Annotated) -> Annotated:
 
 
 def average_precisions(
-    test: Annotated, detections: list[Detections], output: Output
+    test: AnnotatedSource, detections: list[Detections], output: Output
 ) -> tuple[dict[str, float], dict[str, object]]:
     """What papers report first: of masks or keypoints, then of boxes; of VOC's images also by VOC's own definition."""
     measures, details = _report(precision_of(test, detections, "bbox"), output, "box ")
@@ -183,7 +183,7 @@ def _report(
     return measures, {f"{prefix}measures": precision.measures, f"{prefix}AP of each class shown": of_class}
 
 
-def _thinned(losses: list[float], most: int = 100) -> list[float]:
-    """Mean losses over at most `most` equal parts of the training."""
+def _mean_in_parts(losses: list[float], most: int = 100) -> list[float]:
+    """The mean loss of each of at most `most` equal parts of the training."""
     size = -(-len(losses) // most) or 1
     return [sum(losses[at : at + size]) / len(losses[at : at + size]) for at in range(0, len(losses), size)]

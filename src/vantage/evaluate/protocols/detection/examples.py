@@ -14,7 +14,7 @@ from vantage import draws
 from vantage.data.threads import prefetch
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Masks, Output
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import mask_of
 from vantage.evaluate.protocols.detection.sources.selections import SelectedImages
 
@@ -49,7 +49,7 @@ class Example:
         return {name: value.to(device) for name, value in tensors.items()}
 
 
-def example(source: Annotated, number: int, output: Output) -> Example:
+def example(source: AnnotatedSource, number: int, output: Output) -> Example:
     """An image with its instances, except for crowds."""
     instances = source.instances(number)
     rows = (~instances.crowd).nonzero().flatten()
@@ -64,8 +64,9 @@ def example(source: Annotated, number: int, output: Output) -> Example:
 
 
 def mirror_example(one: Example, swap: Sequence[int]) -> Example:
-    """Left and right exchanged. `swap` maps each keypoint to its counterpart: a left eye is a right eye in a mirror. A
-    column x, counted from 0, becomes w − 1 − x; the edges of boxes lie between pixels, and become w − x."""
+    """The example with left and right exchanged. `swap` maps each keypoint to its counterpart: a left eye is a right
+    eye in a mirror. A column x, counted from 0, becomes w − 1 − x; the edges of boxes lie between pixels, and become w
+    − x."""
     width = one.image.shape[2]
     left, top, right, bottom = one.box.unbind(1)
     points = one.points
@@ -90,7 +91,7 @@ def mirror_order(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(names.index(other(name)) if other(name) in names else number for number, name in enumerate(names))
 
 
-def training_images(source: Annotated, output: Output, keep_empty: bool) -> Annotated:
+def training_images(source: AnnotatedSource, output: Output, keep_empty: bool) -> AnnotatedSource:
     """The images that a detector is trained on: those with an instance (crowds do not count), or, for keypoints, with a
     labeled keypoint; all images with `keep_empty`.
 
@@ -106,7 +107,7 @@ def training_images(source: Annotated, output: Output, keep_empty: bool) -> Anno
     return source if len(numbers) == len(source) else SelectedImages(source, numbers)
 
 
-def _has_targets(source: Annotated, number: int, output: Output) -> bool:
+def _has_targets(source: AnnotatedSource, number: int, output: Output) -> bool:
     instances = source.instances(number)
     if isinstance(output, Keypoints):
         return instances.points is not None and bool((instances.points[~instances.crowd][..., 2] > 0).any())
@@ -114,7 +115,7 @@ def _has_targets(source: Annotated, number: int, output: Output) -> bool:
 
 
 def batches_from(
-    source: Annotated,
+    source: AnnotatedSource,
     output: Output,
     order: Callable[[int], list[tuple[int, int]]],
     seed: int,
@@ -122,7 +123,7 @@ def batches_from(
     workers: int,
 ) -> Iterator[list[Example]]:
     """The examples of some steps, each image mirrored or not; a few steps are prepared in advance. `order` gives the
-    position in the training and the number of each image of a step, as `Order` does.
+    position in the training and the number of each image of a step, as `StepOrder` does.
 
     Every random number is a function of the seed, the step and the image, so that an interrupted training continues
     exactly.

@@ -30,8 +30,8 @@ from vantage.encoders.backbones import ResNetFeatures
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import (
     Detector,
+    check_detector,
     check_frozen,
-    checked,
     copy_of,
     freeze,
     transform_settings,
@@ -40,7 +40,7 @@ from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks
 from vantage.evaluate.protocols.detection.sizes import Sizes
 from vantage.frozen.encoder import FrozenEncoder
 
-__all__ = ["FourthStage", "Pyramid", "box_head"]
+__all__ = ["FourthStage", "Pyramid", "box_head_layers"]
 
 _WIDTH = 256  # of the pyramid's maps, and of C4's mask head
 
@@ -65,7 +65,7 @@ class Pyramid:
         self, encoder: FrozenEncoder, classes: int, output: Output, sizes: Sizes, proposals: int | None = None
     ) -> Detector:
         """The network for `classes` classes with the backbone's weights; the rest is drawn from torch's generator.
-        `proposals` are those of an image in training, if not the sizes'."""
+        `proposals` is the number of regions proposed per image in training; if omitted, that of `sizes`."""
         backbone, width = copy_of(encoder), encoder.width
         frozen_parts = freeze(backbone, self.frozen_stages)
         body = BackboneWithFPN(
@@ -84,11 +84,11 @@ class Pyramid:
             rpn_post_nms_top_n_train=proposals or sizes.proposals,
             rpn_pre_nms_top_n_test=sizes.proposals,
             **transform_settings(encoder, sizes),
-            **(_normed_heads(output) if self.normed_heads else {}),
+            **(_batch_norm_heads(output) if self.normed_heads else {}),
         )
         model = settings(num_keypoints=output.points) if isinstance(output, Keypoints) else settings()
         model_names = {name: f"backbone.body.{name}" for name in encoder.backbone.state_dict()}
-        return checked(Detector(model, frozen_parts, model_names, sizes), encoder)
+        return check_detector(Detector(model, frozen_parts, model_names, sizes), encoder)
 
 
 @dataclass(frozen=True)
@@ -121,20 +121,20 @@ class FourthStage:
             rpn_pre_nms_top_n_train=12 * sizes.proposals,
             rpn_post_nms_top_n_train=2 * sizes.proposals,
             rpn_pre_nms_top_n_test=6 * sizes.proposals,
-            box_roi_pool=_regions(),
-            box_head=_Pooled(stage),
+            box_roi_pool=_region_align(),
+            box_head=_RegionMean(stage),
             box_predictor=FastRCNNPredictor(width, classes + 1),
             **transform_settings(encoder, sizes),
         )
         if isinstance(output, Masks):
-            model.roi_heads.mask_roi_pool = _regions()
+            model.roi_heads.mask_roi_pool = _region_align()
             model.roi_heads.mask_head = stage
             model.roi_heads.mask_predictor = MaskRCNNPredictor(width, _WIDTH, classes + 1)
         model_names = {
             name: f"roi_heads.box_head.stage.{name}" if name.startswith("layer4.") else f"backbone.body.{name}"
             for name in encoder.backbone.state_dict()
         }
-        return checked(Detector(model, frozen_parts, model_names, sizes), encoder)
+        return check_detector(Detector(model, frozen_parts, model_names, sizes), encoder)
 
 
 class _Trunk(nn.Module):
@@ -161,7 +161,7 @@ class _FifthStage(nn.Module):
         return self.norm(self.layer4(regions))
 
 
-class _Pooled(nn.Module):
+class _RegionMean(nn.Module):
     """Mean over the positions of each region."""
 
     def __init__(self, stage: _FifthStage) -> None:
@@ -172,21 +172,21 @@ class _Pooled(nn.Module):
         return self.stage(regions).mean((2, 3))
 
 
-def box_head(normed: bool) -> nn.Module:
+def box_head_layers(batch_norm: bool) -> nn.Module:
     """The head of boxes on a pyramid, up to its 1,024 features of a region."""
-    if normed:
+    if batch_norm:
         return FastRCNNConvFCHead((_WIDTH, 7, 7), [_WIDTH] * 4, [1024], norm_layer=nn.BatchNorm2d)
     return TwoMLPHead(_WIDTH * 7**2, 1024)
 
 
-def _normed_heads(output: Output) -> dict[str, nn.Module]:
-    heads = {"box_head": box_head(normed=True)}
+def _batch_norm_heads(output: Output) -> dict[str, nn.Module]:
+    heads = {"box_head": box_head_layers(batch_norm=True)}
     if isinstance(output, Masks):
         heads["mask_head"] = MaskRCNNHeads(_WIDTH, [_WIDTH] * 4, 1, norm_layer=nn.BatchNorm2d)
     return heads
 
 
-def _regions() -> MultiScaleRoIAlign:
+def _region_align() -> MultiScaleRoIAlign:
     return MultiScaleRoIAlign(["0"], 14, 0)
 
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from vantage import draws
 from vantage.data.order import epoch_order
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 
-__all__ = ["Order", "wide"]
+__all__ = ["StepOrder", "wide"]
 
 _ORDER = 0xDE71  # mixed into the seed of the order
 _STEPS_TOGETHER = 16
 
 
-class Order:
+class StepOrder:
     """The images of a step, as a function of the seed and the step alone.
 
     Epochs follow each other without a gap. The images of a step are padded to one size, so landscape and portrait
@@ -31,12 +31,12 @@ class Order:
 
     def __call__(self, step: int) -> list[tuple[int, int]]:
         """Position in the whole training, counted from 0, and number of each image of a step."""
-        group, inside = divmod(step, self._together)
+        group, index = divmod(step, self._together)
         size = self._together * self._batch
         items = [(position, self._image(position)) for position in range(group * size, (group + 1) * size)]
-        return items if self._wide is None else self._apart(items, self._wide)[inside]
+        return items if self._wide is None else self._split_by_shape(items, self._wide)[index]
 
-    def _apart(self, items: list[tuple[int, int]], wide: Sequence[bool]) -> list[list[tuple[int, int]]]:
+    def _split_by_shape(self, items: list[tuple[int, int]], wide: Sequence[bool]) -> list[list[tuple[int, int]]]:
         steps: list[list[tuple[int, int]]] = []
         filling: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
         for position, image in items:
@@ -48,13 +48,13 @@ class Order:
         return [*steps, rest] if rest else steps
 
     def _image(self, position: int) -> int:
-        epoch, inside = divmod(position, self._images)
+        epoch, index = divmod(position, self._images)
         if epoch not in self._orders:
             self._orders[epoch] = epoch_order(self._images, draws.mix(self._seed, _ORDER), epoch).tolist()
             self._orders.pop(epoch - 2, None)
-        return self._orders[epoch][inside]
+        return self._orders[epoch][index]
 
 
-def wide(source: Annotated) -> list[bool]:
+def wide(source: AnnotatedSource) -> list[bool]:
     """Which images are wider than high; no image is read."""
     return [width > height for height, width in map(source.size, range(len(source)))]

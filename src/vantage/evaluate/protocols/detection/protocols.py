@@ -11,7 +11,7 @@ from vantage.evaluate.protocols.detection.cascade import Cascade
 from vantage.evaluate.protocols.detection.detector_protocol import DetectorProtocol
 from vantage.evaluate.protocols.detection.networks import FourthStage, Pyramid
 from vantage.evaluate.protocols.detection.outputs import Boxes, Keypoints, Masks, Output
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.selections import OfClasses, with_keypoints
 
 __all__ = [
@@ -120,7 +120,7 @@ class KeypointDetection(DetectorProtocol):
     network_on: Pyramid = field(default_factory=Pyramid)
     """How the backbone is used."""
 
-    def prepare(self, train: Annotated, test: Annotated) -> tuple[Output, Annotated, Annotated]:
+    def prepare(self, train: AnnotatedSource, test: AnnotatedSource) -> tuple[Output, AnnotatedSource, AnnotatedSource]:
         """Keypoints, and the images of both sides with the class that has them. Raises `UserError` for several such
         classes, or none, and for test images of other classes."""
         train, test = with_keypoints(train), with_keypoints(test)

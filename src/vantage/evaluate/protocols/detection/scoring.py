@@ -17,7 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from vantage.errors import UserError
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated, RunLengths
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, RunLengths
 from vantage.evaluate.protocols.detection.sources.masks import coco_tools
 
 __all__ = ["Detections", "Kind", "Precision", "precision_of"]
@@ -48,8 +48,8 @@ class Detections:
     points: Float[Tensor, "n k 3"] | None = None
     """Column, row and a third number, which is ignored, of each keypoint."""
 
-    def packed(self) -> UInt8[Tensor, "_"]:
-        """Everything as bytes, which processes can exchange."""
+    def to_bytes(self) -> UInt8[Tensor, "_"]:
+        """All fields as bytes, which processes can exchange."""
         tensors = {"box": self.box, "label": self.label, "score": self.score}
         tensors |= {} if self.points is None else {"points": self.points}
         for number, mask in enumerate(self.masks or ()):
@@ -59,8 +59,8 @@ class Detections:
         return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
     @classmethod
-    def unpacked(cls, content: UInt8[Tensor, "_"]) -> "Detections":
-        """What `packed` made."""
+    def from_bytes(cls, content: UInt8[Tensor, "_"]) -> "Detections":
+        """The detections that `to_bytes` wrote."""
         data = content.numpy().tobytes()
         tensors, header = load(data), json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         sizes, masks = json.loads(header["__metadata__"]["sizes"]), None
@@ -82,7 +82,7 @@ class Precision:
     """AP of each class; None for classes that are in no test image."""
 
 
-def precision_of(source: Annotated, detections: Sequence[Detections], kind: Kind) -> Precision:
+def precision_of(source: AnnotatedSource, detections: Sequence[Detections], kind: Kind) -> Precision:
     """Compare the detections in each image of a source, in order, with its annotations: by boxes, masks or keypoints.
 
     Crowds and difficult instances are ignored, whether detected or not; as in COCO, a crowd may be detected any number
@@ -90,7 +90,7 @@ def precision_of(source: Annotated, detections: Sequence[Detections], kind: Kind
     numbers of points, where there is nothing to detect, and where pycocotools is not installed.
     """
     if len(detections) != len(source):
-        raise UserError(f"there are results of {len(detections)} images, but {len(source)} images")
+        raise UserError(f"there are results for {len(detections)} images, but the source has {len(source)}")
     points = {len(names) for names in source.keypoints.values()}
     if kind == "keypoints" and points != {_COCO_POINTS}:
         raise UserError(
@@ -114,7 +114,7 @@ def precision_of(source: Annotated, detections: Sequence[Detections], kind: Kind
     return Precision(measures, dict(zip(source.classes, means, strict=True)))
 
 
-def _truth(source: Annotated, kind: Kind) -> Iterator[dict[str, Any]]:
+def _truth(source: AnnotatedSource, kind: Kind) -> Iterator[dict[str, Any]]:
     count = 0
     for number in range(len(source)):
         instances, size = source.instances(number), source.size(number)
@@ -156,14 +156,14 @@ def _results(detections: Sequence[Detections], kind: Kind) -> Iterator[dict[str,
             if kind == "keypoints":
                 assert one.points is not None, "keypoints are compared where there are keypoints"
                 columns, rows = one.points[row, :, 0], one.points[row, :, 1]
-                across, down = float(columns.max() - columns.min()), float(rows.max() - rows.min())
-                extent = [float(columns.min()), float(rows.min()), across, down]
+                width, height = float(columns.max() - columns.min()), float(rows.max() - rows.min())
+                extent = [float(columns.min()), float(rows.min()), width, height]
                 numbers = one.points[row].flatten().tolist()
-                result |= {"keypoints": numbers, "bbox": extent, "area": across * down}
+                result |= {"keypoints": numbers, "bbox": extent, "area": width * height}
             yield result
 
 
-def _set(source: Annotated, annotations: list[dict[str, Any]]) -> Any:
+def _set(source: AnnotatedSource, annotations: list[dict[str, Any]]) -> Any:
     """The annotations in pycocotools' form of a file."""
     coco = coco_tools("coco").COCO()
     coco.dataset = {
@@ -179,7 +179,7 @@ def _set(source: Annotated, annotations: list[dict[str, Any]]) -> Any:
 
 
 def _ignore_difficult(evaluator: Any) -> None:
-    """pycocotools ignores only crowds, and overwrites a file's own marks."""
+    """Ignore difficult instances too: pycocotools ignores only crowds, and overwrites the flags of a file."""
     prepare = evaluator._prepare
 
     def prepare_with_difficult() -> None:

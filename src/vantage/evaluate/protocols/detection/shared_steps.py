@@ -2,7 +2,7 @@
 
 Each process computes the losses of its images. What one process would do with all of them together is done together:
 images are padded to the largest of all, BatchNorm takes its statistics over all, sides and regions are drawn as if in
-the order of all, and each mean becomes a part of the joint one, by the number of regions that it is over.
+the order of all, and each mean is weighted by its number of regions, so that the parts sum to the joint mean.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,81 +47,81 @@ class SharedSteps:
         assert isinstance(heads, RoIHeads)
         self._anchors, self._regions = _Sampler(rpn.fg_bg_sampler), _Sampler(heads.fg_bg_sampler)
         vars(rpn)["fg_bg_sampler"], vars(heads)["fg_bg_sampler"] = self._anchors, self._regions
-        self._points = _Points(heads) if heads.has_keypoint() else None
+        self._points = _PointCount(heads) if heads.has_keypoint() else None
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        """Within it the detector's losses are those of this process's images in one step."""
-        changed = vars(self._transform)
-        drawn = [self._transform.torch_choice(changed["min_size"]) for _ in range(self._images)]
-        own = iter(drawn[share_of(self._images)])
-        changed["torch_choice"] = lambda _: next(own)
-        changed["max_by_axis"] = _largest
+    def one_step(self) -> Iterator[None]:
+        """A context in which the detector's losses are those of this process's images in one step."""
+        settings = vars(self._transform)
+        sides = [self._transform.torch_choice(settings["min_size"]) for _ in range(self._images)]
+        own_sides = iter(sides[share_of(self._images)])
+        settings["torch_choice"] = lambda _: next(own_sides)
+        settings["max_by_axis"] = _largest
         try:
             yield
         finally:
-            del changed["torch_choice"], changed["max_by_axis"]
+            del settings["torch_choice"], settings["max_by_axis"]
 
     def part(self, losses: dict[str, Tensor]) -> Float[Tensor, ""]:
-        """What the images here add to the sum of the joint losses."""
+        """What the images of this process add to the sum of the joint losses."""
         regions, objects = self._regions.counts.tolist()
-        over = dict.fromkeys(losses, regions)
-        over |= dict.fromkeys(_OF_RPN, float(self._anchors.counts[0])) | {_OF_MASKS: objects}
-        over |= {_OF_POINTS: float(self._points.count)} if self._points else {}
-        over |= self._cascade.over if self._cascade else {}
-        counts = torch.tensor([over[name] for name in losses], dtype=torch.float64)
+        region_counts = dict.fromkeys(losses, regions)
+        region_counts |= dict.fromkeys(_OF_RPN, float(self._anchors.counts[0])) | {_OF_MASKS: objects}
+        region_counts |= {_OF_POINTS: float(self._points.count)} if self._points else {}
+        region_counts |= self._cascade.region_counts if self._cascade else {}
+        counts = torch.tensor([region_counts[name] for name in losses], dtype=torch.float64)
         weights = (counts / processes.total(counts).clamp(min=1)).tolist()
         return torch.stack([weight * loss for weight, loss in zip(weights, losses.values(), strict=True)]).sum()
 
 
 class _Sampler:
     """torchvision's sampler of anchors or regions, which draws for the images of all processes in their order, and
-    keeps what is for those here."""
+    keeps the samples of this process's images."""
 
     def __init__(self, sampler: Any) -> None:
         self._sampler = sampler
         self.counts = torch.zeros(2)
-        """How many were sampled here, and how many of them show an object."""
+        """How many regions were sampled on this process, and how many of them show an object."""
 
-    def __call__(self, matched: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        objects, others = list[Tensor](), list[Tensor]()
-        sizes = torch.tensor([[int((one >= 1).sum()), int((one == 0).sum())] for one in matched])
+    def __call__(self, labels: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        objects, backgrounds = list[Tensor](), list[Tensor]()
+        sizes = torch.tensor([[int((one >= 1).sum()), int((one == 0).sum())] for one in labels])
         for rank, images in enumerate(joined(sizes)):
-            for number, here in enumerate(images.tolist()):
+            for number, counts in enumerate(images.tolist()):
                 if rank == processes.rank():
-                    (some,), (rest,) = self._sampler([matched[number]])
-                    objects.append(some)
-                    others.append(rest)
+                    (object_mask,), (background_mask,) = self._sampler([labels[number]])
+                    objects.append(object_mask)
+                    backgrounds.append(background_mask)
                 else:  # as many random numbers as for this image
-                    for size in here:
-                        torch.randperm(size, device=matched[0].device)
+                    for size in counts:
+                        torch.randperm(size, device=labels[0].device)
         positive = sum(int(one.sum()) for one in objects)
-        self.counts = torch.tensor([positive + sum(int(one.sum()) for one in others), positive]).double()
-        return objects, others
+        self.counts = torch.tensor([positive + sum(int(one.sum()) for one in backgrounds), positive]).double()
+        return objects, backgrounds
 
 
-class _Points:
+class _PointCount:
     """How many keypoints the loss of this step's regions is the mean of: those labeled within the region."""
 
     def __init__(self, heads: RoIHeads) -> None:
         self.count = 0
-        self._select, self._sampled = heads.select_training_samples, list[tuple[Tensor, ...]]()
-        vars(heads)["select_training_samples"] = self._selected
+        self._select, self._samples = heads.select_training_samples, list[tuple[Tensor, ...]]()
+        vars(heads)["select_training_samples"] = self._select_samples
         assert isinstance(heads.keypoint_predictor, nn.Module)
-        heads.keypoint_predictor.register_forward_hook(self._counted)
+        heads.keypoint_predictor.register_forward_hook(self._count_points)
 
-    def _selected(self, proposals: list[Tensor], targets: list[dict[str, Tensor]]) -> tuple[Any, ...]:
+    def _select_samples(self, proposals: list[Tensor], targets: list[dict[str, Tensor]]) -> tuple[Any, ...]:
         selection = self._select(proposals, targets)
-        regions, matched, labels, _ = selection
-        self._sampled = list(zip(regions, matched, labels, (one["keypoints"] for one in targets), strict=True))
+        regions, instances, labels, _ = selection
+        self._samples = list(zip(regions, instances, labels, (one["keypoints"] for one in targets), strict=True))
         return selection
 
-    def _counted(self, _: nn.Module, inputs: tuple[Tensor, ...], heatmaps: Tensor) -> None:
+    def _count_points(self, _: nn.Module, inputs: tuple[Tensor, ...], heatmaps: Tensor) -> None:
         self.count = 0
-        for region, matched, label, points in self._sampled:
+        for region, instances, label, points in self._samples:
             rows = (label > 0).nonzero()[:, 0]
-            self.count += int(keypoints_to_heatmap(points[matched[rows]], region[rows], heatmaps.shape[-1])[1].sum())
-        self._sampled = []
+            self.count += int(keypoints_to_heatmap(points[instances[rows]], region[rows], heatmaps.shape[-1])[1].sum())
+        self._samples = []
 
 
 def _largest(sizes: list[list[int]]) -> list[int]:

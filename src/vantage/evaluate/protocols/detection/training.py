@@ -19,17 +19,17 @@ from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.detector import Detector
 from vantage.evaluate.protocols.detection.examples import Example, batches_from
-from vantage.evaluate.protocols.detection.order import Order, wide
+from vantage.evaluate.protocols.detection.order import StepOrder, wide
 from vantage.evaluate.protocols.detection.outputs import Keypoints, Output
 from vantage.evaluate.protocols.detection.schedules import DetectionSchedule
 from vantage.evaluate.protocols.detection.scoring import Detections
 from vantage.evaluate.protocols.detection.shared_steps import SharedSteps
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.masks import run_lengths
 from vantage.sharing import alike, in_order, own_turns, share_of, sum_gradients
 from vantage.storage.state import KeptState, restore, tensors_of
 
-__all__ = ["DetectorTraining", "detect", "seeded"]
+__all__ = ["DetectorTraining", "detect", "torch_seed"]
 
 _STEP = 0xDE73  # mixed into the seed of a step
 _AHEAD = 2  # groups of as many images as threads that are decoded in advance
@@ -57,25 +57,27 @@ class DetectorTraining:
     shapes_apart: bool = True
     """Whether landscape and portrait images are in separate steps."""
 
-    def __call__(self, detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[float]:
+    def __call__(
+        self, detector: Detector, source: AnnotatedSource, output: Output, work: Work, name: str
+    ) -> list[float]:
         """Train, then set the statistics. Returns the loss of every step, including those before an interruption.
         Raises `UserError` when the loss is not finite."""
         device, schedule = work.resolved_device(), self.schedule
         detector.model.to(device)
         detector.train_mode()
-        shared = SharedSteps(detector, schedule.batch_size) if processes.count() > 1 else None
+        shared_steps = SharedSteps(detector, schedule.batch_size) if processes.count() > 1 else None
         optimizer = _optimizer(detector.model)
         state, parts, losses = KeptState(self.state_file, self.minutes), {"model": detector.model}, list[float]()
-        before = state.read()
-        kept = alike(len(before.facts["losses"]) if before else 0)
-        if kept and before and restore(parts, optimizer, before.tensors):
-            losses = before.facts["losses"]
+        last = state.read()
+        finished_steps = alike(len(last.facts["losses"]) if last else 0)
+        if finished_steps and last and restore(parts, optimizer, last.tensors):
+            losses = last.facts["losses"]
         start = len(losses)
         work.progress.start(f"training a detector, {name}", schedule.steps, start)
         try:
             steps = range(start, schedule.steps)
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
-                losses.append(self._step(detector, optimizer, batch, step, device, shared))
+                losses.append(self._step(detector, optimizer, batch, step, device, shared_steps))
                 work.progress.advance(step + 1, f"loss {losses[-1]:.3f}")
                 if state.due and processes.rank() == 0:
                     state.write(tensors_of(parts, optimizer), {"losses": losses})
@@ -83,17 +85,17 @@ class DetectorTraining:
             work.progress.stop()
         if start < schedule.steps and processes.rank() == 0:
             state.write(tensors_of(parts, optimizer), {"losses": losses})
-        self._set_statistics(detector, source, output, work, shared)
+        self._set_statistics(detector, source, output, work, shared_steps)
         return losses
 
     def forget(self) -> None:
-        """Remove the kept state: the detector was evaluated."""
+        """Remove the state file, once the detector has been evaluated."""
         KeptState(self.state_file).forget()
 
-    def _batches(self, source: Annotated, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
-        order = Order(len(source), self.schedule.batch_size, self.seed, wide(source) if self.shapes_apart else None)
-        own = share_of(self.schedule.batch_size)
-        return batches_from(source, output, lambda step: order(step)[own], self.seed, steps, work.num_workers)
+    def _batches(self, source: AnnotatedSource, output: Output, steps: range, work: Work) -> Iterator[list[Example]]:
+        order = StepOrder(len(source), self.schedule.batch_size, self.seed, wide(source) if self.shapes_apart else None)
+        share = share_of(self.schedule.batch_size)
+        return batches_from(source, output, lambda step: order(step)[share], self.seed, steps, work.num_workers)
 
     def _step(
         self,
@@ -102,12 +104,12 @@ class DetectorTraining:
         batch: list[Example],
         step: int,
         device: torch.device,
-        shared: SharedSteps | None,
+        shared_steps: SharedSteps | None,
     ) -> float:
         for group in optimizer.param_groups:
             group["lr"] = self.schedule.learning_rate_at(step)
-        with seeded(draws.mix(self.seed, _STEP, step), device):
-            loss = _loss(detector, batch, device, shared)
+        with torch_seed(draws.mix(self.seed, _STEP, step), device):
+            loss = _loss(detector, batch, device, shared_steps)
         value = float(processes.total(loss.detach()))
         if not math.isfinite(value):
             raise UserError(
@@ -122,14 +124,14 @@ class DetectorTraining:
 
     @torch.no_grad()
     def _set_statistics(
-        self, detector: Detector, source: Annotated, output: Output, work: Work, shared: SharedSteps | None
+        self, detector: Detector, source: AnnotatedSource, output: Output, work: Work, shared_steps: SharedSteps | None
     ) -> None:
         """Set running statistics to plain means over some batches with the final weights (precise BatchNorm)."""
         count, device = min(self.precise_batches, self.schedule.steps), work.resolved_device()
         norms = [part for part in detector.model.modules() if isinstance(part, nn.BatchNorm2d) and part.training]
         if not norms or not count:
             return
-        before = [norm.momentum for norm in norms]
+        momenta = [norm.momentum for norm in norms]
         for norm in norms:
             norm.reset_running_stats()
             norm.momentum = None
@@ -137,35 +139,35 @@ class DetectorTraining:
         work.progress.start("statistics of BatchNorm", count)
         try:
             for step, batch in zip(steps, self._batches(source, output, steps, work), strict=True):
-                with seeded(draws.mix(self.seed, _STEP, step), device):
-                    _loss(detector, batch, device, shared)
+                with torch_seed(draws.mix(self.seed, _STEP, step), device):
+                    _loss(detector, batch, device, shared_steps)
                 work.progress.advance(step + 1 - steps.start)
         finally:
             work.progress.stop()
-            for norm, momentum in zip(norms, before, strict=True):
+            for norm, momentum in zip(norms, momenta, strict=True):
                 norm.momentum = momentum
 
 
 @torch.no_grad()
-def detect(detector: Detector, source: Annotated, output: Output, work: Work, name: str) -> list[Detections]:
-    """What a detector finds in each image, one at a time, so that no image depends on its neighbors; the next images
-    are decoded meanwhile, by `work.num_workers` threads. Processes share the images, and all get the same."""
+def detect(detector: Detector, source: AnnotatedSource, output: Output, work: Work, name: str) -> list[Detections]:
+    """What a detector finds in each image, one at a time, so that no image depends on its neighbors; meanwhile
+    `work.num_workers` threads decode the next images. Processes share the images, and all get the same detections."""
     device = work.resolved_device()
     detector.model.to(device)
     detector.eval_mode()
     detections: list[Detections] = []
-    several, numbers = max(1, work.num_workers), own_turns(range(len(source)))
-    parts = (numbers[first : first + several] for first in range(0, len(numbers), several))
+    batch_size, numbers = max(1, work.num_workers), own_turns(range(len(source)))
+    parts = (numbers[first : first + batch_size] for first in range(0, len(numbers), batch_size))
 
-    def own() -> Iterator[Tensor]:
+    def own_detections() -> Iterator[Tensor]:
         for image in chain.from_iterable(prefetch(source.image, parts, work.num_workers, _AHEAD)):
             (result,) = detector.model([image.to(device).float() / 255])
-            yield _detections(result, output).packed()
+            yield _detections(result, output).to_bytes()
 
     work.progress.start(f"detections, {name}", len(source))
     try:
-        for one in in_order(own(), len(source), (), torch.uint8):
-            detections.append(Detections.unpacked(one))
+        for content in in_order(own_detections(), len(source), (), torch.uint8):
+            detections.append(Detections.from_bytes(content))
             work.progress.advance(len(detections))
     finally:
         work.progress.stop()
@@ -173,19 +175,20 @@ def detect(detector: Detector, source: Annotated, output: Output, work: Work, na
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """torch's generators on the CPU and the device start at `seed`, and are restored afterwards."""
+def torch_seed(seed: int, device: torch.device) -> Iterator[None]:
+    """Within this context torch's generators on the CPU and the device start at `seed`; they are restored
+    afterwards."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
 
-def _loss(detector: Detector, batch: list[Example], device: torch.device, shared: SharedSteps | None) -> Tensor:
-    """The sum of a batch's losses, or what the images here add to it."""
+def _loss(detector: Detector, batch: list[Example], device: torch.device, shared_steps: SharedSteps | None) -> Tensor:
+    """The sum of a batch's losses, or what the images of this process add to it."""
     images = [one.image.to(device, non_blocking=True).float() / 255 for one in batch]
-    with nullcontext() if shared is None else shared.one():
+    with nullcontext() if shared_steps is None else shared_steps.one_step():
         losses = detector.model(images, [one.target(device) for one in batch])
-    return torch.stack(list(losses.values())).sum() if shared is None else shared.part(losses)
+    return torch.stack(list(losses.values())).sum() if shared_steps is None else shared_steps.part(losses)
 
 
 def _detections(result: dict[str, Tensor], output: Output) -> Detections:

@@ -18,7 +18,7 @@ from torchvision.ops import box_iou
 
 from vantage.errors import UserError
 from vantage.evaluate.protocols.detection.scoring import Detections, Precision
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.selections import JoinedImages, OfClasses, SelectedImages
 from vantage.evaluate.protocols.detection.sources.voc import VocImages
 
@@ -33,12 +33,12 @@ class _Matches:
     """The detections of one class in one image."""
 
     score: Float[Tensor, "n"]
-    right: Bool[Tensor, "t n"]
+    correct: Bool[Tensor, "t n"]
     counts: Bool[Tensor, "t n"]
     """False for detections of a difficult instance."""
 
 
-def is_voc(source: Annotated) -> bool:
+def is_voc(source: AnnotatedSource) -> bool:
     """Whether all images come from folders of PASCAL VOC."""
     match source:
         case SelectedImages() | OfClasses():
@@ -49,17 +49,17 @@ def is_voc(source: Annotated) -> bool:
             return isinstance(source, VocImages)
 
 
-def voc_precision_of(source: Annotated, detections: Sequence[Detections]) -> Precision:
-    """Compare the detections in each image of a source, in order, with its annotations: AP, AP50 and AP75 in percent,
-    means over the classes that the images show.
+def voc_precision_of(source: AnnotatedSource, detections: Sequence[Detections]) -> Precision:
+    """Compare the detections in each image of a source, in order, with its annotations. Gives AP, AP50 and AP75 in
+    percent, as means over the classes that the images show.
 
-    Detections are taken over all images, the most confident first. One is right where its overlap with the instance
+    Detections are taken over all images, the most confident first. One is correct where its overlap with the instance
     that it overlaps most exceeds the threshold (the development kit also accepts the threshold itself) and no earlier
-    one is on that instance. On a difficult instance a detection is neither right nor wrong, and missing one costs
+    one is on that instance. On a difficult instance a detection is neither correct nor wrong, and missing one costs
     nothing. Raises `UserError` for another number of images, and where nothing counts.
     """
     if len(detections) != len(source):
-        raise UserError(f"there are results of {len(detections)} images, but {len(source)} images")
+        raise UserError(f"there are results for {len(detections)} images, but the source has {len(source)}")
     tables = [_of_class(source, detections, label) for label in range(len(source.classes))]
     present = [table for table in tables if table is not None]
     if not present:
@@ -70,43 +70,45 @@ def voc_precision_of(source: Annotated, detections: Sequence[Detections]) -> Pre
     return Precision(measures, dict(zip(source.classes, each, strict=True)))
 
 
-def _of_class(source: Annotated, detections: Sequence[Detections], label: int) -> Float[Tensor, "t"] | None:
+def _of_class(source: AnnotatedSource, detections: Sequence[Detections], label: int) -> Float[Tensor, "t"] | None:
     """AP at each threshold; None where no image shows an instance of the class that counts."""
     matches, total = [], 0
     for number, one in enumerate(detections):
-        instances, own = source.instances(number), one.label == label
+        instances, rows = source.instances(number), one.label == label
         truth = instances.label == label
         ignore = (instances.difficult | instances.crowd)[truth]
         total += int((~ignore).sum())
-        matches.append(_match(one.box[own], one.score[own], instances.box[truth], ignore))
+        matches.append(_match(one.box[rows], one.score[rows], instances.box[truth], ignore))
     if not total:
         return None
     order = torch.cat([one.score for one in matches]).argsort(descending=True, stable=True)
-    right = torch.cat([one.right for one in matches], 1)[:, order]
+    correct = torch.cat([one.correct for one in matches], 1)[:, order]
     counts = torch.cat([one.counts for one in matches], 1)[:, order]
-    return torch.stack([_at_eleven(hits[count], total) for hits, count in zip(right, counts, strict=True)])
+    return torch.stack(
+        [_precision_at_eleven_recalls(hits[count], total) for hits, count in zip(correct, counts, strict=True)]
+    )
 
 
 def _match(
     box: Float[Tensor, "n 4"], score: Float[Tensor, "n"], truth: Float[Tensor, "m 4"], ignore: Bool[Tensor, "m"]
 ) -> _Matches:
     order = score.argsort(descending=True, stable=True)
-    right = torch.zeros(len(_THRESHOLDS), len(box), dtype=torch.bool)
-    counts = torch.ones_like(right)
+    correct = torch.zeros(len(_THRESHOLDS), len(box), dtype=torch.bool)
+    counts = torch.ones_like(correct)
     if not len(box) or not len(truth):
-        return _Matches(score[order], right, counts)
-    most, nearest = box_iou(box[order].double(), truth.double()).max(1)
-    over = most > _THRESHOLDS[:, None]
-    counts = ~(over & ignore[nearest])
+        return _Matches(score[order], correct, counts)
+    overlap, nearest = box_iou(box[order].double(), truth.double()).max(1)
+    enough = overlap > _THRESHOLDS[:, None]
+    counts = ~(enough & ignore[nearest])
     for instance in range(len(truth)):
-        on_it: Int[Tensor, "t n"] = (over & (nearest == instance)).int()
-        right |= (on_it > 0) & (on_it.cumsum(1) == 1)  # only the first one
-    return _Matches(score[order], right & counts, counts)
+        on_it: Int[Tensor, "t n"] = (enough & (nearest == instance)).int()
+        correct |= (on_it > 0) & (on_it.cumsum(1) == 1)  # only the first one
+    return _Matches(score[order], correct & counts, counts)
 
 
-def _at_eleven(right: Bool[Tensor, "d"], total: int) -> Float[Tensor, ""]:
+def _precision_at_eleven_recalls(correct: Bool[Tensor, "d"], total: int) -> Float[Tensor, ""]:
     """Mean over the recalls 0, .1, … 1 of the best precision at that recall or a higher one, in percent."""
-    hits = right.double().cumsum(0)
-    recall, precision = hits / total, hits / torch.arange(1, len(right) + 1)
-    reached = recall >= _RECALLS[:, None]
-    return 100 * torch.where(reached, precision, 0.0).amax(1).mean() if len(right) else torch.zeros(()).double()
+    hits = correct.double().cumsum(0)
+    recall, precision = hits / total, hits / torch.arange(1, len(correct) + 1)
+    at_least = recall >= _RECALLS[:, None]
+    return 100 * torch.where(at_least, precision, 0.0).amax(1).mean() if len(correct) else torch.zeros(()).double()

@@ -15,7 +15,7 @@ from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
-from vantage.evaluate.protocols.finetune.tuning import Diverged
+from vantage.evaluate.protocols.finetune.tuning import Divergence
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 
@@ -30,9 +30,10 @@ class FineTuneChosen:
     """As `FineTune`, with the classifier's learning rate chosen without test labels.
 
     No paper does so: name this protocol beside its numbers.
+
     A fifth of each class of every sample is held out, at least one image but never the last. Copies are trained on the
-    rest at every rate; the rate with the best top-1 on the held-out images (the lowest of equals) trains on the whole
-    sample. A training that diverges counts as 0 %. Every rate costs one more training for each sample. It
+    rest at every rate; the rate with the best top-1 on the held-out images (the lowest, if several tie) trains on the
+    whole sample. A training run that diverges counts as 0 %. Every rate costs one more training run for each sample. It
     is an error if no class has two images in a sample.
     """
 
@@ -84,7 +85,7 @@ class FineTuneChosen:
         for sample in range(self.samples):
             seed = draws.mix(self.seed, sample) if sample else self.seed
             single = self._single(self.head_learning_rates[0], seed)
-            rows, decay = single.drawn(train, label)
+            rows, decay = single.first_sample(train, label)
             mask = held_out(label[rows], HELD_OUT, seed)
             count = int(mask.sum())
             single = replace(single, weight_decay=decay)
@@ -94,7 +95,7 @@ class FineTuneChosen:
             rates.append(best)
             outcomes.append(replace(single, head_learning_rate=best)(encoder, train, test, work))
         by = f"top-1 on {count} of the {outcomes[0].train_images} training images, held out of other copies"
-        chosen: dict[str, Any] = {
+        choice: dict[str, Any] = {
             "head_rate": rates,
             "by": by,
             "head_rates": list(self.head_learning_rates),
@@ -106,7 +107,7 @@ class FineTuneChosen:
         }
         measures = mean_and_spread([dict(outcome.measures) for outcome in outcomes])
         how = {**outcomes[0].how, "held_out_to_choose": HELD_OUT}
-        return Outcome(measures, outcomes[0].train_images, outcomes[0].test_images, chosen, details, how)
+        return Outcome(measures, outcomes[0].train_images, outcomes[0].test_images, choice, details, how)
 
     def _single(self, rate: float, seed: int) -> FineTune:
         """One training on one sample."""
@@ -128,6 +129,6 @@ def top1_held_out(
     rest, test = SourceSubset(train, rows[~mask]), SourceSubset(train, rows[mask])
     try:
         return replace(protocol, fraction=1.0)(encoder, rest, test, work).accuracy.top1
-    except Diverged as problem:
+    except Divergence as problem:
         work.progress.line(f"head_learning_rate {protocol.head_learning_rate:g}: {problem}")
         return 0.0

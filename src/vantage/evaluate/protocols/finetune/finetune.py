@@ -27,7 +27,7 @@ from vantage.sharing import everywhere
 from vantage.storage.cache import hash_of
 from vantage.storage.results import CachedResults
 
-__all__ = ["FineTune", "mean_and_spread", "named_in", "share_of_each_class"]
+__all__ = ["FineTune", "mean_and_spread", "images_named_in", "share_of_each_class"]
 
 _SHARE = 0x5E41  # what a seed is for
 
@@ -91,12 +91,12 @@ class FineTune:
             )
 
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
-        """Train a copy on images of `train`, evaluate on `test`. A stopped training continues after the last epoch in
-        the cache, and ends as if it had never been stopped; finished samples are read from the cache."""
+        """Train a copy on images of `train`, evaluate on `test`. A stopped training run continues after the last epoch
+        in the cache, and ends as if it had never been stopped; finished samples are read from the cache."""
         train, label = with_labels(train)
         test, test_label = with_labels(test)
         check_classes(label, test_label, test.classes, work.progress)
-        classes, before = max(len(train.classes), len(test.classes), int(label.max()) + 1), encoder.digest()
+        classes, digest = max(len(train.classes), len(test.classes), int(label.max()) + 1), encoder.digest()
         file = work.cache / "finetune" / f"{self._key(encoder, train, label, test, test_label, work)}.json"
         results = CachedResults(file)
         for sample in range(self.samples):
@@ -105,20 +105,20 @@ class FineTune:
             seed = draws.mix(self.seed, sample) if sample else self.seed
             rows = self._rows(train, label, seed)
             schedule = self.schedule(len(rows) / len(train), seed)
-            tuned = tune(schedule, encoder, SourceSubset(train, rows), label[rows], classes, work)
-            measures = accuracy(tuned.predict(encoder, test, work), test_label, classes).measures()
-            result = {"measures": measures, "losses": tuned.losses, "images": len(rows), "how": dict(tuned.how)}
+            copy = tune(schedule, encoder, SourceSubset(train, rows), label[rows], classes, work)
+            measures = accuracy(copy.predict(encoder, test, work), test_label, classes).measures()
+            result = {"measures": measures, "losses": copy.losses, "images": len(rows), "how": dict(copy.how)}
             results.add(str(sample), result)
-        if encoder.digest() != before:
+        if encoder.digest() != digest:
             raise RuntimeError("the backbone changed while its copy was fine-tuned: the result is void")
         samples = [results[str(sample)] for sample in range(self.samples)]
         by_sample = [one["measures"] for one in samples]
-        chosen: dict[str, float | int | str | list[float]] = {"by": "the protocol"}
+        choice: dict[str, float | int | str | list[float]] = {"by": "the protocol"}
         details: dict[str, Any] = {"samples": by_sample, "losses": [one["losses"] for one in samples]}
         if self.names:
             details["names"] = hash_of([_bytes(self.names)])
         images, how = samples[-1]["images"], samples[0]["how"]
-        return Outcome(mean_and_spread(by_sample), images, len(test_label), chosen, details, how)
+        return Outcome(mean_and_spread(by_sample), images, len(test_label), choice, details, how)
 
     def _key(
         self,
@@ -129,7 +129,7 @@ class FineTune:
         test_label: Int[Tensor, "m"],
         work: Work,
     ) -> str:
-        """A hash of everything that a sample depends on, which the number of samples is not."""
+        """A hash of everything that a sample depends on; the number of samples is not part of it."""
         facts = (
             encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(replace(self, samples=1)),
             str((label.tolist(), test_label.tolist())), work.resolved_device().type, torch.__version__,
@@ -137,19 +137,22 @@ class FineTune:
         )  # fmt: skip
         return hash_of([*(fact.encode() for fact in facts), _bytes(self.names)])
 
-    def drawn(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
+    def first_sample(self, train: Source, label: Int[Tensor, "n"]) -> tuple[Int[Tensor, "k"], float]:
         """The numbers of the images of the first sample, and the weight decay for that many."""
         rows = self._rows(train, label, self.seed)
         return rows, self.schedule(len(rows) / len(train), self.seed).weight_decay
 
     def _rows(self, train: Source, label: Int[Tensor, "n"], seed: int) -> Int[Tensor, "k"]:
-        rows = named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
+        rows = (
+            images_named_in(train, Path(self.names)) if self.names else share_of_each_class(label, self.fraction, seed)
+        )
         if len(rows) < 2:
             raise UserError(f"{len(rows)} image is too few to train on: BatchNorm needs two; give a larger fraction")
         return rows
 
     def schedule(self, share: float, seed: int) -> TuningSchedule:
-        """The training on a share of a set's images, which the weight decay depends on if it is omitted."""
+        """The schedule for training on a share of a set's images; the weight decay depends on that share if it is
+        omitted."""
         decay = self.weight_decay if self.weight_decay is not None else 5e-4 if share < 0.05 else 1e-4
         rates = (self.backbone_learning_rate, self.head_learning_rate)
         return TuningSchedule(self.epochs, self.batch_size, rates, decay, self.smallest_area, seed)
@@ -166,7 +169,7 @@ def share_of_each_class(label: Int[Tensor, "n"], fraction: float, seed: int) -> 
     return torch.cat(rows).sort().values
 
 
-def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
+def images_named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
     """The numbers of the images named in a file, one name per line, in the order of the source. Names are whole, or the
     last parts of whole names. Raises `UserError` for a file that cannot be read, and for unknown or ambiguous names.
     """
@@ -193,7 +196,7 @@ def named_in(source: Source, file: Path) -> Int[Tensor, "k"]:
 
 
 def _bytes(names: str) -> bytes:
-    """Contents of a file of names; nothing where it cannot be read, which is an error where names are read."""
+    """Contents of a file of names; empty if it cannot be read, which `images_named_in` reports."""
     try:
         return Path(names).read_bytes() if names else b""
     except OSError:

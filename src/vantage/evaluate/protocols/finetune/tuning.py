@@ -20,7 +20,7 @@ from vantage.encoders.grouped import GroupedStatistics, average_statistics
 from vantage.encoders.normalization import BatchNorm
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.linear.crops import counted, epochs_of
+from vantage.evaluate.protocols.linear.crops import epochs_of, report_progress
 from vantage.evaluate.protocols.linear.pooled import training_view
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
@@ -29,13 +29,13 @@ from vantage.sharing import alike, share_of, sum_gradients
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState, State, restore, tensors_of
 
-__all__ = ["TuningSchedule", "Diverged", "Tuned", "tune"]
+__all__ = ["TuningSchedule", "Divergence", "TunedCopy", "tune"]
 
 _START, _STEP = 0x7E5A, 0x7E5B  # what a seed is for
 
 
-class Diverged(UserError):
-    """A training whose loss is no longer finite."""
+class Divergence(UserError):
+    """The loss of a training run is no longer finite."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TuningSchedule:
     """Shares of the epochs after which both learning rates fall."""
 
     decay: float = 0.2
-    """The factor of each fall."""
+    """What they are multiplied by each time they fall."""
 
     momentum: float = 0.9
     """Momentum of SGD."""
@@ -73,7 +73,7 @@ class TuningSchedule:
     """Standard deviation of the classifier's initial weights, whose mean is 0; biases are 0."""
 
     @property
-    def fixed(self) -> dict[str, Any]:
+    def constants(self) -> dict[str, Any]:
         """What the settings of a protocol do not say, as plain data."""
         return {
             "weight_decay": self.weight_decay,
@@ -89,8 +89,8 @@ class TuningSchedule:
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """The result of a training."""
+class TunedCopy:
+    """The trained copy of a backbone, with its classifier."""
 
     backbone: nn.Module
     """The copy, trained, in evaluation mode."""
@@ -108,57 +108,57 @@ class Tuned:
     def predict(self, encoder: FrozenEncoder, source: Source, work: Work) -> Int[Tensor, "n t"]:
         """The five best classes of each image (or all, where there are fewer), best first, through the view of
         `encoder`."""
-        tuned = replace(encoder, backbone=self.backbone, name=f"{encoder.name}, fine-tuned")
+        copy = replace(encoder, backbone=self.backbone, name=f"{encoder.name}, fine-tuned")
         head = self.head.cpu()
-        return torch.cat([best_classes(head(features)) for _, features in batches(tuned, source, work)])
+        return torch.cat([best_classes(head(features)) for _, features in batches(copy, source, work)])
 
 
 def tune(
     schedule: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], classes: int, work: Work
-) -> Tuned:
+) -> TunedCopy:
     """Train a copy of a backbone and a linear classifier.
 
     BatchNorm takes its statistics over the whole batch, whatever pretraining did. Draws depend on seed, epoch and step
-    alone, and the state after an epoch is cached every few minutes, so a stopped training ends as if it had never been
-    stopped. Processes share the images of a step and normalize them together: losses are those of one process to 1e-6
-    in float64, and as far as rounding lets them in float32. Raises `Diverged` where the loss is no longer finite.
+    alone, and the state after an epoch is cached every few minutes, so a stopped run ends as if it had never been
+    stopped. Processes share the images of a step and normalize them together: losses equal those of one process to
+    1e-6 in float64, and up to rounding in float32. Raises `Divergence` where the loss is no longer finite.
     """
     device = work.resolved_device()
-    state = _State(schedule, encoder, classes, device)
-    cached = _kept(schedule, encoder, source, label, work)
-    before = cached.read()
-    if alike(len(before.facts["losses"]) if before else 0) and before:
-        state.restore(before)
+    state = _Training(schedule, encoder, classes, device)
+    state_file = _state_file(schedule, encoder, source, label, work)
+    last = state_file.read()
+    if alike(len(last.facts["losses"]) if last else 0) and last:
+        state.restore(last)
     size = _images_of_a_step(len(source), schedule.batch_size)
     view = training_view(encoder, schedule.smallest_area)
     images = epochs_of(source, view, size, schedule.seed, work)
     label = label.to(device)
-    count, note = len(source), ""
+    count, loss_note = len(source), ""
     work.progress.start(f"fine-tuning, {encoder.name}, images", schedule.epochs * count, len(state.losses) * count)
     for epoch in range(len(state.losses), schedule.epochs):
         with torch.random.fork_rng([device] if device.type == "cuda" else []):
-            words = f"epoch {epoch + 1} of {schedule.epochs}{note}"
-            views = counted(images(epoch), work.progress, epoch * count, words)
+            note = f"epoch {epoch + 1} of {schedule.epochs}{loss_note}"
+            views = report_progress(images(epoch), work.progress, epoch * count, note)
             loss = state.epoch(views, label, epoch)
         if not loss < float("inf"):
             work.progress.stop()
-            raise Diverged(
+            raise Divergence(
                 f"fine-tuning {encoder.name} diverged in epoch {epoch + 1}: the loss is {loss}; choose lower learning"
                 " rates (--backbone-learning-rate, --head-learning-rate)"
             )
-        note = f", loss {loss:.3f}"
-        if cached.due and epoch + 1 < schedule.epochs and processes.rank() == 0:
-            cached.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
+        loss_note = f", loss {loss:.3f}"
+        if state_file.due and epoch + 1 < schedule.epochs and processes.rank() == 0:
+            state_file.write(tensors_of(state.parts, state.optimizer), {"losses": state.losses})
     work.progress.stop()
-    cached.forget()
-    how = schedule.fixed | {"images_of_a_step": size, "training_view": repr(view), "crops": images.drawn}
-    return Tuned(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
+    state_file.forget()
+    how = schedule.constants | {"images_of_a_step": size, "training_view": repr(view), "crops": images.crop_method}
+    return TunedCopy(state.backbone.eval().requires_grad_(False), state.head.requires_grad_(False), state.losses, how)
 
 
-def _kept(
+def _state_file(
     schedule: TuningSchedule, encoder: FrozenEncoder, source: Source, label: Int[Tensor, "n"], work: Work
 ) -> KeptState:
-    """Where the state is cached, under all that it depends on."""
+    """The file that caches the state, named by a hash of everything that it depends on."""
     device = work.resolved_device().type
     facts = (encoder.digest(), repr(encoder.view), cache_key(source), repr(schedule), str(label.tolist()), device)
     facts += (str(work.resident_bytes),)  # crops of images that are held in memory are drawn by batch
@@ -166,7 +166,8 @@ def _kept(
 
 
 def _images_of_a_step(images: int, most: int) -> int:
-    """Steps as equal as they can be. Raises `UserError` if the processes cannot share the last."""
+    """Images of a step, so that all steps are as equal as possible. Raises `UserError` if the processes cannot share
+    the last one."""
     size = ceil(images / ceil(images / most))
     if (smallest := images % size or size) < processes.count():
         raise UserError(
@@ -176,7 +177,7 @@ def _images_of_a_step(images: int, most: int) -> int:
     return size
 
 
-class _State:
+class _Training:
     """Everything that changes during a training."""
 
     def __init__(self, schedule: TuningSchedule, encoder: FrozenEncoder, classes: int, device: torch.device) -> None:
@@ -226,7 +227,7 @@ class _State:
 
     @property
     def parts(self) -> dict[str, nn.Module]:
-        """The modules in training."""
+        """The modules that are trained."""
         return {"backbone": self.backbone, "head": self.head}
 
     def restore(self, before: State) -> None:

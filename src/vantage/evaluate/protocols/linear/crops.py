@@ -21,7 +21,7 @@ from vantage.progress import Progress, counting
 from vantage.sharing import share_of
 from vantage.views.operations.share import ShareGenerator
 
-__all__ = ["Epoch", "Epochs", "counted", "epochs_of"]
+__all__ = ["Epoch", "Epochs", "report_progress", "epochs_of"]
 
 _ORDER, _VIEWS = 0x11EA, 0x11EB  # what a seed is used for
 
@@ -35,8 +35,8 @@ class Epochs:
 
     views: Callable[[int], Epoch]
     """Makes the views of an epoch."""
-    drawn: str
-    """How crops are drawn, in words: from one seed, images in memory get other crops than streamed ones."""
+    crop_method: str
+    """How crops are drawn, in words: with the same seed, images in memory get other crops than streamed ones."""
 
     def __call__(self, epoch: int) -> Epoch:
         """The views of one epoch."""
@@ -52,26 +52,26 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
         return epoch_order(len(source), draws.mix(seed, _ORDER), epoch).split(batch)
 
     def generator(epoch: int, step: int, count: int) -> torch.Generator:
-        chance, own = ShareGenerator(), share_of(count)
-        chance.share = (own.start, own.stop, count)
-        return chance.manual_seed(draws.mix(seed, _VIEWS, epoch, step))
+        generator_of_share, share = ShareGenerator(), share_of(count)
+        generator_of_share.share = (share.start, share.stop, count)
+        return generator_of_share.manual_seed(draws.mix(seed, _VIEWS, epoch, step))
 
-    def resident(epoch: int) -> Epoch:
+    def from_memory(epoch: int) -> Epoch:
         for step, rows in enumerate(order(epoch)):
             images = pixels[rows[share_of(len(rows))].to(pixels.device)]
             yield rows, view.batch(images, generator(epoch, step, len(rows)))
 
-    def streamed(epoch: int) -> Epoch:
+    def from_stream(epoch: int) -> Epoch:
         def crop(number: int) -> UInt8[Tensor, "3 s s"]:
-            own = torch.Generator().manual_seed(image_seed(seed, epoch, number))
-            return view.crop_one(source.image(number), own)
+            of_image = torch.Generator().manual_seed(image_seed(seed, epoch, number))
+            return view.crop_one(source.image(number), of_image)
 
         parts = order(epoch)
         crops = in_threads(crop, (rows[share_of(len(rows))].tolist() for rows in parts), work.num_workers)
         for step, (rows, part) in enumerate(zip(parts, crops, strict=True)):
             yield rows, view.finish(part.to(device, non_blocking=True), generator(epoch, step, len(rows)))
 
-    one_by_one = Epochs(streamed, "image by image: streamed")
+    one_by_one = Epochs(from_stream, "image by image: streamed")
     if not fits(source, budget=work.resident_bytes):
         return one_by_one
     try:
@@ -79,12 +79,12 @@ def epochs_of(source: Source, view: TrainingView, batch: int, seed: int, work: W
             pixels = decode_all(source, num_workers=work.num_workers, progress=report).to(device)
     except DataError:  # images of several sizes
         return one_by_one
-    return Epochs(resident, "batch by batch: images in memory")
+    return Epochs(from_memory, "batch by batch: images in memory")
 
 
-def counted(images: Epoch, progress: Progress, done: int, note: str) -> Epoch:
-    """The same batches; progress is reported after each was used, from `done` images on."""
+def report_progress(images: Epoch, progress: Progress, count: int, note: str) -> Epoch:
+    """The same batches. After each has been used, progress is reported, counted from `count` images."""
     for rows, views in images:
         yield rows, views
-        done += len(rows)
-        progress.advance(done, note)
+        count += len(rows)
+        progress.advance(count, note)

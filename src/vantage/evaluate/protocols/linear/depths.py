@@ -56,8 +56,8 @@ class LinearRing(LinearTraining):
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train on `train`, score on `test`."""
         statistics = statistics_of(encoder, train, work)
-        at_depth = replace(encoder, view=_normalized(encoder.view, statistics))
-        if not isinstance(encoder.backbone, Pixels):  # which have no depth
+        at_depth = replace(encoder, view=_with_statistics(encoder.view, statistics))
+        if not isinstance(encoder.backbone, Pixels):  # raw pixels have no depth
             at_depth = replace(
                 at_depth, backbone=AtDepth(encoder.backbone, -1, nn.Identity(), example_of(encoder)).eval()
             )
@@ -74,12 +74,12 @@ def example_of(encoder: FrozenEncoder) -> Float[Tensor, "1 c s s"]:
     return torch.zeros(1, len(encoder.view.channels), side, side, device=device)
 
 
-def _normalized(
+def _with_statistics(
     view: EvaluationView | Straight, statistics: Statistics, channels: tuple[int, ...] | None = None
 ) -> EvaluationView | Straight:
     """The same view with other statistics, and with other channels unless None."""
     if isinstance(view, Straight):
-        return replace(view, base=_normalized(view.base, statistics, channels))
+        return replace(view, base=_with_statistics(view.base, statistics, channels))
     return replace(view, statistics=statistics, channels=view.channels if channels is None else channels)
 
 
@@ -91,7 +91,7 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
     numbers = [number * len(source) // count for number in range(count)]
     starts = range(0, count, work.batch_size)
     parts = (numbers[start : start + work.batch_size] for start in own_turns(starts))
-    plain = _normalized(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
+    plain = _with_statistics(encoder.view, Statistics((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)), (0, 1, 2))
     crops = in_threads(lambda number: plain.crop(source.image(number)), parts, work.num_workers)
     sums = torch.zeros(3, 3, dtype=torch.float64)
     with counting(work.progress, "mean and deviation") as progress:
@@ -110,6 +110,6 @@ def statistics_of(encoder: FrozenEncoder, source: Source, work: Work) -> Statist
 
 
 def _sums(values: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "1 3 3"]:
-    """The number of pixels, their sum and that of their squares, for each channel."""
+    """For each channel: the number of pixels, their sum, and the sum of their squares."""
     pixels = torch.full((3,), float(values[:, 0].numel()), dtype=torch.float64)
     return torch.stack([pixels, values.sum((0, 2, 3)), values.square().sum((0, 2, 3))])[None]

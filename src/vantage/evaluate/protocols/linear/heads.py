@@ -73,23 +73,23 @@ class Heads:
         self.bias -= rate[:, None] * self._direction(self.bias, error.sum(1), self._bias_velocity)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that steps change, to be read or written in place."""
+        """All tensors that steps change, to be read or written in place."""
         velocities = {"weight velocity": self._weight_velocity, "bias velocity": self._bias_velocity}
         return {"weight": self.weight, "bias": self.bias} | velocities
 
     @torch.no_grad()
     def accuracies(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> list[float]:
         """Share of correct first guesses of each head, in percent; 0 for a head that diverged."""
-        return (100.0 * self.right(features, label).double() / len(label)).tolist()
+        return (100.0 * self.count_correct(features, label).double() / len(label)).tolist()
 
     @torch.no_grad()
-    def right(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> Int[Tensor, "r"]:
+    def count_correct(self, features: Float[Tensor, "n d"], label: Int[Tensor, "n"]) -> Int[Tensor, "r"]:
         """How many first guesses of each head are correct; none for a head that diverged."""
-        right = torch.zeros(len(self.bias), dtype=torch.int64, device=features.device)
+        correct = torch.zeros(len(self.bias), dtype=torch.int64, device=features.device)
         for part, target in zip(features.split(1024), label.split(1024), strict=True):
             logits = self._logits(part)
-            right += ((logits.argmax(2) == target) & self.finite[:, None]).sum(1)
-        return right
+            correct += ((logits.argmax(2) == target) & self.finite[:, None]).sum(1)
+        return correct
 
     @torch.no_grad()
     def predict(self, head: int, features: Float[Tensor, "n d"]) -> Int[Tensor, "n t"]:

@@ -15,7 +15,7 @@ from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import LabeledFeatures, labeled
+from vantage.evaluate.protocols.features import LabeledFeatures, labeled_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy, best_classes
@@ -67,12 +67,12 @@ class LinearCached:
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Fit on `train`, score on `test`."""
         check_classes(with_labels(train)[1], with_labels(test)[1], test.classes, work.progress)
-        bank, queries = labeled(encoder, train, work), labeled(encoder, test, work)
+        bank, queries = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
         classes = max(bank.classes, queries.classes)
-        guess, chosen = self.guesses(bank, queries.vector, classes, work)
+        guess, choice = self.guesses(bank, queries.vector, classes, work)
         solver = _SOLVER | {"max_eval": _evaluations(self.iterations)}
         how = {"solver": solver, "held_out_to_choose": _HELD_OUT, "features_of_less_deviation_are_left_out": _FLAT}
-        return Outcome(accuracy(guess, queries.label, classes).measures(), bank.count, queries.count, chosen, how=how)
+        return Outcome(accuracy(guess, queries.label, classes).measures(), bank.count, queries.count, choice, how=how)
 
     def guesses(
         self, bank: LabeledFeatures, query: Float[Tensor, "q d"], classes: int, work: Work
@@ -82,9 +82,9 @@ class LinearCached:
         mean, deviation = bank.vector.mean(0), bank.vector.std(0, correction=0)
         scale = torch.where(deviation > _FLAT, deviation, 1.0)  # a constant feature becomes 0
         vector = (bank.vector - mean) / scale
-        best, chosen = self._choose(vector, bank.label, classes, work)
+        best, choice = self._choose(vector, bank.label, classes, work)
         model = fit_logistic(vector, bank.label, classes, best, self.iterations)
-        return model.predict((query - mean) / scale), chosen
+        return model.predict((query - mean) / scale), choice
 
     def _choose(
         self, vector: Float[Tensor, "n d"], label: Int[Tensor, "n"], classes: int, work: Work

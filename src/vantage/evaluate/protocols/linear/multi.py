@@ -14,7 +14,7 @@ from vantage.evaluate.protocols.linear.depths import example_of
 from vantage.evaluate.protocols.linear.heads import Descent
 from vantage.evaluate.protocols.linear.plan import LinearTraining, TrainingView, normal_start
 from vantage.evaluate.protocols.linear.pooled import training_view
-from vantage.evaluate.protocols.linear.side_by_side import Verdict, judge
+from vantage.evaluate.protocols.linear.side_by_side import LinearGuesses, train_and_guess
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder, Pixels
 from vantage.measures.accuracy import accuracy
@@ -51,13 +51,13 @@ class _LinearAtDepths(LinearTraining):
     def _outcome(self, view: TrainingView, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Classifiers of all depths, on training images seen through `view`."""
         depths = (Depth("pixels", encoder.width, len(encoder.view.channels)),)
-        if not isinstance(encoder.backbone, Pixels):  # which have no depth
+        if not isinstance(encoder.backbone, Pixels):  # raw pixels have no depth
             backbone = AtDepths(encoder.backbone, example_of(encoder)).eval()
             encoder, depths = replace(encoder, backbone=backbone), backbone.depths
         descent = Descent(0.9, self.weight_decay, nesterov=True)
         milestones = tuple(round(share * self.epochs) for share in self.milestones)
         plan = self.plan(view, milestones, 0.1, normal_start, descent, partial(nn.BatchNorm1d, affine=False))
-        return _outcome_of(judge(plan, depths, encoder, train, test, work), depths, self.learning_rates)
+        return _outcome_of(train_and_guess(plan, depths, encoder, train, test, work), depths, self.learning_rates)
 
 
 @dataclass(frozen=True)
@@ -127,22 +127,22 @@ class LinearPlaces(_LinearAtDepths):
         return self._outcome(view, encoder, train, test, work)
 
 
-def _outcome_of(verdict: Verdict, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
-    """All depths, with the best on held-out images first (the deepest of equals)."""
-    each = [accuracy(guess, verdict.label, verdict.classes) for guess in verdict.guess]
+def _outcome_of(guesses: LinearGuesses, depths: tuple[Depth, ...], rates: tuple[float, ...]) -> Outcome:
+    """All depths, with the best on held-out images first (the deepest, if several tie)."""
+    each = [accuracy(guess, guesses.label, guesses.classes) for guess in guesses.guess]
     names = [depth.name for depth in depths]
-    held_out = [max(accuracies) for accuracies in verdict.held_out] or [0.0]
+    held_out = [max(accuracies) for accuracies in guesses.held_out] or [0.0]
     best = max(range(len(held_out)), key=lambda number: (held_out[number], number))
     measures = each[best].measures() | {f"{name} top-1": one.top1 for name, one in zip(names, each, strict=True)}
     measures["best on the test images top-1"] = max(one.top1 for one in each)
-    chosen: dict[str, float | int | str | list[float]] = {
-        "depth": names[best], "rate": verdict.learning_rate[best], "by": verdict.by, "held_out_accuracy": held_out
+    choice: dict[str, float | int | str | list[float]] = {
+        "depth": names[best], "rate": guesses.learning_rate[best], "by": guesses.by, "held_out_accuracy": held_out
     }  # fmt: skip
     details = {
         "depths": [depth._asdict() for depth in depths],
         "rates": list(rates),
-        "rate of each depth": list(verdict.learning_rate),
-        "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in verdict.held_out],
+        "rate of each depth": list(guesses.learning_rate),
+        "held_out_accuracy by depth and rate": [list(accuracies) for accuracies in guesses.held_out],
         "top-5 of each depth": [one.top5 for one in each],
     }
-    return Outcome(measures, verdict.train_images, len(verdict.label), chosen, details, verdict.how)
+    return Outcome(measures, guesses.train_images, len(guesses.label), choice, details, guesses.how)

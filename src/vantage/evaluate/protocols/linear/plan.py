@@ -76,7 +76,7 @@ class LinearPlan:
         return repr(values | {"start": self.start.__name__})
 
     @property
-    def fixed(self) -> dict[str, Any]:
+    def constants(self) -> dict[str, Any]:
         """Everything that is not a setting of the protocol, as plain data."""
         return {
             "training_view": repr(self.view),

@@ -12,7 +12,7 @@ from vantage.encoders.roles import PerView
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.linear.plan import LinearPlan, LinearTraining, normal_start, torch_start
-from vantage.evaluate.protocols.linear.side_by_side import judge
+from vantage.evaluate.protocols.linear.side_by_side import train_and_guess
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
@@ -128,9 +128,9 @@ def training_view(encoder: FrozenEncoder, smallest_area: float, *changes: Operat
 
 def on_features(plan: LinearPlan, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
     """Accuracy of classifiers on all features together, and how their learning rate was chosen."""
-    verdict = judge(plan, (Depth("features", encoder.width, encoder.width),), encoder, train, test, work)
-    chosen: dict[str, float | int | str | list[float]] = {"rate": verdict.learning_rate[0], "by": verdict.by}
-    if verdict.held_out:
-        chosen |= {"rates": list(plan.learning_rates), "held_out_accuracy": verdict.held_out[0]}
-    measures = accuracy(verdict.guess[0], verdict.label, verdict.classes).measures()
-    return Outcome(measures, verdict.train_images, len(verdict.label), chosen, how=verdict.how)
+    guesses = train_and_guess(plan, (Depth("features", encoder.width, encoder.width),), encoder, train, test, work)
+    choice: dict[str, float | int | str | list[float]] = {"rate": guesses.learning_rate[0], "by": guesses.by}
+    if guesses.held_out:
+        choice |= {"rates": list(plan.learning_rates), "held_out_accuracy": guesses.held_out[0]}
+    measures = accuracy(guesses.guess[0], guesses.label, guesses.classes).measures()
+    return Outcome(measures, guesses.train_images, len(guesses.label), choice, how=guesses.how)

@@ -24,7 +24,7 @@ from vantage.data.splits import check_classes, held_out, with_labels
 from vantage.encoders.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
-from vantage.evaluate.protocols.linear.crops import Epochs, counted, epochs_of
+from vantage.evaluate.protocols.linear.crops import Epochs, epochs_of, report_progress
 from vantage.evaluate.protocols.linear.heads import Heads
 from vantage.evaluate.protocols.linear.plan import LinearPlan
 from vantage.frozen.encoder import FrozenEncoder
@@ -33,7 +33,7 @@ from vantage.sharing import alike, whole
 from vantage.storage.cache import hash_of
 from vantage.storage.state import KeptState
 
-__all__ = ["Classifiers", "Verdict", "judge"]
+__all__ = ["Classifiers", "LinearGuesses", "train_and_guess"]
 
 
 class Classifiers:
@@ -51,7 +51,8 @@ class Classifiers:
         self.normalizers = [plan.normalize(depth.channels).to(device) for depth in depths]
 
     def step(self, features: Float[Tensor, "b d"], label: Int[Tensor, "b"], factor: float) -> None:
-        """One step of all of them; none where the batch has a single number per channel, which cannot be normalized."""
+        """One step of every classifier; none where the batch has a single number per channel, which cannot be
+        normalized."""
         for depth, heads, normalize, part in self._each(features):
             if len(part) * depth.width // depth.channels > 1 or isinstance(normalize, nn.Identity):
                 heads.step(_through(normalize.train(), part, depth), label, factor)
@@ -62,7 +63,7 @@ class Classifiers:
             yield heads, _through(normalize.eval(), part, depth)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that steps change, to be read or written in place."""
+        """All tensors that steps change, to be read or written in place."""
         pairs = zip(self.heads, self.normalizers, strict=True)
         parts = [heads.tensors() | normalize.state_dict() for heads, normalize in pairs]
         return {f"{number}.{name}": value for number, part in enumerate(parts) for name, value in part.items()}
@@ -78,7 +79,7 @@ def _through(normalize: nn.Module, part: Float[Tensor, "b d"], depth: Depth) -> 
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LinearGuesses:
     """What the classifiers guess, and how they were chosen."""
 
     guess: tuple[Int[Tensor, "n t"], ...]
@@ -86,7 +87,7 @@ class Verdict:
     label: Int[Tensor, "n"]
     """Labels of the test images."""
     learning_rate: tuple[float, ...]
-    """For each depth, the chosen learning rate: the best on held-out images, the lowest of equals."""
+    """For each depth, the chosen learning rate: the best on held-out images (the lowest, if several tie)."""
     held_out: tuple[list[float], ...]
     """For each depth, the accuracy of each learning rate on held-out images, in percent; empty without a choice."""
     classes: int
@@ -106,9 +107,9 @@ class Verdict:
         return f"accuracy on {self.held_out_images} training images held out of other classifiers with the same rates"
 
 
-def judge(
+def train_and_guess(
     plan: LinearPlan, depths: tuple[Depth, ...], encoder: FrozenEncoder, train: Source, test: Source, work: Work
-) -> Verdict:
+) -> LinearGuesses:
     """Train classifiers by a plan, and guess the classes of the test images.
 
     `encoder` gives the features of all `depths`, one after another. All draws follow from seed, epoch and step alone,
@@ -132,16 +133,16 @@ def judge(
     _train(plan, (whole, partial), (~mask if candidates else None), images, label, encoder, state, work)
     accuracies = _accuracies(partial, encoder, SourceSubset(train, mask.nonzero().squeeze(1)), label[mask], work)
     best = [_best(plan.learning_rates, of_depth) for of_depth in accuracies] or [0] * len(depths)
-    _check_converged(plan, whole, best)
+    _check_finite(plan, whole, best)
     guess = _guess(whole, best, encoder, test, work)
     if encoder.backbone.training or encoder.digest() != digest:
         raise RuntimeError("the backbone changed while a linear classifier was trained on it: the result is void")
     state.forget()
-    rates, how = tuple(plan.learning_rates[index] for index in best), plan.fixed | {"crops": images.drawn}
-    return Verdict(guess, test_label, rates, accuracies, classes, len(label), int(mask.sum()), how)
+    rates, how = tuple(plan.learning_rates[index] for index in best), plan.constants | {"crops": images.crop_method}
+    return LinearGuesses(guess, test_label, rates, accuracies, classes, len(label), int(mask.sum()), how)
 
 
-def _check_converged(plan: LinearPlan, classifiers: Classifiers, best: list[int]) -> None:
+def _check_finite(plan: LinearPlan, classifiers: Classifiers, best: list[int]) -> None:
     for heads, index, depth in zip(classifiers.heads, best, classifiers.depths, strict=True):
         if not heads.finite[index]:
             raise UserError(
@@ -161,27 +162,27 @@ def _train(
     work: Work,
 ) -> None:
     """Train the first classifiers on all images, and the second, if any, on those that `subset` marks; an interrupted
-    training resumes at the epoch it was stopped in. Processes share the images of a batch, and take the same steps: by
-    one process's to 1e-6, since a network may round otherwise in smaller batches."""
-    live = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
-    before, device, start = state.read(), work.resolved_device(), 0
-    usable = before is not None and before.tensors.keys() == live.keys()
-    if alike(before.facts["epochs"] if before and usable else 0) and before and usable:
-        start = before.facts["epochs"]
-        for name, value in before.tensors.items():
-            live[name].copy_(value)
+    run resumes at the epoch in which it was stopped. Processes share the images of a batch and take the same steps,
+    equal to those of one process to 1e-6, since a network may round differently in smaller batches."""
+    tensors = {f"{number}.{name}": value for number, one in enumerate(both) for name, value in one.tensors().items()}
+    last, device, start = state.read(), work.resolved_device(), 0
+    usable = last is not None and last.tensors.keys() == tensors.keys()
+    if alike(last.facts["epochs"] if last and usable else 0) and last and usable:
+        start = last.facts["epochs"]
+        for name, value in last.tensors.items():
+            tensors[name].copy_(value)
     count = len(label)
     work.progress.start(f"linear classifiers, {encoder.name}, images", plan.epochs * count, start * count)
     for epoch in range(start, plan.epochs):
         factor, note = plan.factor(epoch), f"epoch {epoch + 1} of {plan.epochs}"
-        for rows, views in counted(images(epoch), work.progress, epoch * count, note):
+        for rows, views in report_progress(images(epoch), work.progress, epoch * count, note):
             features, target = whole(encode(encoder.backbone, views), len(rows)), label[rows].to(device)
             both[0].step(features, target, factor)
             if subset is not None:
-                some = subset[rows].to(device)
-                both[1].step(features[some], target[some], factor)
+                in_subset = subset[rows].to(device)
+                both[1].step(features[in_subset], target[in_subset], factor)
         if state.due and processes.rank() == 0:
-            state.write(live, {"epochs": epoch + 1})
+            state.write(tensors, {"epochs": epoch + 1})
     work.progress.stop()
 
 
@@ -191,14 +192,14 @@ def _accuracies(
     """For each depth, the accuracy of each learning rate; empty if there are no images."""
     if not len(label):
         return ()
-    right = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in by.heads]
+    correct = [torch.zeros(len(heads.bias), dtype=torch.int64) for heads in by.heads]
     start = 0
     for part in features_in_parts(encoder, source, work):
         target = label[start : start + len(part)].to(part.device)
-        for count, (heads, features) in zip(right, by.inputs(part), strict=True):
-            count += heads.right(features, target).cpu()
+        for count, (heads, features) in zip(correct, by.inputs(part), strict=True):
+            count += heads.count_correct(features, target).cpu()
         start += len(part)
-    return tuple((100.0 * count.double() / len(label)).tolist() for count in right)
+    return tuple((100.0 * count.double() / len(label)).tolist() for count in correct)
 
 
 def _best(rates: tuple[float, ...], accuracies: list[float]) -> int:

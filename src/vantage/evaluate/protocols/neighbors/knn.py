@@ -15,7 +15,7 @@ from vantage.data.sources.source import Source
 from vantage.data.splits import check_classes, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.features import LabeledFeatures, labeled
+from vantage.evaluate.protocols.features import LabeledFeatures, labeled_features
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.measures.accuracy import accuracy
@@ -31,8 +31,8 @@ class KNN:
 
     The weight of a vote is exp(cosine / temperature).
     The paper's values are k = 200 and temperature .07; its code for CIFAR-10 uses .1. It reads the 128 numbers that
-    training compares; here the backbone's features are read, which are what is left of a run, so its numbers are
-    others. Nothing is chosen by test labels. Raises `UserError` for a training set with fewer than k labeled images.
+    training compares; here the backbone's features are read, which are what remains of a run, so the numbers
+    differ. Nothing is chosen by test labels. Raises `UserError` for a training set with fewer than k labeled images.
     """
 
     name: ClassVar[str] = "knn"
@@ -53,9 +53,9 @@ class KNN:
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Classify each test image by its nearest training images."""
         self._check(_check_labels(train, test, work))
-        bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
-        own, classes = query.vector[share_of(query.count)], _classes(bank, query)
-        guess = whole(self.predict(bank.vector, bank.label, own, classes), query.count)
+        bank, query = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
+        own_queries, classes = query.vector[share_of(query.count)], _classes(bank, query)
+        guess = whole(self.predict(bank.vector, bank.label, own_queries, classes), query.count)
         return Outcome(accuracy(guess, query.label, classes).measures(), bank.count, query.count, {})
 
     def predict(
@@ -88,7 +88,7 @@ class NearestNeighbor:
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Classify each test image by its nearest training image."""
         _check_labels(train, test, work)
-        bank, query = labeled(encoder, train, work), labeled(encoder, test, work)
+        bank, query = labeled_features(encoder, train, work), labeled_features(encoder, test, work)
         guess = whole(self.predict(bank.vector, bank.label, query.vector[share_of(query.count)]), query.count)
         share = accuracy(guess[:, None], query.label, _classes(bank, query))
         return Outcome(share.measures(), bank.count, query.count, {})

@@ -47,23 +47,29 @@ def retrieval_picture(
     draw.fontmode = "L"
     write(draw, (_GAP, 6), title, whole.width - 2 * _GAP, "black")
     for column in range(columns):
-        write(draw, (_left(column, steps[0]), top - LINE - 4), str(column) if column else "looked up", side, "gray")
+        write(
+            draw,
+            (_column_start(column, steps[0]), top - LINE - 4),
+            str(column) if column else "looked up",
+            side,
+            "gray",
+        )
     for row, number in enumerate(rows):
         height = top + row * steps[1]
-        paste(whole, _inside(_left(0, steps[0]), height), test.image(number), side)
-        _lines(draw, (_left(0, steps[0]), height), side, class_of(test, number), file_name(test.name(number)))
-        for column, near in enumerate(nearest.number[number].tolist()):
-            corner = (_left(column + 1, steps[0]), height)
-            paste(whole, _inside(*corner), train.image(near), side)
+        paste(whole, _inside(_column_start(0, steps[0]), height), test.image(number), side)
+        _lines(draw, (_column_start(0, steps[0]), height), side, class_of(test, number), file_name(test.name(number)))
+        for column, neighbor in enumerate(nearest.number[number].tolist()):
+            corner = (_column_start(column + 1, steps[0]), height)
+            paste(whole, _inside(*corner), train.image(neighbor), side)
             if nearest.right is not None:
                 _frame(draw, corner, side, bool(nearest.right[number, column]))
             cosine = f"{float(nearest.cosine[number, column]):.2f}"
-            own = class_of(train, near)
-            _lines(draw, corner, side, own or file_name(train.name(near)), cosine)
+            class_name = class_of(train, neighbor)
+            _lines(draw, corner, side, class_name or file_name(train.name(neighbor)), cosine)
     return whole
 
 
-def _left(column: int, step: int) -> int:
+def _column_start(column: int, step: int) -> int:
     """Where a column begins; the neighbors stand a little apart from the image that was looked up."""
     return _GAP + column * step + (_GAP if column else 0)
 

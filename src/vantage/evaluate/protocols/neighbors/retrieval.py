@@ -41,7 +41,7 @@ class NearestRows(NamedTuple):
 class Retrieval:
     """Precision at k: the share of the k nearest training images that are of a test image's class.
 
-    Nearness is the cosine of features; the mean over all test images counts. No classifier is trained, and all
+    Nearness is the cosine of features; the result is the mean over all test images. No classifier is trained, and all
     neighbors weigh the same. The precision of every class is among the details. Raises `UserError` for a training set
     with fewer than k labeled images.
     """
@@ -95,7 +95,7 @@ def neighbors(encoder: FrozenEncoder, train: Source, test: Source, k: int, work:
 
 
 def queries(source: Source, share: float = 0.2, seed: int = 0) -> tuple[Source, Source]:
-    """One source in two: images to search, and images to look up. A labeled source is divided as by
+    """One source divided in two: images to search, and images to look up. A labeled source is divided as by
     `vantage.data.splits.split`; otherwise `share` of all images, drawn with `seed`, are looked up."""
     if bool((labels_of(source) >= 0).any()):
         return split(source, share, seed)

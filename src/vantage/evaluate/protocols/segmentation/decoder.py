@@ -34,7 +34,7 @@ class Decoder(nn.Module):
         """A score for each class at each point of a grid up to eight times as fine as the map."""
         for layer in self.layers:
             high, wide = (max(length, min(2 * length, self.side)) for length in features.shape[2:])
-            features = enlarged(layer(features), high, wide)
+            features = enlarge(layer(features), high, wide)
         return self.last(features)
 
 
@@ -60,12 +60,12 @@ class MapAt(nn.Module):
         return each[self.depth].float()
 
 
-def enlarged(score: Float[Tensor, "b k y x"], height: int, width: int) -> Float[Tensor, "b k {height} {width}"]:
+def enlarge(score: Float[Tensor, "b k y x"], height: int, width: int) -> Float[Tensor, "b k {height} {width}"]:
     """Scores interpolated to every pixel of an image."""
     return F.interpolate(score, (height, width), mode="bilinear", align_corners=False)
 
 
-def pixel_loss(score: Float[Tensor, "b k h w"], mask: Tensor, ignored: int) -> Float[Tensor, ""]:
+def pixel_loss(score: Float[Tensor, "b k h w"], mask: Tensor, ignore_index: int) -> Float[Tensor, ""]:
     """Mean cross-entropy over the pixels that have a class; 0 if none has."""
-    total = F.cross_entropy(score, mask.long(), ignore_index=ignored, reduction="sum")
-    return total / torch.clamp((mask != ignored).sum(), min=1)
+    total = F.cross_entropy(score, mask.long(), ignore_index=ignore_index, reduction="sum")
+    return total / torch.clamp((mask != ignore_index).sum(), min=1)

@@ -76,9 +76,9 @@ class FeatureMaps:
                 self._compute, self._copies * squares.count, file, work.resident_bytes, progress
             )
 
-    def of(self, numbers: Int[Tensor, "b"], flipped: Bool[Tensor, "b"] | None = None) -> Float[Tensor, "b d y x"]:
-        """Maps of some images on the device; where `flipped`, of their mirror images."""
-        rows = self._copies * numbers + (0 if flipped is None else flipped.long())
+    def of(self, numbers: Int[Tensor, "b"], mirror: Bool[Tensor, "b"] | None = None) -> Float[Tensor, "b d y x"]:
+        """Maps of some images on the device; where `mirror` is true, of their mirror images."""
+        rows = self._copies * numbers + (0 if mirror is None else mirror.long())
         return self._rows(rows).to(self.device)
 
     @torch.no_grad()
@@ -89,9 +89,9 @@ class FeatureMaps:
         return self._map(self.encoder.view.finish(images.to(self.device))).cpu()
 
 
-def mirror_images(images: UInt8[Tensor, "b *c s s"], flipped: Bool[Tensor, "b"]) -> UInt8[Tensor, "b *c s s"]:
-    """The images, mirrored left to right where `flipped`."""
-    return torch.where(flipped.view(-1, *[1] * (images.dim() - 1)), images.flip(-1), images)
+def mirror_images(images: UInt8[Tensor, "b *c s s"], mirror: Bool[Tensor, "b"]) -> UInt8[Tensor, "b *c s s"]:
+    """The images, flipped left to right where `mirror` is true."""
+    return torch.where(mirror.view(-1, *[1] * (images.dim() - 1)), images.flip(-1), images)
 
 
 def mask_for(source: MaskedImages, number: int, image: UInt8[Tensor, "3 h w"]) -> UInt8[Tensor, "h w"]:

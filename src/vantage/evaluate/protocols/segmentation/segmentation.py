@@ -20,7 +20,7 @@ from vantage.data.splits import check_apart
 from vantage.encoders.normalization import BatchNorm
 from vantage.encoding import Work
 from vantage.errors import DataError, UserError
-from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarged, pixel_loss
+from vantage.evaluate.protocols.segmentation.decoder import Decoder, enlarge, pixel_loss
 from vantage.evaluate.protocols.segmentation.feature_maps import FeatureMaps, Squares, mirror_images
 from vantage.evaluate.result import Outcome
 from vantage.evaluate.task import OwnTask, Task
@@ -98,22 +98,24 @@ class Segmentation(OwnTask):
     def __call__(self, encoder: FrozenEncoder, train: Source, test: Source, work: Work) -> Outcome:
         """Train a decoder on `train`, count pixels on `test`. Both must be `MaskedImages`."""
         images, test_images = _with_masks(train), _with_masks(test)
-        before, size = encoder.digest(), self.size or encoder.view.size
+        digest, size = encoder.digest(), self.size or encoder.view.size
         squares = Squares(images, size, work)
         present = squares.present()
         _check_classes(present, images.classes)
         maps = FeatureMaps(encoder, self.depth, squares, self.flip > 0, work)
-        decoder = self._trained_decoder(maps, work)
+        decoder = self._train_decoder(maps, work)
         once = replace(work, resident_bytes=0)  # test images are read once
         test_maps = FeatureMaps(encoder, self.depth, Squares(test_images, size, once), False, once)
         confusion = _count_pixels(test_maps, decoder, test_images, self.batch_size, work)
-        if encoder.backbone.training or encoder.digest() != before:
+        if encoder.backbone.training or encoder.digest() != digest:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
         if not confusion.count.sum():
             raise DataError(f"no pixel of the {len(test_images)} test images has a class: all are {IGNORED}")
-        tested = confusion.present().nonzero().flatten().tolist()
-        if absent := ", ".join(images.classes[number] for number in tested if number not in present):
-            work.progress.warn(f"no pixel of the training masks is of {absent}: test pixels of it count as wrong")
+        test_classes = confusion.present().nonzero().flatten().tolist()
+        if absent := ", ".join(images.classes[number] for number in test_classes if number not in present):
+            work.progress.warn(
+                f"no pixel of the training masks is of {absent}: test pixels of that class count as wrong"
+            )
         overlaps = zip(images.classes, confusion.intersection_over_union().tolist(), strict=True)
         details = {"IoU": {name: None if math.isnan(value) else 100.0 * value for name, value in overlaps}}
         how = {
@@ -124,8 +126,9 @@ class Segmentation(OwnTask):
         }
         return Outcome(confusion.measures(), len(images), len(test_images), {}, details, how)
 
-    def _trained_decoder(self, maps: FeatureMaps, work: Work) -> Decoder:
-        """Processes share the images of a step and normalize them together: as one process does, to rounding."""
+    def _train_decoder(self, maps: FeatureMaps, work: Work) -> Decoder:
+        """Train the decoder. Processes share the images of a step and normalize them together, as one process does, up
+        to rounding."""
         squares = maps.squares
         channels = maps.of(torch.arange(1)).shape[1]
         with torch.random.fork_rng(devices=[]):
@@ -139,17 +142,17 @@ class Segmentation(OwnTask):
         facts = (maps.key, repr(self), torch.__version__)
         state = KeptState(work.cache / "decoders" / f"{hash_of(map(str.encode, facts))}.safetensors")
         parts = {"decoder": decoder}
-        before = state.read()
-        kept = alike(before.facts["epochs"] if before else 0)
-        start = before.facts["epochs"] if kept and before and restore(parts, optimizer, before.tensors) else 0
+        last = state.read()
+        finished_epochs = alike(last.facts["epochs"] if last else 0)
+        start = last.facts["epochs"] if finished_epochs and last and restore(parts, optimizer, last.tensors) else 0
         work.progress.start(f"decoder, {maps.encoder.name}", self.epochs, start)
         for epoch in range(start, self.epochs):
             loss = torch.zeros(())
-            for number, (rows, flipped) in enumerate(self._batches(squares.count, epoch)):
+            for number, (rows, mirror) in enumerate(self._batches(squares.count, epoch)):
                 progress = (epoch * per_epoch + number) / (self.epochs * per_epoch)
                 optimizer.param_groups[0]["lr"] = self.learning_rate * 0.5 * (1 + math.cos(math.pi * progress))
-                own = share_of(len(rows))
-                loss = _loss(decoder, maps, rows[own], flipped[own])
+                share = share_of(len(rows))
+                loss = _loss(decoder, maps, rows[share], mirror[share])
                 optimizer.zero_grad()
                 loss.backward()
                 sum_gradients(decoder.parameters())
@@ -166,18 +169,18 @@ class Segmentation(OwnTask):
         """Numbers of an epoch's images in batches, and which of them are mirrored."""
         generator = torch.Generator().manual_seed(draws.mix(self.seed, _FLIPS, epoch))
         for rows in epoch_order(count, self.seed, epoch).split(self.batch_size):
-            flipped = torch.rand(len(rows), generator=generator) < self.flip
+            mirror = torch.rand(len(rows), generator=generator) < self.flip
             if len(rows) == 1:  # BatchNorm on one small map may have only one value
-                rows, flipped = rows.repeat(2), flipped.repeat(2)
-            yield rows, flipped
+                rows, mirror = rows.repeat(2), mirror.repeat(2)
+            yield rows, mirror
 
 
-def _loss(decoder: Decoder, maps: FeatureMaps, rows: Int[Tensor, "b"], flipped: Bool[Tensor, "b"]) -> Float[Tensor, ""]:
+def _loss(decoder: Decoder, maps: FeatureMaps, rows: Int[Tensor, "b"], mirror: Bool[Tensor, "b"]) -> Float[Tensor, ""]:
     """What these images of a process add to the mean over all pixels of the batch, on all processes."""
-    mask = mirror_images(maps.squares.masks(rows), flipped).to(maps.device)
+    mask = mirror_images(maps.squares.masks(rows), mirror).to(maps.device)
     pixels = (mask != IGNORED).sum()
     part = pixels / processes.total(pixels).clamp(min=1)
-    return part * pixel_loss(enlarged(decoder(maps.of(rows, flipped)), *mask.shape[1:]), mask, IGNORED)
+    return part * pixel_loss(enlarge(decoder(maps.of(rows, mirror)), *mask.shape[1:]), mask, IGNORED)
 
 
 def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
@@ -196,7 +199,7 @@ def _count_pixels(maps: FeatureMaps, decoder: nn.Module, images: MaskedImages, b
         score = decoder(maps.of(numbers))
         for number, one in zip(numbers.tolist(), score, strict=True):
             truth = images.mask(number)
-            guess = enlarged(one[None], *truth.shape)[0].argmax(0)
+            guess = enlarge(one[None], *truth.shape)[0].argmax(0)
             confusion = confusion.plus(truth.flatten().long(), guess.flatten().cpu())
         work.progress.advance(int(numbers[-1]) + 1)
     work.progress.stop()

@@ -17,7 +17,7 @@ from vantage.evaluate.protocols.features import finite_features
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.views.evaluation import Straight
 
-__all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked"]
+__all__ = ["EPSILON", "MarkedFeatures", "deepest", "marked_features"]
 
 EPSILON = 1e-5
 """Added to the length of a feature vector before it is divided by that length."""
@@ -42,25 +42,25 @@ def deepest(encoder: FrozenEncoder) -> tuple[FrozenEncoder, str]:
 
     The whole image is squeezed to the side of the encoder's view, without a crop (`Straight`). The deepest map is
     averaged to 2 × 2 places: at 224 pixels over the published protocol's 6 × 6 windows, one apart, which gives 8,192
-    numbers for a ResNet-50; at other sizes over quarters of the map (`grid_pool`). A backbone that shows no maps, or
-    whose own features are more numbers than that, as raw pixels are, is used with its own features.
+    numbers for a ResNet-50; at other sizes over quarters of the map (`grid_pool`). A backbone without maps, or whose
+    own features are longer than that, as raw pixels are, is used with its own features.
     """
     view = encoder.view if isinstance(encoder.view, Straight) else Straight(encoder.view)
     device = next(encoder.backbone.parameters(), torch.empty(0)).device
     example = torch.zeros(1, len(view.channels), view.size, view.size, device=device)
-    own = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
+    pooled_features = replace(encoder, view=view), f"pooled features: {encoder.width} numbers"
     try:
         with torch.no_grad(), in_evaluation(encoder.backbone):
             height, width = maps(encoder.backbone, example)[-1].shape[2:]
     except UserError:
-        return own
+        return pooled_features
     backbone = AtDepth(encoder.backbone, -1, grid_pool(GRIDS[-1], height, width), example).eval()
     if backbone.width < encoder.width:
-        return own
+        return pooled_features
     return replace(encoder, backbone=backbone, view=view), f"deepest map at 2 x 2 places: {backbone.width} numbers"
 
 
-def marked(encoder: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
+def marked_features(encoder: FrozenEncoder, source: Source, work: Work) -> MarkedFeatures:
     """Features and marks of the images of a source, cached. Where images have one class each, those without a class are
     left out. Raises `UserError` where no image shows a class.
     """

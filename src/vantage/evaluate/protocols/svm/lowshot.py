@@ -74,8 +74,8 @@ class LowShot(LowShotSettings):
 
     The result is the mean over k, samples and classes. For every k, sample and class, k images with the class and 19 k
     without it are drawn, and an SVM is trained on them, with the features and the solver of `SVM`. Oracle-C: for every
-    k, the C is reported whose mean average precision on the test images, over samples and classes, is best. Test labels
-    have chosen it, so the numbers are too good: compare them only with published numbers of this protocol.
+    k, the C is reported whose mean average precision on the test images, over samples and classes, is best. It is
+    chosen by test labels, so the numbers are too good: compare them only with published numbers of this protocol.
     `LowShotChosen` chooses without test labels.
 
     Images in which a class is difficult to see are never drawn for it, and are left out in testing.
@@ -104,7 +104,7 @@ class LowShot(LowShotSettings):
 class LowShotChosen(LowShotSettings):
     """As `LowShot`, with C chosen without test labels.
 
-    For every sample and class it is chosen by the mean average precision on folds of the sample. With one image of the
+    For every sample and class, C is chosen by the mean average precision on folds of the sample. With one image of the
     class nothing can be held out, so C is `cost_of_one`; with two images there are two folds.
     """
 
@@ -134,8 +134,8 @@ class LowShotChosen(LowShotSettings):
         return _outcome("mAP", curve, {"by": by, "costs": list(plan.costs)}, results)
 
 
-def _outcome(name: str, curve: Mapping[int, list[float]], chosen: dict[str, Any], results: SampleResults) -> Outcome:
+def _outcome(name: str, curve: Mapping[int, list[float]], choice: dict[str, Any], results: SampleResults) -> Outcome:
     mean = {k: sum(values) / len(values) for k, values in curve.items()}
     measures = {name: sum(mean.values()) / len(mean), **{f"k={k}": value for k, value in mean.items()}}
     details = {"features": results.features, "shots": {str(k): values for k, values in curve.items()}}
-    return Outcome(measures, results.train_images, results.test_images, chosen, details, results.how)
+    return Outcome(measures, results.train_images, results.test_images, choice, details, results.how)

@@ -17,7 +17,7 @@ from vantage import draws
 from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked
+from vantage.evaluate.protocols.svm.deepest import MarkedFeatures, deepest, marked_features
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
 from vantage.evaluate.protocols.svm.svm import check_classes, how_of
 from vantage.frozen.encoder import FrozenEncoder
@@ -69,9 +69,9 @@ class SamplePlan:
         rows = few_images(features.mark[:, number], k, self.negatives, seed)
         images = features.vector.numpy(), rows.numpy(), features.mark[rows, number].numpy()
         if not self.choice:
-            return (self.solver.machines, *images, self.costs)
+            return (self.solver.fit_each, *images, self.costs)
         folds, cost_of_one = self.choice
-        return (self.solver.chosen, *images, self.costs if k > 1 else (cost_of_one,), min(folds, k))
+        return (self.solver.fit_best, *images, self.costs if k > 1 else (cost_of_one,), min(folds, k))
 
 
 class SampleResults(NamedTuple):
@@ -94,19 +94,19 @@ def evaluate_samples(
 ) -> SampleResults:
     """Draw, fit and evaluate every sample; finished samples are read from the cache."""
     encoder, words = deepest(encoder)
-    train_features, test_features = marked(encoder, train, work), marked(encoder, test, work)
+    train_features, test_features = marked_features(encoder, train, work), marked_features(encoder, test, work)
     check_classes(train_features, train_features.mark, test_features, test_features.mark, 1)
     _check_enough(plan, train_features)
     facts = (encoder.digest(), repr(encoder.view), cache_key(train), cache_key(test), repr(plan))
     facts += (sklearn.__version__, work.resolved_device().type)
     results = CachedResults(work.cache / "lowshot" / f"{hash_of(fact.encode() for fact in facts)}.json")
     pairs = [(k, sample) for k in plan.shots for sample in range(plan.samples)]
-    todo = [pair for pair in pairs if _key(pair) not in results]
+    missing = [pair for pair in pairs if _key(pair) not in results]
     classes = len(train_features.classes)
-    machines = _machines(plan, train_features, todo)
-    query, count = test_features.vector.double(), (len(pairs) - len(todo)) * classes
+    machines = _machines(plan, train_features, missing)
+    query, count = test_features.vector.double(), (len(pairs) - len(missing)) * classes
     work.progress.start("SVMs on few images", len(pairs) * classes, count)
-    for pair in todo:
+    for pair in missing:
         table = []
         for number in range(classes):
             table.append(_precisions(next(machines), query, test_features.mark[:, number]))
@@ -125,9 +125,9 @@ def _key(pair: tuple[int, int]) -> str:
     return f"{k}/{sample}"
 
 
-def _machines(plan: SamplePlan, features: MarkedFeatures, todo: Sequence[tuple[int, int]]) -> Iterator[list[Machine]]:
+def _machines(plan: SamplePlan, features: MarkedFeatures, pairs: Sequence[tuple[int, int]]) -> Iterator[list[Machine]]:
     """The SVMs of every sample and class, in order."""
-    triples = [(k, sample, number) for k, sample in todo for number in range(len(features.classes))]
+    triples = [(k, sample, number) for k, sample in pairs for number in range(len(features.classes))]
     largest = max(plan.shots) * (1 + plan.negatives) * features.vector.shape[1]
     processes = processes_for(largest, len(triples) * len(plan.costs)) if triples else 1
     return in_parallel((plan.task(features, *triple) for triple in triples), processes)
@@ -151,10 +151,10 @@ def _check_enough(plan: SamplePlan, features: MarkedFeatures) -> None:
         return
     number = most.index(least)
     positive, negative = (int((features.mark[:, number] == sign).sum()) for sign in (1, -1))
-    fitting = " ".join(str(k) for k in plan.shots if k <= least)
+    possible = " ".join(str(k) for k in plan.shots if k <= least)
     raise UserError(
         f"samples need {max(plan.shots)} images with each class and {plan.negatives * max(plan.shots)} without it, but"
         f" {positive} images are with {features.classes[number]} and {negative} without it: "
-        + (f"choose --shots {fitting}" if fitting else "give more images")
+        + (f"choose --shots {possible}" if possible else "give more images")
         + ", or fewer --negatives"
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ShotsCurve", "Shots", "read_shots"]
 
-_LATER = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1e-4}
+_IMPLICIT_SETTINGS = {"positive_weight": 2.0, "iterations": 2000, "tolerance": 1e-4}
 """Settings that the first results did not record, and their values."""
 
 
@@ -109,11 +109,13 @@ def _check_alike(records: Sequence[tuple[Path, dict[str, Any]]]) -> None:
         raise UserError(f"results of different protocols cannot be compared: {', '.join(protocols)}")
     for file, record in records[1:]:
         first_file, first = records[0]
-        ours, theirs = ({**_LATER, **each["settings"], "shots": None} for each in (first, record))
+        first_settings, settings = (
+            {**_IMPLICIT_SETTINGS, **each["settings"], "shots": None} for each in (first, record)
+        )
         differences = [
-            f"{name} {json.dumps(ours.get(name))} and {json.dumps(theirs.get(name))}"
-            for name in dict.fromkeys((*ours, *theirs))
-            if ours.get(name) != theirs.get(name)
+            f"{name} {json.dumps(first_settings.get(name))} and {json.dumps(settings.get(name))}"
+            for name in dict.fromkeys((*first_settings, *settings))
+            if first_settings.get(name) != settings.get(name)
         ]
         differences += [f"different {part} images" for part in ("train", "test") if first.get(part) != record.get(part)]
         if differences:

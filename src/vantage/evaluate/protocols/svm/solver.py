@@ -82,20 +82,20 @@ class Solver:
         passes = int(classifier.n_iter_)
         return Machine(classifier.coef_[0], float(np.ravel(classifier.intercept_)[0]), passes < self.iterations)
 
-    def held_out(
+    def cross_validate(
         self, vector: Float[np.ndarray, "n d"], mark: Int8[np.ndarray, "n"], cost: float, folds: int
     ) -> tuple[float, int]:
-        """Mean of scikit-learn's average precision over stratified folds, each ranked by the SVM of the others, as in
-        `cross_val_score`; and how many of the SVMs did not converge."""
+        """Mean of scikit-learn's average precision over stratified folds, each ranked by an SVM that was fitted to the
+        others, as in `cross_val_score`; and how many of these SVMs did not converge."""
         vector, mark = _without_zeros(vector, mark)
-        precision, failed = [], 0
+        precision, failures = [], 0
         for rest, fold in StratifiedKFold(folds).split(vector, mark):
             machine = self.fit(vector[rest], mark[rest], cost)
             precision.append(average_precision_score(mark[fold], machine.score(vector[fold])))
-            failed += not machine.converged
-        return float(np.mean(precision)), failed
+            failures += not machine.converged
+        return float(np.mean(precision)), failures
 
-    def machines(
+    def fit_each(
         self,
         vector: Float[np.ndarray, "n d"],
         rows: Int[np.ndarray, "r"],
@@ -103,10 +103,10 @@ class Solver:
         costs: Sequence[float],
     ) -> list[Machine]:
         """The SVM for each C on some of the images."""
-        some = vector[rows]
-        return [self.fit(some, mark, cost) for cost in costs]
+        sample = vector[rows]
+        return [self.fit(sample, mark, cost) for cost in costs]
 
-    def chosen(
+    def fit_best(
         self,
         vector: Float[np.ndarray, "n d"],
         rows: Int[np.ndarray, "r"],
@@ -114,10 +114,10 @@ class Solver:
         costs: Sequence[float],
         folds: int,
     ) -> list[Machine]:
-        """The SVM on some of the images with the C that is best on folds of them; the first of equals."""
-        some = vector[rows]
-        scores = [self.held_out(some, mark, cost, folds)[0] for cost in costs] if len(costs) > 1 else [0.0]
-        return [self.fit(some, mark, costs[int(np.argmax(scores))])]
+        """The SVM on some of the images with the C that is best on folds of them; the first, if several tie."""
+        sample = vector[rows]
+        scores = [self.cross_validate(sample, mark, cost, folds)[0] for cost in costs] if len(costs) > 1 else [0.0]
+        return [self.fit(sample, mark, costs[int(np.argmax(scores))])]
 
 
 def _without_zeros(

@@ -17,7 +17,7 @@ from torch import Tensor
 from vantage.data.sources.source import Source, cache_key
 from vantage.encoding import Work
 from vantage.errors import UserError
-from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked
+from vantage.evaluate.protocols.svm.deepest import EPSILON, MarkedFeatures, deepest, marked_features
 from vantage.evaluate.protocols.svm.solver import Machine, Solver, in_parallel, processes_for
 from vantage.evaluate.result import Outcome
 from vantage.frozen.encoder import FrozenEncoder
@@ -43,9 +43,10 @@ class SVM:
     2008.11702, appendix B).
 
     Features: `deepest` (2 × 2 places of the deepest map, the whole image squeezed to the view's side), divided by their
-    length + 1e-5. For each class one SVM against the rest, squared hinge, L2, errors on images of the class counted
-    twice; C by the mean average precision on 3 folds of the training images, the lowest of equals. The result is the
-    mean over classes of the average precision on the test images, interpolated at all points.
+    length + 1e-5. For each class one SVM against the rest: squared hinge loss, L2 penalty, errors on images of the
+    class counted twice. C is chosen by the mean average precision on 3 folds of the training images (the lowest, if
+    several tie). The result is the mean over classes of the average precision on the test images, interpolated at all
+    points.
 
     Images may show several classes (a table file, or a PASCAL VOC folder) or have one class each. Images in which a
     class is difficult to see count as in the released code: negatives in training, left out in testing.
@@ -90,15 +91,15 @@ class SVM:
         """Fit on `train`, evaluate on `test`. The cache keeps the folds of finished classes, so a stopped evaluation
         continues after the last of them."""
         encoder, words = deepest(encoder)
-        train_features, test_features = marked(encoder, train, work), marked(encoder, test, work)
-        mark = counted_as(train_features.mark, self.difficult_train)
-        test_mark = counted_as(test_features.mark, self.difficult_test)
+        train_features, test_features = marked_features(encoder, train, work), marked_features(encoder, test, work)
+        mark = replace_difficult(train_features.mark, self.difficult_train)
+        test_mark = replace_difficult(test_features.mark, self.difficult_test)
         costs, classes = costs_of(self.costs), train_features.classes
         check_classes(train_features, mark, test_features, test_mark, self.folds if len(costs) > 1 else 1)
         facts = (encoder.digest(), repr(encoder.view), cache_key(train), repr(self), sklearn.__version__)
         key = hash_of(fact.encode() for fact in (*facts, work.resolved_device().type))
         on_folds = self._choose(train_features, mark, costs, work, key)
-        # The first of equals, as in the released code; the lists ascend.
+        # The first, if several tie, as in the released code; the lists ascend.
         best = [costs[int(np.argmax([score for score, _ in row]))] for row in on_folds]
         machines = self._fit(train_features, mark, best, work)
         vector = test_features.vector.numpy()
@@ -114,9 +115,9 @@ class SVM:
             "fits_not_converged": failures + sum(not machine.converged for machine in machines),
         }
         by = "the protocol" if len(costs) == 1 else f"average precision on {self.folds} folds of the training images"
-        chosen: dict[str, float | int | str | list[float]] = {"cost": best, "by": by, "costs": list(costs)}
+        choice: dict[str, float | int | str | list[float]] = {"cost": best, "by": by, "costs": list(costs)}
         how = how_of(encoder, self.solver)
-        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(test_mark), chosen, details, how)
+        return Outcome({"mAP": sum(precision) / len(precision)}, len(mark), len(test_mark), choice, details, how)
 
     @property
     def solver(self) -> Solver:
@@ -130,14 +131,14 @@ class SVM:
         if len(costs) == 1:
             return [[(0.0, 0)] for _ in features.classes]
         results, numbers = CachedResults(work.cache / "svm" / f"{key}.json"), range(len(features.classes))
-        todo = [(number, cost) for number in numbers if str(number) not in results for cost in costs]
+        missing = [(number, cost) for number in numbers if str(number) not in results for cost in costs]
         total = len(numbers) * len(costs)
         vector, column = features.vector.numpy(), mark.T.contiguous().numpy()
-        tasks = ((self.solver.held_out, vector, column[number], cost, self.folds) for number, cost in todo)
+        tasks = ((self.solver.cross_validate, vector, column[number], cost, self.folds) for number, cost in missing)
         row: list[Any] = []
-        work.progress.start("SVMs on folds", total, total - len(todo))
-        fits = in_parallel(tasks, processes_for(vector.size, len(todo) * self.folds))
-        for count, ((number, _), fit) in enumerate(zip(todo, fits, strict=True), total - len(todo) + 1):
+        work.progress.start("SVMs on folds", total, total - len(missing))
+        fits = in_parallel(tasks, processes_for(vector.size, len(missing) * self.folds))
+        for count, ((number, _), fit) in enumerate(zip(missing, fits, strict=True), total - len(missing) + 1):
             row.append(fit)
             work.progress.advance(count, features.classes[number])
             if len(row) == len(costs):
@@ -176,7 +177,7 @@ def costs_of(costs: Costs) -> tuple[float, ...]:
     return values
 
 
-def counted_as(mark: Int8[Tensor, "n c"], difficult: int) -> Int8[Tensor, "n c"]:
+def replace_difficult(mark: Int8[Tensor, "n c"], difficult: int) -> Int8[Tensor, "n c"]:
     """The marks, with `difficult` in place of 0."""
     return torch.where(mark == 0, torch.tensor(difficult, dtype=mark.dtype), mark)
 
@@ -197,11 +198,11 @@ def check_classes(
     positive, negative = ((train_mark == sign).sum(0).tolist() for sign in (1, -1))
     counts = [(count, f"with {name}") for name, count in zip(train.classes, positive, strict=True)]
     counts += [(count, f"without {name}") for name, count in zip(train.classes, negative, strict=True)]
-    short = [f"{count} {which}" for count, which in counts if count < least]
-    if short:
+    too_few = [f"{count} {which}" for count, which in counts if count < least]
+    if too_few:
         raise UserError(
             f"linear SVMs need {least} training images with and {least} without each class, but there are"
-            f" {', '.join(short[:5])}{' …' if short[5:] else ''}: give more images, or leave out these classes"
+            f" {', '.join(too_few[:5])}{' …' if too_few[5:] else ''}: give more images, or leave out these classes"
         )
     absent = [name for name, count in zip(train.classes, (test_mark == 1).sum(0), strict=True) if not count]
     if absent:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage.errors import DataError
 
-__all__ = ["Annotated", "Instances", "RunLengths", "check_size"]
+__all__ = ["AnnotatedSource", "Instances", "RunLengths", "check_size"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Instances:
 
 
 @runtime_checkable
-class Annotated(Protocol):
+class AnnotatedSource(Protocol):
     """A source of images (`vantage.data.Source`) with annotations of each; `label` is None for all."""
 
     @property

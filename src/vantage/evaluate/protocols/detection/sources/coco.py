@@ -38,9 +38,9 @@ class CocoImages:
         """`root` is the folder of the images; if omitted, it is looked for near the file, as in COCO's own folders."""
         self.file = file
         with coco_entries(file):
-            self._take(*_read(file), root, max_pixels)
+            self._load(*_read_file(file), root, max_pixels)
 
-    def _take(self, content: dict[str, Any], digest: str, root: Path | None, max_pixels: int) -> None:
+    def _load(self, content: dict[str, Any], digest: str, root: Path | None, max_pixels: int) -> None:
         file, self._digest = self.file, digest
         self._images = sorted(content["images"], key=lambda image: image["id"])
         categories = sorted(content["categories"], key=lambda category: category["id"])
@@ -53,7 +53,7 @@ class CocoImages:
         if len(set(self.classes)) < len(self.classes):
             raise DataError(f"{file} names two categories alike: give each its own name")
         if not content["annotations"]:
-            raise DataError(f"{file} annotates nothing, so there is nothing to detect: name a file with annotations")
+            raise DataError(f"{file} has no annotations, so there is nothing to detect: name a file with annotations")
         names = [str(image["file_name"]) for image in self._images]
         self._files = Folder(_root(file, root, names), names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
         missing = [name for name in names if not os.path.isfile(self._files.root / name)]
@@ -90,21 +90,21 @@ class CocoImages:
 
     def instances(self, number: int) -> Instances:
         """The instances in an image."""
-        own = self._own(number)
+        annotations = self._annotations(number)
         return Instances(
-            torch.tensor([box for _, box in own], dtype=torch.float32).reshape(-1, 4),
-            torch.tensor([self._label[one["category_id"]] for one, _ in own], dtype=torch.int64),
-            torch.tensor([bool(one.get("iscrowd", 0)) for one, _ in own], dtype=torch.bool),
-            torch.zeros(len(own), dtype=torch.bool),
-            torch.tensor([float(one.get("area", one["bbox"][2] * one["bbox"][3])) for one, _ in own]),
-            self._keypoints([one for one, _ in own]) if self._points else None,
+            torch.tensor([box for _, box in annotations], dtype=torch.float32).reshape(-1, 4),
+            torch.tensor([self._label[one["category_id"]] for one, _ in annotations], dtype=torch.int64),
+            torch.tensor([bool(one.get("iscrowd", 0)) for one, _ in annotations], dtype=torch.bool),
+            torch.zeros(len(annotations), dtype=torch.bool),
+            torch.tensor([float(one.get("area", one["bbox"][2] * one["bbox"][3])) for one, _ in annotations]),
+            self._keypoints([one for one, _ in annotations]) if self._points else None,
         )
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
         """The mask of each instance; raises `DataError` where some annotation of the file has none."""
         if not self.has_masks:
             raise DataError(f"{self.file} does not have a mask of every instance: name a file with masks")
-        return tuple(runs_of(one["segmentation"], *self.size(number)) for one, _ in self._own(number))
+        return tuple(runs_of(one["segmentation"], *self.size(number)) for one, _ in self._annotations(number))
 
     def fingerprint(self) -> str:
         """A hash of the file, and of the names and the bytes of at most 32 images evenly spaced among them."""
@@ -114,18 +114,18 @@ class CocoImages:
         """A hash of the size and time of change of every image."""
         return self._files.stamp()
 
-    def _own(self, number: int) -> list[tuple[dict[str, Any], tuple[float, float, float, float]]]:
+    def _annotations(self, number: int) -> list[tuple[dict[str, Any], tuple[float, float, float, float]]]:
         """Annotations and boxes of an image, without boxes that have no area."""
         height, width = self.size(number)
-        own = [(one, _box(one, height, width)) for one in self._of_image[self._images[number]["id"]]]
-        return [(one, box) for one, box in own if box[2] > box[0] and box[3] > box[1]]
+        annotations = [(one, _box(one, height, width)) for one in self._of_image[self._images[number]["id"]]]
+        return [(one, box) for one, box in annotations if box[2] > box[0] and box[3] > box[1]]
 
     def _check(self, number: int, max_pixels: int) -> None:
         """The size, the numbers and the masks of an image."""
         height, width = self.size(number)
         if min(height, width) < 1 or height * width > max_pixels:
             raise DataError(f"{self.name(number)} has {width:,} x {height:,} pixels in {self.file.name}: correct that")
-        for one, _ in self._own(number):
+        for one, _ in self._annotations(number):
             self._points_of(one)
             if not math.isfinite(one.get("area", 0)):
                 raise ValueError(f"an area of {one['area']}")
@@ -133,9 +133,9 @@ class CocoImages:
                 where = f"annotation {one.get('id')} of image {one['image_id']} in {self.file.name}"
                 check_mask(one["segmentation"], one["bbox"], height, width, where)
 
-    def _keypoints(self, own: Sequence[Mapping[str, Any]]) -> Tensor:
-        rows = torch.zeros(len(own), self._points, 3)
-        for row, one in zip(rows, own, strict=True):
+    def _keypoints(self, annotations: Sequence[Mapping[str, Any]]) -> Tensor:
+        rows = torch.zeros(len(annotations), self._points, 3)
+        for row, one in zip(rows, annotations, strict=True):
             if numbers := self._points_of(one):
                 row.copy_(torch.tensor(numbers, dtype=torch.float32).view(-1, 3))
         return rows
@@ -151,7 +151,7 @@ class CocoImages:
         return numbers
 
 
-def _read(file: Path) -> tuple[dict[str, Any], str]:
+def _read_file(file: Path) -> tuple[dict[str, Any], str]:
     """The content of a file, checked, and a hash of it."""
     try:
         raw = file.read_bytes()
@@ -185,9 +185,13 @@ def _by_image(file: Path, content: Mapping[str, Any], label: Mapping[int, int]) 
     of_image: dict[int, list[dict[str, Any]]] = {image["id"]: [] for image in content["images"]}
     for one in content["annotations"]:
         if one["image_id"] not in of_image:
-            raise DataError(f"{file}: annotation {one.get('id')} is of image {one['image_id']}, which it lacks")
+            raise DataError(
+                f"{file}: annotation {one.get('id')} is of image {one['image_id']}, which is not in the file"
+            )
         if one["category_id"] not in label:
-            raise DataError(f"{file}: annotation {one.get('id')} is of category {one['category_id']}, which it lacks")
+            raise DataError(
+                f"{file}: annotation {one.get('id')} is of category {one['category_id']}, which is not in the file"
+            )
         if len(one["bbox"]) != 4:
             raise DataError(f"{file}: the box of annotation {one.get('id')} is {one['bbox']}; give x, y, width, height")
         of_image[one["image_id"]].append(one)
@@ -204,5 +208,5 @@ def _root(file: Path, root: Path | None, names: Sequence[str]) -> Path:
 
 
 def _box(one: Mapping[str, Any], height: int, width: int) -> tuple[float, float, float, float]:
-    left, top, across, down = (float(value) for value in one["bbox"])
-    return max(0.0, left), max(0.0, top), min(float(width), left + across), min(float(height), top + down)
+    left, top, box_width, box_height = (float(value) for value in one["bbox"])
+    return max(0.0, left), max(0.0, top), min(float(width), left + box_width), min(float(height), top + box_height)

@@ -15,7 +15,7 @@ from torch import Tensor
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import RunLengths
 
-__all__ = ["check_mask", "coco_tools", "mask_of", "run_lengths", "runs_of", "unpacked"]
+__all__ = ["check_mask", "coco_tools", "mask_of", "run_lengths", "runs_of", "decompress"]
 
 
 def coco_tools(part: str) -> ModuleType:
@@ -40,7 +40,7 @@ def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width
                 f"{where}: its mask has size {size} (rows, columns), but the image has [{height}, {width}]: it belongs"
                 " to another image"
             )
-        runs = counts if isinstance(counts, list) else unpacked(counts)
+        runs = counts if isinstance(counts, list) else decompress(counts)
         if not all(isinstance(run, int) and run >= 0 for run in runs) or sum(runs) != height * width:
             raise DataError(
                 f"{where}: the runs of its mask cover {sum(runs)} pixels of {height * width}; correct or remove it"
@@ -51,7 +51,7 @@ def check_mask(segmentation: Any, box: Sequence[float | int], height: int, width
     polygons = _polygons(segmentation)
     if not polygons:
         raise DataError(f"{where}: none of its polygons has at least three corners; correct or remove the annotation")
-    if not _touch(polygons, box):
+    if not _overlap(polygons, box):
         raise DataError(f"{where}: its mask lies outside its box; correct or remove the annotation")
     far = 10 * max(height, width)  # pycocotools walks along every edge pixel by pixel
     if not all(-far <= value <= far for part in polygons for value in part):
@@ -88,15 +88,16 @@ def _polygons(segmentation: Sequence[Any]) -> list[list[float | int]]:
     return [part for part in segmentation if isinstance(part, list) and len(part) >= 6 and len(part) % 2 == 0]
 
 
-def unpacked(counts: str) -> list[int]:
-    """Run lengths that COCO has compressed to text: five bits a sign, the lowest first, the sixth saying whether more
-    follow; from the third run on the difference from the one before the last. Raises `ValueError` for other text."""
+def decompress(counts: str) -> list[int]:
+    """Run lengths that COCO has compressed to text: five bits per character, the lowest first, and a sixth that says
+    whether more follow. From the third run on, the difference from the run two before is stored. Raises `ValueError`
+    for other text."""
     runs: list[int] = []
     value = bits = 0
-    for sign in counts:
-        code = ord(sign) - 48
+    for character in counts:
+        code = ord(character) - 48
         if not 0 <= code < 64 or bits > 60:
-            raise ValueError(f"no run lengths: {counts[:40]!r}")
+            raise ValueError(f"these are not run lengths: {counts[:40]!r}")
         value, bits = value | (code & 31) << bits, bits + 5
         if code & 32:
             continue
@@ -104,13 +105,13 @@ def unpacked(counts: str) -> list[int]:
         runs.append(value + (runs[-2] if len(runs) > 2 else 0))
         value = bits = 0
     if bits:
-        raise ValueError("run lengths that were cut short")
+        raise ValueError("the run lengths are cut short")
     return runs
 
 
-def _touch(polygons: Sequence[Sequence[float | int]], box: Sequence[float | int]) -> bool:
+def _overlap(polygons: Sequence[Sequence[float | int]], box: Sequence[float | int]) -> bool:
     """Whether the extent of polygons overlaps a box."""
     columns = [value for part in polygons for value in part[0::2]]
     rows = [value for part in polygons for value in part[1::2]]
-    left, top, across, down = box
-    return min(columns) <= left + across and max(columns) >= left and min(rows) <= top + down and max(rows) >= top
+    left, top, width, height = box
+    return min(columns) <= left + width and max(columns) >= left and min(rows) <= top + height and max(rows) >= top

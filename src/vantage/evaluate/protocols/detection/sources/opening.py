@@ -8,7 +8,7 @@ from vantage import draws
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.marked import voc_splits
 from vantage.errors import DataError, UserError
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages
 from vantage.evaluate.protocols.detection.sources.selections import SelectedImages, join
 from vantage.evaluate.protocols.detection.sources.voc import VocImages
@@ -18,7 +18,7 @@ __all__ = ["open_annotated", "split_annotated"]
 _HELD_OUT = 0xDE7E
 
 
-def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated:
+def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> AnnotatedSource:
     """The annotated images at a path:
 
     * a COCO file, such as `coco/annotations/instances_train2017.json`; the images are looked for beside it (in
@@ -34,7 +34,9 @@ def open_annotated(path: str | Path, max_pixels: int = MAX_PIXELS) -> Annotated:
     return _open_one(name, max_pixels)
 
 
-def split_annotated(source: Annotated, share: float = 0.2, seed: int = 0) -> tuple[Annotated, Annotated]:
+def split_annotated(
+    source: AnnotatedSource, share: float = 0.2, seed: int = 0
+) -> tuple[AnnotatedSource, AnnotatedSource]:
     """Training and test images of one source: `share` of all images is for testing, drawn with `seed`."""
     count = round(share * len(source))
     if not 0 < count < len(source):
@@ -43,7 +45,7 @@ def split_annotated(source: Annotated, share: float = 0.2, seed: int = 0) -> tup
     return SelectedImages(source, order[count:].sort().values), SelectedImages(source, order[:count].sort().values)
 
 
-def _open_one(name: str, max_pixels: int) -> Annotated:
+def _open_one(name: str, max_pixels: int) -> AnnotatedSource:
     path, part = Path(name).expanduser(), ""
     if not path.exists() and "#" in name:
         before, _, part = name.rpartition("#")

@@ -11,27 +11,27 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from vantage.errors import DataError, UserError
-from vantage.evaluate.protocols.detection.sources.annotated import Annotated, Instances, RunLengths
+from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource, Instances, RunLengths
 from vantage.storage.cache import hash_of
 
 __all__ = ["SelectedImages", "JoinedImages", "OfClasses", "join", "with_keypoints"]
 
 
-class _FromOthers:
+class _SourceView:
     """Images of other sources."""
 
     classes: tuple[str, ...]
     keypoints: Mapping[str, tuple[str, ...]]
     has_masks: bool
-    _origin: Sequence[tuple[Annotated, int]]
+    _origin: Sequence[tuple[AnnotatedSource, int]]
 
     def __len__(self) -> int:
         return len(self._origin)
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
-        source, inside = self._origin[number]
-        return source.image(inside)
+        source, index = self._origin[number]
+        return source.image(index)
 
     def label(self, number: int) -> int | None:
         """None: an image shows any number of classes."""
@@ -39,29 +39,29 @@ class _FromOthers:
 
     def name(self, number: int) -> str:
         """The image's name in its own source."""
-        source, inside = self._origin[number]
-        return source.name(inside)
+        source, index = self._origin[number]
+        return source.name(index)
 
     def size(self, number: int) -> tuple[int, int]:
         """Height and width of an image in pixels."""
-        source, inside = self._origin[number]
-        return source.size(inside)
+        source, index = self._origin[number]
+        return source.size(index)
 
     def instances(self, number: int) -> Instances:
         """The instances in an image."""
-        source, inside = self._origin[number]
-        return source.instances(inside)
+        source, index = self._origin[number]
+        return source.instances(index)
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
         """The mask of each instance; raises `DataError` where the source has none."""
-        source, inside = self._origin[number]
-        return source.masks(inside)
+        source, index = self._origin[number]
+        return source.masks(index)
 
 
-class SelectedImages(_FromOthers):
+class SelectedImages(_SourceView):
     """Some images of an annotated source, renumbered from 0 in this order."""
 
-    def __init__(self, source: Annotated, numbers: Int[Tensor, "m"] | Iterable[int]) -> None:
+    def __init__(self, source: AnnotatedSource, numbers: Int[Tensor, "m"] | Iterable[int]) -> None:
         self.source = source
         self.numbers = torch.as_tensor(numbers if isinstance(numbers, Tensor) else list(numbers), dtype=torch.int64)
         self.classes, self.keypoints, self.has_masks = source.classes, source.keypoints, source.has_masks
@@ -72,10 +72,10 @@ class SelectedImages(_FromOthers):
         return hash_of([self.source.fingerprint().encode(), self.numbers.numpy().tobytes()])
 
 
-class JoinedImages(_FromOthers):
+class JoinedImages(_SourceView):
     """Several annotated sources of the same classes in sequence, such as trainval of VOC 2007 and of 2012."""
 
-    def __init__(self, parts: Sequence[Annotated]) -> None:
+    def __init__(self, parts: Sequence[AnnotatedSource]) -> None:
         if len({(part.classes, tuple(sorted(part.keypoints.items()))) for part in parts}) != 1:
             raise DataError(
                 "several sets were named together, but their classes differ:"
@@ -98,18 +98,18 @@ class OfClasses:
     Names of classes without instances do not matter.
     """
 
-    def __init__(self, source: Annotated, classes: Sequence[str], leave_out: bool = False) -> None:
+    def __init__(self, source: AnnotatedSource, classes: Sequence[str], leave_out: bool = False) -> None:
         self.source, self.classes = source, tuple(classes)
         self.keypoints = {name: points for name, points in source.keypoints.items() if name in self.classes}
         self.has_masks = source.has_masks
         index = {name: number for number, name in enumerate(self.classes)}
         self._label = torch.tensor([index.get(name, -1) for name in source.classes] or [-1])
         if not leave_out:
-            others = sorted({source.classes[label] for label in self._labels() if int(self._label[label]) < 0})
-            if others:
+            unknown = sorted({source.classes[label] for label in self._labels() if int(self._label[label]) < 0})
+            if unknown:
                 raise UserError(
-                    f"the test images show {len(others)} classes that the training images do not have"
-                    f" ({', '.join(others[:5])}{' …' if others[5:] else ''}): name sets with the same classes"
+                    f"the test images show {len(unknown)} classes that the training images do not have"
+                    f" ({', '.join(unknown[:5])}{' …' if unknown[5:] else ''}): name sets with the same classes"
                 )
 
     def _labels(self) -> Iterator[int]:
@@ -137,21 +137,21 @@ class OfClasses:
 
     def instances(self, number: int) -> Instances:
         """The instances of these classes in an image."""
-        everything = self.source.instances(number)
-        instances = everything.of((self._label[everything.label] >= 0).nonzero().flatten())
-        return replace(instances, label=self._label[instances.label])
+        instances = self.source.instances(number)
+        selection = instances.of((self._label[instances.label] >= 0).nonzero().flatten())
+        return replace(selection, label=self._label[selection.label])
 
     def masks(self, number: int) -> tuple[RunLengths, ...]:
         """The mask of each instance of these classes."""
         label = self._label[self.source.instances(number).label].tolist()
-        return tuple(mask for mask, own in zip(self.source.masks(number), label, strict=True) if own >= 0)
+        return tuple(mask for mask, new_label in zip(self.source.masks(number), label, strict=True) if new_label >= 0)
 
     def fingerprint(self) -> str:
         """A hash of the source's fingerprint and of the classes."""
         return hash_of([self.source.fingerprint().encode(), "\n".join(self.classes).encode()])
 
 
-def join(parts: Sequence[Annotated]) -> Annotated:
+def join(parts: Sequence[AnnotatedSource]) -> AnnotatedSource:
     """One source from several; classes get the order of the first where all have the same names."""
     first = parts[0]
     sources = [
@@ -163,7 +163,7 @@ def join(parts: Sequence[Annotated]) -> Annotated:
     return first if len(parts) == 1 else JoinedImages(sources)
 
 
-def with_keypoints(source: Annotated) -> Annotated:
+def with_keypoints(source: AnnotatedSource) -> AnnotatedSource:
     """A source with only the classes that have keypoints."""
     if set(source.keypoints) == set(source.classes):
         return source

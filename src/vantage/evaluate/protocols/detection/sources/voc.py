@@ -38,7 +38,7 @@ class VocImages:
 
     def __init__(self, root: Path, split: str, max_pixels: int = MAX_PIXELS) -> None:
         names = _split(root, split)
-        annotations = [_read(root / "Annotations" / f"{name}.xml") for name in names]
+        annotations = [_read_annotation(root / "Annotations" / f"{name}.xml") for name in names]
         labels = {label for _, boxes in annotations for label, *_ in boxes}
         if not labels:
             raise DataError(f"{root}#{split} has no box in any image, so there is nothing to detect")
@@ -116,7 +116,7 @@ def _split(root: Path, split: str) -> list[str]:
     return names
 
 
-def _read(path: Path) -> tuple[tuple[int, int], list[tuple[str, bool, _Box]]]:
+def _read_annotation(path: Path) -> tuple[tuple[int, int], list[tuple[str, bool, _Box]]]:
     """Height and width of an image, and name, difficulty and box of each instance."""
     try:
         root = ElementTree.parse(path).getroot()

@@ -1,4 +1,4 @@
-"""The glance at the end of a run: what it says with labels, with few, and without."""
+"""The check at the end of a run: what it says with labels, with few, and without."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from tiny import images, kept_run, tiny_run, work
 from vantage.data import Arrays
 from vantage.evaluate import Accuracy
 from vantage.evaluate.result import Outcome, Result
-from vantage.evaluate.worth import _compared, worth
+from vantage.evaluate.sanity_check import _compare, sanity_check
 from vantage.training.feed import held_out_part, training_part
 from vantage.training.run import Data
 
@@ -19,13 +19,13 @@ from vantage.training.run import Data
 def test_with_labels_the_held_out_images_are_looked_up_beside_both_baselines(tmp_path: Path) -> None:
     run, source = replace(tiny_run(), data=Data(hold_out=0.25)), images(120, 0)
     kept_run(tmp_path, run)
-    found = worth(tmp_path, source, work(tmp_path))
-    assert found.helped is not None and found.picture is None
+    found = sanity_check(tmp_path, source, work(tmp_path))
+    assert found.beats_baselines is not None and found.picture is None
     assert found.lines[0].startswith("kNN on 30 held-out training images: moco_v2 ")
     assert "raw pixels" in found.lines[0] and "random encoder" in found.lines[0]
     assert len(list((tmp_path / "evaluations").glob("knn-v1-*.json"))) == 1
     kept_run(tmp_path, replace(run, data=Data()))
-    assert "kNN on 12 of the images that were trained on" in worth(tmp_path, source, work(tmp_path)).lines[0]
+    assert "kNN on 12 of the images that were trained on" in sanity_check(tmp_path, source, work(tmp_path)).lines[0]
 
 
 def test_what_is_held_out_and_what_is_trained_on_are_all_images() -> None:
@@ -39,12 +39,13 @@ def test_what_is_held_out_and_what_is_trained_on_are_all_images() -> None:
 def test_without_labels_there_are_ranks_and_a_picture(tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
     source = Arrays(np.stack([images(30, 0).image(n).permute(1, 2, 0).numpy() for n in range(30)]), None, "plain")
-    found = worth(tmp_path, source, work(tmp_path))
-    assert found.helped is None and "of 12 dimensions (effective rank; random encoder " in found.lines[0]
+    found = sanity_check(tmp_path, source, work(tmp_path))
+    assert found.beats_baselines is None and "of 12 dimensions (effective rank; random encoder " in found.lines[0]
     assert found.picture == tmp_path / "evaluations" / "neighbors.png"
     with Image.open(found.picture) as picture:
         assert picture.width > 500
-    assert worth(tmp_path, images(30, 0), work(tmp_path)).helped is None  # thirty labels tell nothing apart
+    few = sanity_check(tmp_path, images(30, 0), work(tmp_path))
+    assert few.beats_baselines is None  # thirty labels are too few to tell
 
 
 @pytest.mark.parametrize(
@@ -62,5 +63,5 @@ def test_a_win_is_beyond_chance(pixels: float, random: float, helped: bool, word
     measured = {"simclr": outcome(80.0), "raw pixels": outcome(pixels), "random encoder": outcome(random)}
     empty = dict.fromkeys(("test_split", "view", "checkpoint", "encoder", "train", "test", "device"), "")
     result = Result("knn", 1, {}, measured, **empty, resident_bytes=0, libraries={})  # pyright: ignore
-    found = _compared(result, 400, "400 held-out training images")
-    assert found.helped is helped and words in found.lines[1]
+    found = _compare(result, 400, "400 held-out training images")
+    assert found.beats_baselines is helped and words in found.lines[1]

@@ -1,4 +1,4 @@
-"""Whether a run was worth its time: a glance at its end, at images that it did not train on where there are such.
+"""Whether training helped: a quick check at the end of a run, on images that it did not train on where there are any.
 
 q: images looked up   d: width of the features
 """
@@ -16,7 +16,7 @@ from vantage.evaluate.protocols.features import finite_features
 from vantage.evaluate.protocols.neighbors.knn import KNN
 from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
 from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
-from vantage.evaluate.result import Result, keep, path_of
+from vantage.evaluate.result import Result, path_of, save
 from vantage.evaluate.task import Task
 from vantage.frozen.encoder import load, random_encoder
 from vantage.measures.sphere import effective_rank
@@ -24,28 +24,28 @@ from vantage.storage.files import result_file
 from vantage.training.feed import held_out_part, training_part
 from vantage.training.run import Data
 
-__all__ = ["Worth", "worth"]
+__all__ = ["SanityCheck", "sanity_check"]
 
 _BANK, _LOOKED_UP, _NEIGHBORS = 5_000, 2_000, 20
 _LEAST_LABELED = 100
 
 
 @dataclass(frozen=True)
-class Worth:
-    """What a glance at a run found."""
+class SanityCheck:
+    """What the check of a run found."""
 
-    helped: bool | None
-    """Whether training beat raw pixels and a random encoder; none where labels are too few to say."""
+    beats_baselines: bool | None
+    """Whether training beat raw pixels and a random encoder; None where there are too few labels to tell."""
 
     lines: tuple[str, ...]
     """The same in words."""
 
     picture: Path | None = None
-    """Images with their nearest neighbors, where labels are too few."""
+    """Images with their nearest neighbors, where there are too few labels."""
 
 
-def worth(run_folder: Path, source: Source, work: Work | None = None) -> Worth:
-    """What a run has learned, seen on `source`: all images that were given to it, held out or not.
+def sanity_check(run_folder: Path, source: Source, work: Work | None = None) -> SanityCheck:
+    """Whether a run has learned something, judged on `source`: all images that it was given, held out or not.
 
     With labels: kNN accuracy (k 20, temperature .07) of at most 2,000 images that the run held out
     (`Data.hold_out`), or of a tenth of all where it held out none, looked up among at most 5,000 of the others; beside
@@ -66,24 +66,24 @@ def worth(run_folder: Path, source: Source, work: Work | None = None) -> Worth:
     split = f"{len(query):,} {'held-out training images' if unseen else 'of the images that were trained on'}"
     task = Task(KNN(min(_NEIGHBORS, len(bank))), bank, query, split)
     result = judge(task, with_baselines(encoder, None, task), work)
-    keep(result, path_of(result, run_folder))
-    return _compared(result, len(query), split)
+    save(result, path_of(result, run_folder))
+    return _compare(result, len(query), split)
 
 
-def _compared(result: Result, count: int, split: str) -> Worth:
-    trained, *others = (outcome.accuracy.top1 for outcome in result.outcomes.values())
-    gaps = [(trained - other, 2 * _error(trained, other, count)) for other in others]
-    helped = all(gap > noise for gap, noise in gaps)
+def _compare(result: Result, count: int, split: str) -> SanityCheck:
+    top1, *others = (outcome.accuracy.top1 for outcome in result.outcomes.values())
+    gaps = [(top1 - other, 2 * _error(top1, other, count)) for other in others]
+    beats_all = all(gap > noise for gap, noise in gaps)
     accuracies = ", ".join(f"{name} {outcome.accuracy.top1:.1f} %" for name, outcome in result.outcomes.items())
-    if helped:
+    if beats_all:
         verdict = "training helped: it is above raw pixels and a random encoder of the same kind"
     elif all(gap > -noise for gap, noise in gaps):
         verdict = (
             f"training is not clearly above both (differences below {max(n for _, n in gaps):.1f} points are chance)"
         )
     else:
-        verdict = "training did NOT help: raw pixels or a random encoder are better"
-    return Worth(helped, (f"kNN on {split}: {accuracies}", verdict))
+        verdict = "training did NOT help: raw pixels or a random encoder do better"
+    return SanityCheck(beats_all, (f"kNN on {split}: {accuracies}", verdict))
 
 
 def _error(one: float, other: float, count: int) -> float:
@@ -91,7 +91,7 @@ def _error(one: float, other: float, count: int) -> float:
     return float(sum(share * (100 - share) for share in (one, other)) / count) ** 0.5
 
 
-def _without_labels(run_folder: Path, source: Source, work: Work) -> Worth:
+def _without_labels(run_folder: Path, source: Source, work: Work) -> SanityCheck:
     encoder = load(run_folder)
     some = _some(source, _LOOKED_UP)
     random = random_encoder(encoder.run, encoder.run.seed)
@@ -104,7 +104,7 @@ def _without_labels(run_folder: Path, source: Source, work: Work) -> Worth:
         f" (effective rank; random encoder {ranks[1]:.1f})"
     )
     if len(some) < 2:
-        return Worth(None, (first,))
+        return SanityCheck(None, (first,))
     bank, query = queries(some)
     query = SourceSubset(query, rows_of(query, min(8, len(query))))
     nearest = neighbors(encoder, bank, query, min(6, len(bank)), work)
@@ -113,7 +113,7 @@ def _without_labels(run_folder: Path, source: Source, work: Work) -> Worth:
     out.parent.mkdir(exist_ok=True)
     with result_file(out, "the picture") as file:
         picture.save(file, "PNG")
-    return Worth(None, (first, f"whether neighbors look alike to you is in {out}"), out)
+    return SanityCheck(None, (first, f"judge for yourself whether neighbors look alike: {out}"), out)
 
 
 def _some(source: Source, most: int) -> Source:
