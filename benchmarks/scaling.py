@@ -1,7 +1,8 @@
 """How many times as fast two processes train as one, each with one thread, in turn: `python benchmarks/scaling.py`.
 
 MoCo v2, ResNet-9 of width 16, 32 pixels, batch 128. By the clock on the wall, which needs two idle cores, and by
-processor time, which a busy machine changes little and which leaves out what one process waits for the other.
+processor time, which a busy machine changes little and which leaves out what one process waits for the other. Beside
+them the limit of the machine: two processes that train alone on half the batch each, and share memory and caches only.
 """
 
 import json
@@ -25,36 +26,43 @@ from vantage.training.run import Data, Hardware
 from vantage.training.session import Session, launch
 
 ROUNDS = 4
+CASES = {"one process": (1, True), "two processes": (2, True), "two that never meet": (2, False)}
+"""Processes, and whether they train together."""
 
 
 def main() -> None:
     """Time steps in turn, write results/scaling.json."""
-    seconds: dict[int, list[list[float]]] = {1: [], 2: []}
+    seconds: dict[str, list[list[float]]] = {name: [] for name in CASES}
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(ROUNDS):
-            for count in seconds:
-                place = f"{folder}/{turn}-{count}"
-                spawning.spawn(steps, (count, place), nprocs=count)  # pyright: ignore[reportPrivateImportUsage]
+            for name, (count, together) in CASES.items():
+                place = f"{folder}/{turn}-{name}"
+                spawning.spawn(  # pyright: ignore[reportPrivateImportUsage]
+                    steps, (count, together, place), nprocs=count
+                )
                 each = [json.loads(Path(f"{place}-{rank}.json").read_text()) for rank in range(count)]
-                seconds[count].append([max(one) for one in zip(*each, strict=True)])
+                seconds[name].append([max(one) for one in zip(*each, strict=True)])
     rows: list[dict[str, Any]] = []
     for number, clock in enumerate(("wall", "processor")):
-        one, two = ([each[number] for each in seconds[count]] for count in seconds)
-        ratios = [alone / shared for alone, shared in zip(one, two, strict=True)]
-        row = {"clock": clock, "one_process_s": one, "two_processes_s": two}
-        rows.append({**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]})
-        print(json.dumps(rows[-1]), flush=True)
+        alone = [each[number] for each in seconds["one process"]]
+        for name in list(CASES)[1:]:
+            shared = [each[number] for each in seconds[name]]
+            ratios = [one / other for one, other in zip(alone, shared, strict=True)]
+            row = {"clock": clock, "case": name, "one_process_s": alone, "two_processes_s": shared}
+            rows.append({**row, "times_as_fast": statistics.median(ratios), "load": os.getloadavg()[0]})
+            print(json.dumps(rows[-1]), flush=True)
     write_results("scaling", rows)
 
 
-def steps(rank: int, count: int, place: str) -> None:
+def steps(rank: int, count: int, together: bool, place: str) -> None:
     """Write the median seconds of a training step here, by the clock on the wall and of this process."""
-    meet(rank, count, place)
-    run = replace(moco_v2(32).fit(3072), batch_size=128, data=Data())
+    meet(rank if together else 0, count if together else 1, place if together else f"{place}-{rank}")
+    batch_size, devices = (128, count) if together else (128 // count, 1)
+    run = replace(moco_v2(32).fit(3072), batch_size=batch_size, data=Data())
     role: Any = run.encoders
     encoder = replace(role.encoder, backbone=ResNet9(16))
     run = replace(run, encoders=replace(role, encoder=encoder))
-    fabric, run = launch(replace(run, hardware=Hardware("cpu", count, precision="32-true")), QuietProgress())
+    fabric, run = launch(replace(run, hardware=Hardware("cpu", devices, precision="32-true")), QuietProgress())
     session = Session(run, fabric, images(3072, 32))
     seconds = []
     for step, batch in enumerate(session.feed.batches(0, 0)):

@@ -27,7 +27,7 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path):
 
 
 def test_the_run_is_planned_for_its_images_and_the_machine():
-    fast, slow = (demo_run(lambda run, source, step=step: Speed(step)) for step in (0.01, 0.2))
+    fast, slow = (demo_run(lambda run, source, seconds=2.0, step=step: Speed(step)) for step in (0.01, 0.2))
     assert fast.data.path == slow.data.path == "photographs:train" and fast.data.hold_out == 0.0
     assert fast.views == slow.views == demo_recipe().views
     assert 50 < slow.epochs * (2_592 // slow.batch_size) * 0.2 < 90

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -71,6 +73,29 @@ def _spoken(start: tuple[str, ...], *words: str, cache: Path) -> list[str]:
     ended = subprocess.run([sys.executable, *start, *words], env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_two_machines_train_as_one_does(run_and_images: tuple[str, str], tmp_path: Path) -> None:
+    """Two torchruns that meet at an address, as on two machines, have the losses of one process."""
+    words = ["pretrain", "moco_v2", "--data", run_and_images[1], "--backbone", "convolutions", "--size", "16"]
+    words += ["--batch-size", "16", "--epochs", "3", "--precision", "32-true"]
+    words += ["--set", "hardware.accelerator=cpu", "--quiet", "--out"]
+    _spoken(COMMAND, *words, str(tmp_path / "one"), cache=tmp_path / "cache")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        meeting = f"127.0.0.1:{listening.getsockname()[1]}"
+    torchrun = ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--rdzv-backend", "c10d"]
+    start = (*torchrun, "--rdzv-endpoint", meeting, *COMMAND)
+    wide = [*words, str(tmp_path / "two"), "--set", "hardware.nodes=2"]
+    with ThreadPoolExecutor(2) as machines:
+        spoken = list(machines.map(lambda number: _spoken(start, *wide, cache=tmp_path / f"cache-{number}"), range(2)))
+    assert sum(map(len, spoken)) <= 1, "process 0 alone prints"
+    one, two = (
+        [json.loads(line)["loss"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("one", "two")
+    )
+    assert len(one) == 3 and two == pytest.approx(one, rel=1e-5)
 
 
 @pytest.mark.slow
