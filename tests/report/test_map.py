@@ -43,6 +43,22 @@ def test_images_of_a_group_lie_together_and_places_are_kept(tmp_path: Path, monk
     assert torch.equal(kept_places(vector, ("a", "b"), tmp_path / "report", 1), place)  # the same seed
 
 
+def test_of_many_images_some_are_laid_out_and_the_others_lie_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    centers = torch.eye(4, 16)
+    vector = centers.repeat_interleave(100, 0) + 0.05 * torch.randn(400, 16, generator=torch.Generator().manual_seed(0))
+    group = torch.arange(4).repeat_interleave(100)
+    monkeypatch.setattr(layout, "MOST_LAID_OUT", 120)
+    place = places(vector)
+    assert place.shape == (400, 2) and 0 <= float(place.min()) and float(place.max()) <= 1
+    gap = torch.cdist(place, place).fill_diagonal_(9)
+    assert (group[gap.argmin(1)] == group).double().mean() > 0.97
+    some = torch.randperm(400, generator=torch.Generator().manual_seed(0))[:120]
+    few = places(vector[some])
+    spread = (place[some].amax(0) - place[some].amin(0)) / (few.amax(0) - few.amin(0))
+    assert spread[0] == pytest.approx(float(spread[1]), rel=1e-3), "the picture of the few, moved and scaled"
+    assert torch.equal(places(vector), place)
+
+
 def test_few_images_are_laid_out() -> None:
     assert torch.isfinite(places(features()[::9])).all()
 
