@@ -541,6 +541,19 @@ def test_help_is_on_standard_output(words: str, told: str, capsys: pytest.Captur
     assert heard.err == ""
 
 
+def test_help_does_not_wait_for_torch() -> None:
+    """That takes seconds. `evaluate` and `analyse` list what their rooms hold, so they wait."""
+    program = """if True:
+        import sys
+        from vantage.cli import main
+        from vantage.cli.program import VERBS
+        verbs = [verb.__name__ for verb in VERBS if verb.__name__ not in ("evaluate", "analyse")]
+        assert all(main([*verb, "--help"]) == 0 for verb in ([], *([verb] for verb in verbs)))
+        assert "torch" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
 VERBS_WITH_HELP = (
     "", "recipes", "pretrain", "resume", "embed", "report", "evaluate", "evaluate knn", "evaluate detection",
     "evaluate finetune", "evaluate svm", "evaluate transfer", "evaluate retrieval", "evaluate segmentation", "compare",

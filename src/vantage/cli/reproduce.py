@@ -37,10 +37,13 @@ def reproduce(words: list[str], console: Console) -> int:
     """
     from vantage.cli.lab import Reproducing as InTheLab
     from vantage.cli.lab import in_the_lab
+
+    if not words or words[0].startswith("-"):
+        return in_the_lab(words, console, reproduce.__doc__ or "")
     from vantage.studies.reproduce import ENTRIES
 
     alone: dict[str, Any] = {kind.name: kind for kind in ENTRIES}
-    if words and words[0] in alone and _asks_alone(alone[words[0]], words, InTheLab):
+    if words[0] in alone and _asks_alone(alone[words[0]], words, InTheLab):
         return _reproduce(alone[words[0]], words[1:], console)
     return in_the_lab(words, console, reproduce.__doc__ or "")
 

@@ -32,11 +32,11 @@ def resume(words: list[str], console: Console) -> int:
 
     Hardware, monitoring and data may be changed; all other settings stay as they are.
     """
+    command = Command("resume", resume.__doc__ or "", partial(_settable, words))
+    options, devices, loading = read(command, words, Resuming, Devices, Loading)
     from vantage.training import loop, settings
     from vantage.training.run import refuse_conflicts
 
-    command = Command("resume", resume.__doc__ or "", partial(_settable, words))
-    options, devices, loading = read(command, words, Resuming, Devices, Loading)
     stored = settings.read(options.folder)
     written = [*options.set, *assignments({"data.path": options.data or None})]
     written += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]

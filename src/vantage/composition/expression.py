@@ -228,8 +228,7 @@ def _plain(node: ast.expr) -> Any:
 
 def _word(node: ast.expr) -> Any:
     """The plain value of a node, or a word without quotes."""
-    plain = _plain(node)
-    return node.id if plain is _nothing and isinstance(node, ast.Name) else plain
+    return node.id if isinstance(node, ast.Name) and node.id not in _WORDS | _NUMBERS else _plain(node)
 
 
 def _items(node: ast.expr) -> list[ast.expr]:
