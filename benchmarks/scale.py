@@ -25,7 +25,7 @@ from timing import write_results
 
 from vantage.data.order import WINDOW, EpochOrder
 from vantage.data.sources.shards import Shards
-from vantage.data.sources.shards.index import index_files, index_of, kept_index, state_of
+from vantage.data.sources.shards.index import cached_index, index_files, make_index, state_of
 
 SHARD, SHARDS, BYTES = 10_000, 10_000, 4096
 
@@ -62,10 +62,10 @@ def index(folder: Path) -> list[dict[str, Any]]:
                 member.size = len(content)
                 tar.addfile(member, io.BytesIO(content))
     clock = time.process_time()
-    index_of(str(first), state_of(str(first)))
+    make_index(str(first), state_of(str(first)))
     seconds = time.process_time() - clock
     cache, paths = folder / "cache", [folder / f"train-{number:06d}.tar" for number in range(SHARDS)]
-    kept_index(str(first), state_of(str(first)), cache)
+    cached_index(str(first), state_of(str(first)), cache)
     files = index_files(str(first), state_of(str(first)), cache)
     row = {"what": "index of a shard", "images": SHARD, "samples a second and core": round(SHARD / seconds)}
     for path in paths[1:]:
@@ -81,7 +81,7 @@ def index(folder: Path) -> list[dict[str, Any]]:
     numbers = EpochOrder(source.blocks(), 0, 0).part(0, 20_000).tolist()
     clock = time.perf_counter()
     for number in numbers:
-        assert len(source.encoded(number)) == BYTES
+        assert len(source.file_bytes(number)) == BYTES
     each = (time.perf_counter() - clock) / len(numbers)
     opened |= {"microseconds to read an image's bytes": round(1e6 * each), "MiB": round(_peak() - before)}
     size = sum(file.stat().st_size for file in files) / SHARD

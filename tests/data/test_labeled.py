@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tiny import images
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.splits import Renumbered, held_out, split, with_labels
+from vantage.data.splits import RenumberedSource, hold_out_mask, split, with_labels
 from vantage.errors import UserError
 
 
@@ -20,10 +20,10 @@ def test_every_class_keeps_an_image_and_gives_its_share(labels: list[int], share
     counts = Counter(labels)
     if max(counts.values()) < 2:
         with pytest.raises(UserError, match="no class has two images"):
-            held_out(label, share, seed)
+            hold_out_mask(label, share, seed)
         return
-    held = held_out(label, share, seed)
-    assert torch.equal(held, held_out(label, share, seed))
+    held = hold_out_mask(label, share, seed)
+    assert torch.equal(held, hold_out_mask(label, share, seed))
     given = Counter(label[held].tolist())
     for number, count in counts.items():
         assert given[number] == min(max(1, round(share * count)), count - 1)
@@ -31,7 +31,7 @@ def test_every_class_keeps_an_image_and_gives_its_share(labels: list[int], share
 
 def test_another_seed_holds_out_others() -> None:
     label = torch.arange(100) % 4
-    assert not torch.equal(held_out(label, 0.5, 0), held_out(label, 0.5, 1))
+    assert not torch.equal(hold_out_mask(label, 0.5, 0), hold_out_mask(label, 0.5, 1))
 
 
 def test_a_fifth_of_each_class_is_for_testing() -> None:
@@ -47,7 +47,7 @@ def named(names: list[str]) -> Arrays:
 
 def test_test_labels_count_the_training_classes_by_name() -> None:
     train, test = named(["ant", "bee", "cow", "dog"]), named(["bee", "dog", "elk"])
-    found = Renumbered(test, train.classes)
+    found = RenumberedSource(test, train.classes)
     assert found.classes == ("ant", "bee", "cow", "dog", "elk")
     assert [found.label(n) for n in range(3)] == [1, 3, 4]
     assert found.fingerprint() == test.fingerprint() and found.name(2) == "row 2" and found.image(0).shape == (3, 4, 4)

@@ -33,20 +33,20 @@ def tree(tmp_path: Path) -> Path:
 
 def test_order_and_what_is_left_out(tree: Path, tmp_path: Path) -> None:
     listing = list_images(tree, tmp_path / "cache")
-    assert listing == Listing(("top.webp", "a/1.jpeg", "a/x/1.PNG", "b/10.jpg", "b/2.jpg"), ignored=2, folders_read=4)
+    assert listing == Listing(("top.webp", "a/1.jpeg", "a/x/1.PNG", "b/10.jpg", "b/2.jpg"), other_files=2, reads=4)
 
 
 def test_what_did_not_change_is_not_read_again(tree: Path, tmp_path: Path) -> None:
     first = list_images(tree, tmp_path / "cache")
     second = list_images(tree, tmp_path / "cache")
-    assert second.names == first.names and second.ignored == 2 and second.folders_read == 0
+    assert second.names == first.names and second.other_files == 2 and second.reads == 0
 
 
 def test_changes_are_seen(tree: Path, tmp_path: Path) -> None:
     list_images(tree, tmp_path / "cache")
     (tree / "b" / "new.jpg").write_bytes(b"")
     added = list_images(tree, tmp_path / "cache")
-    assert "b/new.jpg" in added.names and added.folders_read == 1
+    assert "b/new.jpg" in added.names and added.reads == 1
     (tree / "b" / "new.jpg").rename(tree / "b" / "3.jpg")
     assert "b/3.jpg" in list_images(tree, tmp_path / "cache").names
     (tree / "a" / "x" / "deep").mkdir()

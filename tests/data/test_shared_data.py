@@ -62,7 +62,7 @@ def test_photographs_all_decode_as_pillow_decodes_them(shared_data: Path, cache:
     source = open_source(shared_data / "imagenet-sample-200.tar", cache=cache)
     assert readable(source, scan(source, cache=cache), "stop") is source
     for number in range(0, 200, 20):
-        with Image.open(io.BytesIO(source.encoded(number))) as picture:  # type: ignore[attr-defined]
+        with Image.open(io.BytesIO(source.file_bytes(number))) as picture:  # type: ignore[attr-defined]
             expected = torch.from_numpy(np.array(picture.convert("RGB"))).permute(2, 0, 1)
         assert (source.image(number).int() - expected.int()).abs().max() <= 4
 

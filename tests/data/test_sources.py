@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from vantage.data import Folder, Parquet, Source, SourceSubset, Tar, labels_of, open_source
-from vantage.data.sources.source import some_of
+from vantage.data.sources.source import read_some
 from vantage.data.sources.torchvision_sets import TorchvisionSet, read_cifar
 from vantage.errors import DataError, UnreadableImage, UserError
 
@@ -128,8 +128,8 @@ def test_a_fingerprint_reads_32_images_evenly_spaced_and_notes_the_unreadable() 
         return bytes([number])
 
     evenly = [bytes([step * 99 // 31]) for step in range(1, 32)]
-    assert list(some_of(100, read)) == [b"unreadable", *evenly]
-    assert list(some_of(3, read)) == [b"unreadable", b"\1", b"\2"]
+    assert list(read_some(100, read)) == [b"unreadable", *evenly]
+    assert list(read_some(3, read)) == [b"unreadable", b"\1", b"\2"]
 
 
 def test_fingerprints_follow_contents_not_times_or_places(tree: Path, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_tar_leaves_its_links_and_other_files_and_survives_a_second_look(tree:
         tar.add(tree, "photos")
     for _ in range(2):
         tar_source = open_source(tmp_path / "t.tar", cache=tmp_path / "cache")
-        assert isinstance(tar_source, Tar) and len(tar_source) == 12 and tar_source.ignored == 3
+        assert isinstance(tar_source, Tar) and len(tar_source) == 12 and tar_source.other_files == 3
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.bz2", "a.tar.xz", "a.npz", "a.npy", "a.parquet"])

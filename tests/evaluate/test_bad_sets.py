@@ -9,7 +9,7 @@ import torch
 from tiny import TinyMaps, images, tiny_run, work
 
 from vantage.data.sources.arrays import Arrays
-from vantage.data.splits import Renumbered
+from vantage.data.splits import RenumberedSource
 from vantage.encoders import Encoder, PerView, Shared
 from vantage.encoders.heads import LinearHead
 from vantage.errors import UserError
@@ -68,7 +68,9 @@ def judge(
 ) -> tuple[dict[str, float], list[str]]:
     """Measures and warnings; the test labels count the training classes by name, as in `evaluate`."""
     heard = Heard()
-    found = protocol(seen_by(protocol), train, Renumbered(test, train.classes), replace(work(folder), progress=heard))
+    found = protocol(
+        seen_by(protocol), train, RenumberedSource(test, train.classes), replace(work(folder), progress=heard)
+    )
     return dict(found.measures), heard.told
 
 

@@ -9,7 +9,7 @@ from tiny import images, tiny_run, work
 
 from vantage import draws
 from vantage.data import SourceSubset, labels_of
-from vantage.data.splits import held_out
+from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, FineTuneChosen
 from vantage.evaluate.protocols.finetune import tuning
@@ -26,7 +26,7 @@ def test_the_learning_rate_is_the_best_on_held_out_images(tmp_path: Path) -> Non
     found = CHOOSING(trained, train, test, work(tmp_path))
     label = labels_of(train)
     rows = share_of_each_class(label, 0.5, 0)
-    held = held_out(label[rows], 0.2, 0)
+    held = hold_out_mask(label[rows], 0.2, 0)
     assert (len(rows), int(held.sum())) == (45, 9)
     by_hand = []
     for rate in CHOOSING.head_learning_rates:

@@ -257,7 +257,7 @@ def test_one_class_is_refused(tmp_path: Path) -> None:
 
 def test_a_class_without_training_pixels_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = open_masked(write_scenes(tmp_path, 8), ("ground", "red", "green"))
-    train, test = source.some(torch.tensor([0, 2, 4])), source.some(torch.tensor([1, 3, 6]))
+    train, test = source.subset(torch.tensor([0, 2, 4])), source.subset(torch.tensor([1, 3, 6]))
     found = QUICK(random_encoder(SMALL), train, test, work(tmp_path))
     told = "warning: no pixel of the training masks is of green: test pixels of that class count as wrong\n"
     assert capsys.readouterr().err == told and found.details["IoU"]["green"] == 0.0

@@ -11,7 +11,7 @@ from small_runs import IMAGES, SIZE, small_run, write_images
 from torch import Tensor
 
 from vantage.composition.codec import allowing
-from vantage.data import checked, loading, open_source
+from vantage.data import check_source, loading, open_source
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training import checkpoint
 from vantage.training.feed import open_images
@@ -118,15 +118,15 @@ class OfType(Squares):
 
 def test_what_is_no_source_is_refused_by_what_it_lacks() -> None:
     with pytest.raises(DataError, match="Partial cannot be used as a source: it has no image, label, name, finger"):
-        checked(Partial())
+        check_source(Partial())
     with pytest.raises(DataError, match=r"OfType.image gives torch.float32 of shape \(3, 8, 8\): give a uint8 tensor"):
-        checked(OfType(torch.zeros(3, 8, 8)))
+        check_source(OfType(torch.zeros(3, 8, 8)))
     with pytest.raises(DataError, match=r"torch.uint8 of shape \(8, 8, 3\)"):
-        checked(OfType(torch.zeros(8, 8, 3, dtype=torch.uint8)))
+        check_source(OfType(torch.zeros(8, 8, 3, dtype=torch.uint8)))
     with pytest.raises(DataError, match="OfType.image gives str"):
-        checked(OfType("1.jpg"))
+        check_source(OfType("1.jpg"))
     for fine in (Squares(), OfType(UnreadableImage("1.jpg", "damaged")), open_source("photographs:test")):
-        assert checked(fine) is fine
+        assert check_source(fine) is fine
 
 
 def test_one_that_cannot_be_sent_to_workers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,6 @@ def is_there(path: str) -> bool:
     """Whether this disk has the path, or the first file that it names with braces."""
     if Path(path).exists() or "{" not in path:
         return Path(path).exists()
-    from vantage.data.sources.shards import expanded
+    from vantage.data.sources.shards import expand_braces
 
-    return Path(expanded(path)[0]).exists()
+    return Path(expand_braces(path)[0]).exists()

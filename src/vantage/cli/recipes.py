@@ -11,7 +11,7 @@ from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.composition.codec import allowed_object
 from vantage.composition.fields import settings_in
-from vantage.composition.names import own_part
+from vantage.composition.names import external_part
 from vantage.composition.printing import as_python, in_a_line
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
@@ -78,7 +78,7 @@ def find_recipe(name: str) -> "Callable[[int], Run]":
     from vantage.recipes import RECIPES, VARIANTS
     from vantage.training.run import Run
 
-    if own := own_part(name):
+    if own := external_part(name):
         function = allowed_object(*own, "recipe")
         if not callable(function) or not isinstance(function(224), Run):
             raise UserError(f"{name} is not a recipe: a recipe takes the size of the views and returns a Run")

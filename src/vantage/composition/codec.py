@@ -18,7 +18,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from vantage.composition.conformance import fits
-from vantage.composition.names import RENAMED_FIELDS, is_part, name_of, own_part, part_named, public_name
+from vantage.composition.names import RENAMED_FIELDS, external_part, is_part, name_of, part_named, public_name
 from vantage.errors import UserError
 
 __all__ = ["allowed_object", "allowed_part", "allowing", "decode", "encode"]
@@ -156,7 +156,7 @@ def _with_todays_names(part: str, data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _find(name: Any, path: str) -> type:
     """The part that a name stands for."""
     where = path or "run"
-    own = own_part(name) if isinstance(name, str) else None
+    own = external_part(name) if isinstance(name, str) else None
     if own is not None and own[0].partition(".")[0] != "vantage":
         return allowed_part(*own, where)
     today = public_name(name) if own is not None or isinstance(name, str) and name.isidentifier() else ""

@@ -5,7 +5,7 @@ from functools import cache
 
 from vantage.composition.codec import allowed_part
 from vantage.composition.conformance import fits
-from vantage.composition.names import is_part, own_part, part_named
+from vantage.composition.names import external_part, is_part, part_named
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
@@ -14,7 +14,7 @@ __all__ = ["find_part", "parts_that_fit"]
 
 def find_part(name: str, path: str) -> type:
     """The part of this public name, or MODULE:NAME of an allowed module. Raises `UserError` if there is none."""
-    own = own_part(name)
+    own = external_part(name)
     if own is not None:
         return allowed_part(*own, path)
     kind = part_named(name)

@@ -35,6 +35,7 @@ RENAMED_PARTS = {
     "Normalise": "Normalize",
     "NormalisedMLP": "NormalizedMLP",
     "Place": "DataPath",
+    "Resized": "ResizeResult",
     "Shared": {"vantage.studies.moving_mnist.shared": "SharedFactors"},
     "SoftNeighbours": "SoftNeighbors",
     "SyncBatchNorm": "BatchNorm",
@@ -105,7 +106,7 @@ def public_name(name: str) -> str:
     return today if isinstance(today, str) else today.get(module, own)
 
 
-def own_part(name: str) -> tuple[str, str] | None:
+def external_part(name: str) -> tuple[str, str] | None:
     """Module and name for `module:Name`, else `None`."""
     match = _OWN.fullmatch(name)
     return None if match is None else (match["module"], match["name"])

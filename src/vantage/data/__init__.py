@@ -10,7 +10,7 @@ from vantage.data.order import epoch_order as epoch_order
 from vantage.data.order import image_seed as image_seed
 from vantage.data.order import shares as shares
 from vantage.data.order import steps_in as steps_in
-from vantage.data.reencode import Resized as Resized
+from vantage.data.reencode import ResizeResult as ResizeResult
 from vantage.data.reencode import resize_short_side as resize_short_side
 from vantage.data.resident import ResidentImages as ResidentImages
 from vantage.data.resident import decode_all as decode_all
@@ -23,7 +23,7 @@ from vantage.data.scan import readable as readable
 from vantage.data.scan import scan as scan
 from vantage.data.sources.arrays import Arrays as Arrays
 from vantage.data.sources.folder import Folder as Folder
-from vantage.data.sources.marked import Marked as Marked
+from vantage.data.sources.multi_label import MultiLabelImages as MultiLabelImages
 from vantage.data.sources.opening import open_source as open_source
 from vantage.data.sources.parquet import Parquet as Parquet
 from vantage.data.sources.photographs import Photographs as Photographs
@@ -32,12 +32,12 @@ from vantage.data.sources.shards import Shards as Shards
 from vantage.data.sources.source import MultiLabeled as MultiLabeled
 from vantage.data.sources.source import Source as Source
 from vantage.data.sources.source import SourceSubset as SourceSubset
-from vantage.data.sources.source import checked as checked
+from vantage.data.sources.source import check_source as check_source
 from vantage.data.sources.source import labels_of as labels_of
 from vantage.data.sources.source import marks_of as marks_of
 from vantage.data.sources.tar import Tar as Tar
 from vantage.data.sources.torchvision_sets import TorchvisionSet as TorchvisionSet
-from vantage.data.splits import held_out as held_out
+from vantage.data.splits import hold_out_mask as hold_out_mask
 from vantage.data.splits import split as split
 from vantage.data.threads import CORES as CORES
 from vantage.data.threads import prefetch as prefetch

@@ -78,9 +78,9 @@ def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> 
             height, width, channels = header
             _check_size(height, width, name, max_pixels)
             if channels in (1, 3) and _decode_jpeg is not None:
-                encoded = torch.frombuffer(data if isinstance(data, bytearray) else bytearray(data), dtype=torch.uint8)
+                content = torch.frombuffer(data if isinstance(data, bytearray) else bytearray(data), dtype=torch.uint8)
                 try:
-                    return _decode_jpeg(encoded, ImageReadMode.RGB.value, True)  # True: apply the EXIF orientation
+                    return _decode_jpeg(content, ImageReadMode.RGB.value, True)  # True: apply the EXIF orientation
                 except RuntimeError:
                     pass  # Pillow reads a few more rare forms, and has better error messages
     return _decode_slowly(data, name, max_pixels)
@@ -88,18 +88,22 @@ def decode(data: bytes | bytearray, name: str, max_pixels: int = MAX_PIXELS) -> 
 
 def to_rgb(picture: Image.Image, name: str) -> UInt8[Tensor, "3 h w"]:
     """A Pillow image as upright RGB pixels by the rules above; raises `UnreadableImage`."""
-    wide = picture.mode == "F" or (picture.mode == "I" and picture.format != "PNG")  # where older Pillow means 16 bits
+    no_range = picture.mode == "F" or (
+        picture.mode == "I" and picture.format != "PNG"
+    )  # where older Pillow means 16 bits
     picture = ImageOps.exif_transpose(picture)
     if picture.mode == "F" or picture.mode.startswith("I"):
         gray = np.asarray(picture)
-        if wide:
+        if no_range:
             raise UnreadableImage(name, f"its pixels ({gray.dtype}) have no agreed range: save it with 8 or 16 bits")
-        clear, picture = picture.info.get("transparency"), Image.fromarray((gray >> 8).astype(np.uint8))
-        if isinstance(clear, int):  # one shade of all 16 bits, which more than one shade of 8 bits may become
-            picture = Image.merge("LA", (picture, Image.fromarray(np.where(gray == clear, 0, 255).astype(np.uint8))))
+        transparent, picture = picture.info.get("transparency"), Image.fromarray((gray >> 8).astype(np.uint8))
+        if isinstance(transparent, int):  # one shade of all 16 bits, which more than one shade of 8 bits may become
+            picture = Image.merge(
+                "LA", (picture, Image.fromarray(np.where(gray == transparent, 0, 255).astype(np.uint8)))
+            )
     if picture.mode in ("RGBA", "LA", "La", "PA", "RGBa") or "transparency" in picture.info:
-        over = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", over.size, (255, 255, 255, 255)), over)
+        rgba = picture.convert("RGBA")
+        picture = Image.alpha_composite(Image.new("RGBA", rgba.size, (255, 255, 255, 255)), rgba)
     pixels = np.array(picture.convert("RGB"))
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
@@ -158,8 +162,8 @@ def _webp_size(data: bytes | bytearray) -> tuple[int, int]:
     if kind == b"VP8X":
         return 1 + int.from_bytes(data[27:30], "little"), 1 + int.from_bytes(data[24:27], "little")
     if kind == b"VP8L":
-        packed = int.from_bytes(data[21:25], "little")
-        return 1 + (packed >> 14 & 0x3FFF), 1 + (packed & 0x3FFF)
+        bits = int.from_bytes(data[21:25], "little")
+        return 1 + (bits >> 14 & 0x3FFF), 1 + (bits & 0x3FFF)
     width, height = struct.unpack_from("<HH", data, 26)
     return height & 0x3FFF, width & 0x3FFF
 

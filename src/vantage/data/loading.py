@@ -78,9 +78,9 @@ class StreamedImages:
         self.steps = steps_in(len(source), batch_size)
         if num_workers > 0:
             _check_sendable(source)
-        self._plan = _Plan(blocks_of(source), batch_size, seed, (rank, world_size, accumulate), shuffle_window)
+        self._plan = _StepSampler(blocks_of(source), batch_size, seed, (rank, world_size, accumulate), shuffle_window)
         self._loader = DataLoader(
-            _Cropped(source, crops, seed, on_bad_image),
+            _CropDataset(source, crops, seed, on_bad_image),
             batch_sampler=self._plan,
             num_workers=num_workers,
             collate_fn=_stack,
@@ -117,7 +117,7 @@ def _check_sendable(source: Source) -> None:
         ) from error
 
 
-class _Plan(Sampler[list[tuple[int, int]]]):
+class _StepSampler(Sampler[list[tuple[int, int]]]):
     """For each step the (epoch, image number) pairs of this process."""
 
     def __init__(
@@ -140,7 +140,7 @@ class _Plan(Sampler[list[tuple[int, int]]]):
 _Sample = tuple[int, tuple[UInt8[Tensor, "3 _ _"], ...]] | UnreadableImage
 
 
-class _Cropped(Dataset[_Sample]):
+class _CropDataset(Dataset[_Sample]):
     """Decode one image and crop it. A failure is returned, since an exception would lose its type between processes."""
 
     def __init__(self, source: Source, crops: Crops, seed: int, on_bad_image: OnBadImage) -> None:
@@ -175,13 +175,13 @@ def _stack(samples: Sequence[_Sample]) -> Batch | UnreadableImage:
             return sample
         good.append(sample)
     image = torch.tensor([number for number, _ in good], dtype=torch.int64)
-    return Batch(image, tuple(map(_together, zip(*(crops for _, crops in good), strict=True))))
+    return Batch(image, tuple(map(_stack_crops, zip(*(crops for _, crops in good), strict=True))))
 
 
-def _together(crops: tuple[UInt8[Tensor, "*_size"], ...]) -> UInt8[Tensor, "b *_size"]:
+def _stack_crops(crops: tuple[UInt8[Tensor, "*_size"], ...]) -> UInt8[Tensor, "b *_size"]:
     """The crops as one tensor in the memory layout of the first, so that each is copied as one run of bytes; a worker
     copies them straight into memory shared with the training process."""
     first = crops[0]
     order = sorted(range(first.dim()), key=lambda axis: -first.stride(axis))
-    joined = default_collate([crop.permute(order) for crop in crops])
-    return joined.permute(0, *(order.index(axis) + 1 for axis in range(first.dim())))
+    stack = default_collate([crop.permute(order) for crop in crops])
+    return stack.permute(0, *(order.index(axis) + 1 for axis in range(first.dim())))

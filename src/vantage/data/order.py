@@ -35,8 +35,10 @@ class EpochOrder:
         self._seed, self._epoch, count = seed, epoch, int(starts[-1])
         self._first, self._size = starts[:-1], starts.diff()
         if len(starts) > 2 and count > window:
-            mixed = torch.randperm(len(starts) - 1, generator=torch.Generator().manual_seed(mix(_BLOCKS, seed, epoch)))
-            self._first, self._size = self._first[mixed], self._size[mixed]
+            permutation = torch.randperm(
+                len(starts) - 1, generator=torch.Generator().manual_seed(mix(_BLOCKS, seed, epoch))
+            )
+            self._first, self._size = self._first[permutation], self._size[permutation]
             begin = self._size.cumsum(0) - self._size
             _, blocks = (begin // window).unique_consecutive(return_counts=True)
         else:
@@ -46,7 +48,7 @@ class EpochOrder:
         self._last: tuple[int, Int[Tensor, "n"]] | None = None
 
     def part(self, first: int, last: int) -> Int[Tensor, "k"]:
-        """The images at the places from `first` to before `last`."""
+        """The images at the positions from `first` to before `last`."""
         parts, window = [], int(torch.searchsorted(self._ends, first, right=True))
         while first < last:
             begin, end = int(self._ends[window - 1]) if window else 0, int(self._ends[window])
@@ -60,8 +62,8 @@ class EpochOrder:
             first, size = self._first[blocks], self._size[blocks]
             before = size.cumsum(0) - size
             images = (first - before).repeat_interleave(size) + torch.arange(int(size.sum()))
-            mixed = epoch_order(len(images), self._seed, self._epoch, *([window] if window else []))
-            self._last = (window, images[mixed])
+            permutation = epoch_order(len(images), self._seed, self._epoch, *([window] if window else []))
+            self._last = (window, images[permutation])
         return self._last[1]
 
 

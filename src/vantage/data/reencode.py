@@ -14,7 +14,7 @@ from vantage.storage.files import written_whole
 
 
 @dataclass(frozen=True)
-class Resized:
+class ResizeResult:
     """The result of copying a source."""
 
     written: int
@@ -27,7 +27,7 @@ class Resized:
 
 def resize_short_side(
     source: Source, out_folder: Path, side: int = 256, quality: int = 90, num_workers: int = 2
-) -> Resized:
+) -> ResizeResult:
     """Write every image as a JPEG whose short side is at most `side` pixels, under its own name below `out_folder`.
 
     Smaller images keep their size. Class folders stay as they are; images without a path go into one folder per class.
@@ -43,7 +43,7 @@ def resize_short_side(
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"two images would be written as {twice}. Rename one of them")
 
-    def one(number: int) -> BadImage | bool:
+    def copy(number: int) -> BadImage | bool:
         path = out_folder / names[number]
         if path.exists():
             return False
@@ -58,9 +58,9 @@ def resize_short_side(
         return True
 
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
-        results = list(pool.map(one, range(len(source))))
+        results = list(pool.map(copy, range(len(source))))
     bad = tuple(result for result in results if isinstance(result, BadImage))
-    return Resized(results.count(True), results.count(False), bad)
+    return ResizeResult(results.count(True), results.count(False), bad)
 
 
 def _target(source: Source, number: int) -> str:

@@ -66,9 +66,9 @@ def decode_all(
     if cache is not None:
         key = hash_of([cache_key(source).encode(), repr(shape).encode()])
         cache_file = cache / "decoded" / f"{key}.npy"
-        if (pixels_before := _read(cache_file, shape)) is not None:
-            return pixels_before
-    pixels = _decoded(source, size, shape, num_workers, progress)
+        if (saved_pixels := _read_cache(cache_file, shape)) is not None:
+            return saved_pixels
+    pixels = _decode(source, size, shape, num_workers, progress)
     if cache_file is not None:
         try:
             with written_whole(cache_file) as file:
@@ -78,7 +78,7 @@ def decode_all(
     return pixels
 
 
-def _decoded(
+def _decode(
     source: Source,
     size: int | None,
     shape: tuple[int, ...],
@@ -100,9 +100,9 @@ def _decoded(
 
     with ThreadPoolExecutor(max(1, num_workers)) as pool:
         for start in range(0, len(source), 4096):
-            for done, _ in enumerate(pool.map(fill, range(start, min(start + 4096, len(source)))), start + 1):
-                if progress is not None and (done % _OFTEN == 0 or done == len(source)):
-                    progress(done, len(source))
+            for count, _ in enumerate(pool.map(fill, range(start, min(start + 4096, len(source)))), start + 1):
+                if progress is not None and (count % _OFTEN == 0 or count == len(source)):
+                    progress(count, len(source))
     return pixels
 
 
@@ -147,7 +147,7 @@ class ResidentImages:
             yield Batch(row, (self.pixels.index_select(0, row),))
 
 
-def _read(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
+def _read_cache(path: Path, shape: tuple[int, ...]) -> UInt8[Tensor, "n 3 h w"] | None:
     """Pixels that were saved earlier, or None where there are none or the file is damaged."""
     try:
         pixels = np.load(path, allow_pickle=False)

@@ -15,10 +15,10 @@ from vantage.errors import UserError
 from vantage.progress import Progress
 
 __all__ = [
-    "Renumbered",
+    "RenumberedSource",
     "check_apart",
     "check_classes",
-    "held_out",
+    "hold_out_mask",
     "split",
     "train_and_test",
     "with_labels",
@@ -59,33 +59,33 @@ def check_classes(
             f"all {len(label)} labeled training images are of one class, so there is nothing to distinguish: give"
             " images of two classes or more"
         )
-    alien = ~torch.isin(test_label, classes)
-    if alien.all():
+    unknown = ~torch.isin(test_label, classes)
+    if unknown.all():
         raise UserError(
             f"none of the {len(test_label)} test images is of a class that the training images have: give sets with the"
             " same classes (folders of the same names)"
         )
-    if alien.any() and progress is not None:
-        missing = [names[number] if number < len(names) else str(number) for number in test_label[alien].unique()]
+    if unknown.any() and progress is not None:
+        missing = [names[number] if number < len(names) else str(number) for number in test_label[unknown].unique()]
         listing = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
         progress.warn(
-            f"no training image is of {listing}: the {int(alien.sum())} test images (of {len(test_label)}) of"
+            f"no training image is of {listing}: the {int(unknown.sum())} test images (of {len(test_label)}) of"
             f" {'these classes' if len(missing) > 1 else 'this class'} count as wrong"
         )
 
 
 @runtime_checkable
-class _Fingerprinted(Protocol):
+class _HasFingerprint(Protocol):
     def fingerprint(self) -> str: ...
 
 
-def check_apart(train: _Fingerprinted, test: _Fingerprinted) -> None:
+def check_apart(train: _HasFingerprint, test: _HasFingerprint) -> None:
     """Raises `UserError` if the test images are the training images."""
     if train.fingerprint() == test.fingerprint():
         raise UserError("the test images are the training images: give another test set, or none to hold out a fifth")
 
 
-def held_out(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
+def hold_out_mask(label: Int[Tensor, "n"], share: float, seed: int) -> Bool[Tensor, "n"]:
     """Which images are held out: `share` of each class, drawn with `seed`; at least one, but never all of a class."""
     generator = torch.Generator().manual_seed(draws.mix(seed, 0x5917))
     out = torch.zeros(len(label), dtype=torch.bool)
@@ -107,7 +107,7 @@ def split(source: Source, share: float = _TEST_SHARE, seed: int = 0) -> tuple[So
         source, label = with_labels(source)
     else:
         label = torch.zeros(len(source), dtype=torch.int64)
-    mask = held_out(label, share, seed)
+    mask = hold_out_mask(label, share, seed)
     return SourceSubset(source, (~mask).nonzero().squeeze(1)), SourceSubset(source, mask.nonzero().squeeze(1))
 
 
@@ -116,13 +116,13 @@ def train_and_test(train: Source, test: Source | None) -> tuple[Source, Source, 
     from. Raises `UserError` for a test set that is the training set."""
     if test is not None:
         check_apart(train, test)
-        return train, Renumbered(test, train.classes), "a set of its own"
+        return train, RenumberedSource(test, train.classes), "a set of its own"
     train, test = split(train)
-    of = "the" if marks_in(train) is not None else "each class of the"
-    return train, test, f"a fifth of {of} same {len(train) + len(test)} labeled images, drawn with seed 0"
+    group = "the" if marks_in(train) is not None else "each class of the"
+    return train, test, f"a fifth of {group} same {len(train) + len(test)} labeled images, drawn with seed 0"
 
 
-class Renumbered:
+class RenumberedSource:
     """A test source with the training source's numbers for its classes, matched by name: either source may lack a class
     that the other has.
 
@@ -152,7 +152,7 @@ class Renumbered:
         return self.source.name(number)
 
     def fingerprint(self) -> str:
-        """The source's own fingerprint: the images are the same."""
+        """The fingerprint of the source: the images are the same."""
         return self.source.fingerprint()
 
     def stamp(self) -> str:
@@ -161,9 +161,9 @@ class Renumbered:
 
     def marks(self) -> Int8[Tensor, "n c"] | None:
         """The source's own marks, in the order of the training source's classes; −1 for classes it does not have."""
-        own = marks_in(self.source)
-        if own is None:
+        source_marks = marks_in(self.source)
+        if source_marks is None:
             return None
-        marks = torch.full((len(own), len(self.classes)), -1, dtype=torch.int8)
-        marks[:, self._number] = own
+        marks = torch.full((len(source_marks), len(self.classes)), -1, dtype=torch.int8)
+        marks[:, self._number] = source_marks
         return marks

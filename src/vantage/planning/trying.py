@@ -9,7 +9,7 @@ import torch
 
 from vantage.data import Source, labels_of
 from vantage.data.order import steps_in
-from vantage.data.splits import held_out
+from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
 from vantage.planning.ladder import Rung, rungs, suited_size
 from vantage.planning.sizing import Wishes, composed, least_epochs, sized
@@ -205,7 +205,7 @@ def _held_share(source: Source) -> float:
     if len(label.unique()) < 2:
         return 0.0
     try:
-        return share if int(held_out(label, share, 0).sum()) >= _LEAST_HELD_OUT else 0.0
+        return share if int(hold_out_mask(label, share, 0).sum()) >= _LEAST_HELD_OUT else 0.0
     except UserError:  # every class has one image
         return 0.0
 

@@ -20,13 +20,13 @@ from vantage.data import (
     SourceSubset,
     StreamedImages,
     cache_folder,
-    checked,
+    check_source,
     labels_of,
     open_source,
     readable,
     scan,
 )
-from vantage.data.splits import held_out
+from vantage.data.splits import hold_out_mask
 from vantage.errors import DataError, UnreadableImage, UserError
 from vantage.training.run import Data, Run
 from vantage.views import ViewMaker
@@ -51,7 +51,7 @@ def open_images(
             "no images were named: give --data PATH (a folder, .npz, .parquet, .tar or torchvision:NAME), or `source` "
             "from Python"
         )
-    whole = open_source(data.path, progress=progress) if source is None else checked(source)
+    whole = open_source(data.path, progress=progress) if source is None else check_source(source)
     if len(whole) > _SCANNED:
         line = f"{len(whole):,} images, too many to try each of them first (data.on_bad_image: {data.on_bad_image})"
         return training_part(whole, data), line
@@ -97,9 +97,9 @@ def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
     labeled = label >= 0
     out = torch.zeros(len(label), dtype=torch.bool)
     if labeled.any():
-        out[labeled] = held_out(label[labeled], share, 0)
+        out[labeled] = hold_out_mask(label[labeled], share, 0)
     else:
-        out = held_out(torch.zeros_like(label), share, 0)
+        out = hold_out_mask(torch.zeros_like(label), share, 0)
     return out
 
 

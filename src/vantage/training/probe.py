@@ -3,7 +3,7 @@
 import torch
 
 from vantage.data import Source
-from vantage.data.splits import held_out, with_labels
+from vantage.data.splits import hold_out_mask, with_labels
 from vantage.encoding import Work, encode_all, in_evaluation
 from vantage.errors import UserError
 from vantage.learner import Learner
@@ -23,7 +23,7 @@ def check_labels(run: Run, source: Source) -> None:
     if not 0 < run.monitoring.knn_every <= run.epochs:
         return
     try:
-        held_out(with_labels(source)[1], _SHARE, run.seed)
+        hold_out_mask(with_labels(source)[1], _SHARE, run.seed)
     except UserError as problem:
         every = run.monitoring.knn_every
         raise UserError(
@@ -40,7 +40,7 @@ def knn_so_far(learner: Learner, run: Run, source: Source, device: torch.device)
     `vantage evaluate`. Raises `UserError` where the images have no labels.
     """
     part, label = with_labels(source)
-    query = held_out(label, _SHARE, run.seed)
+    query = hold_out_mask(label, _SHARE, run.seed)
     backbone = backbone_of(run, learner.networks, None)
     work = Work(device=str(device), num_workers=max(1, run.data.num_workers))
     with in_evaluation(backbone):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vantage.data.sources.shards import expanded
+from vantage.data.sources.shards import expand_braces
 from vantage.errors import DataError
 
 # What `bash -c 'echo PATTERN'` prints; where bash and webdataset's braceexpand differ, neither is here.
@@ -26,16 +26,16 @@ PATTERNS = {
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns(pattern: str) -> None:
-    assert expanded(pattern) == PATTERNS[pattern]
+    assert expand_braces(pattern) == PATTERNS[pattern]
 
 
 @pytest.mark.parametrize("pattern", ["{0..1000000}", "{0..999999999999999999}", "{a,b}" * 200, "{0..999}" * 3])
 def test_a_pattern_of_too_many_names_is_refused_before_they_are_made(pattern: str) -> None:
     with pytest.raises(DataError, match="at most 1,000,000 are read"):
-        expanded(pattern)
+        expand_braces(pattern)
 
 
 def test_braces_that_are_too_deep_are_refused() -> None:
     with pytest.raises(DataError, match="nested more than 50 deep"):
-        expanded("{" * 2000 + "a,b" + "}" * 2000)
-    assert expanded("{" * 2000) == ["{" * 2000]
+        expand_braces("{" * 2000 + "a,b" + "}" * 2000)
+    assert expand_braces("{" * 2000) == ["{" * 2000]

@@ -14,7 +14,7 @@ from sharded import COUNTS, Files, png, samples, write_shard, write_shards
 
 from vantage.data import Folder, Shards, Source, decode, labels_of, open_source
 from vantage.data.sources.shards import shards
-from vantage.data.sources.shards.index import Index, kept_index, state_of
+from vantage.data.sources.shards.index import Index, cached_index, state_of
 from vantage.data.sources.shards.members import Content, members
 from vantage.errors import DataError, UnreadableImage
 
@@ -172,7 +172,7 @@ def test_an_index_is_kept_and_follows_each_shard(folder: Path, tmp_path: Path, m
 
     made: list[str] = []
     monkeypatch.setattr(
-        index, "index_of", lambda path, state, make=index.index_of: made.append(path) or make(path, state)
+        index, "make_index", lambda path, state, make=index.make_index: made.append(path) or make(path, state)
     )
     assert len(opened(folder)) == 22 and not made
     write_shard(folder / "train-000003.tar", samples(50, 4))
@@ -188,9 +188,9 @@ def test_one_file_holds_what_opening_a_set_needs(folder: Path, tmp_path: Path, m
 
     def reading(path: str, *rest: object) -> Index:
         read.append(Path(path).name)
-        return kept_index(path, *rest)  # pyright: ignore[reportArgumentType]
+        return cached_index(path, *rest)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(shards, "kept_index", reading)
+    monkeypatch.setattr(shards, "cached_index", reading)
     again = opened(folder)
     assert read == [] and len(again) == len(first) and again.fingerprint() == first.fingerprint()
     read.clear()

@@ -10,7 +10,7 @@ import torch
 from tiny import images, kept_run, tiny_run, work
 
 from vantage.data import SourceSubset, labels_of
-from vantage.data.splits import held_out, train_and_test
+from vantage.data.splits import hold_out_mask, train_and_test
 from vantage.errors import UserError
 from vantage.evaluate import FineTune, LinearCached
 from vantage.evaluate.protocols.finetune.finetune import share_of_each_class
@@ -133,7 +133,7 @@ def test_the_learning_rate_is_chosen_on_images_held_out(place: Path) -> None:
     data, rows = Labeled(train, label, test, labels_of(test)), share_of_each_class(label, 0.5, 0)
     scratch = ways_of(load(place / "run"), {}, None)[2]
     _, chosen = worth(scratch, 0, data, rows, budget, own)
-    mask = held_out(label[rows], 0.2, 0)
+    mask = hold_out_mask(label[rows], 0.2, 0)
     rest, out = SourceSubset(train, rows[~mask]), SourceSubset(train, rows[mask])
     trials = [one(random_encoder(run, 0), rest, out, own).accuracy.top1 for one in budget.trainings(len(rows), 0)[:2]]
     assert chosen["held_out_top1"] == pytest.approx([*trials, 0.0])  # the last one diverges

@@ -9,7 +9,7 @@ from typing import Any
 
 from vantage.composition.codec import allowed_part, decode
 from vantage.composition.conformance import fits
-from vantage.composition.names import own_part
+from vantage.composition.names import external_part
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
@@ -66,7 +66,7 @@ def protocol_named(word: str, labeled_only: bool = False) -> Any:
 def _own(word: str) -> Any:
     from vantage.evaluate import EvaluationProtocol
 
-    own = own_part(word)
+    own = external_part(word)
     if own is None:
         raise UserError(f"{word!r} is not the name of a protocol: write MODULE:NAME")
     kind = allowed_part(*own, "protocol")

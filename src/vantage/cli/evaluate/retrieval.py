@@ -46,7 +46,7 @@ def retrieval(words: list[str], console: Console) -> int:
     groups = (RunOrWeights, Images, Retrieving, Network, Together)
     run, images, options, network, computing = read(command, words, *groups)
     from vantage.data.sources.source import labels_of
-    from vantage.data.splits import Renumbered, with_labels
+    from vantage.data.splits import RenumberedSource, with_labels
     from vantage.evaluate import Retrieval, evaluate
     from vantage.evaluate.protocols.neighbors.picture import retrieval_picture, rows_of
     from vantage.evaluate.protocols.neighbors.retrieval import neighbors, queries
@@ -56,7 +56,7 @@ def retrieval(words: list[str], console: Console) -> int:
     out = file_or_kept(options.out, run.home, (".png",), "a picture") or run.home / "evaluations" / "retrieval.png"
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
-    train, test = (data, Renumbered(other, data.classes)) if other is not None else queries(data)
+    train, test = (data, RenumberedSource(other, data.classes)) if other is not None else queries(data)
     if all(bool((labels_of(source) >= 0).any()) for source in (train, test)):
         (train, _), (test, _) = with_labels(train), with_labels(test)  # as the protocol has it
     rows = rows_of(test, options.rows)

@@ -12,8 +12,8 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.allocator import memory_of
+from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.source import spread, stamp_of_files
-from vantage.data.sources.unchanged import Unchanged
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
@@ -31,7 +31,7 @@ class Arrays:
         self, images: "np.ndarray", labels: "np.ndarray | None", origin: str, file: Path | None = None
     ) -> None:
         self._images, self._file = _rgb_last(images, origin), file
-        self._mapped = Unchanged.now(file) if file is not None and isinstance(images, np.memmap) else None
+        self._stamp = FileStamp.now(file) if file is not None and isinstance(images, np.memmap) else None
         self.classes, self._labels = _classes(labels, len(self._images), origin)
 
     @classmethod
@@ -61,8 +61,8 @@ class Arrays:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB. Raises `DataError` if an `.npy` changes while it is in use."""
-        if self._mapped is not None:
-            self._mapped.check()
+        if self._stamp is not None:
+            self._stamp.check()
         pixels = np.array(self._images[number])
         return torch.from_numpy(pixels).permute(2, 0, 1).expand(3, -1, -1).contiguous()
 
@@ -87,8 +87,8 @@ class Arrays:
 def _check_sizes(path: Path, names: tuple[str | None, ...]) -> None:
     """Raises `DataError` for an array that is unpacked to more than this machine's memory, before it is unpacked."""
     memory = memory_of("cpu")
-    with zipfile.ZipFile(path) as packed:
-        sizes = {part.filename: part.file_size for part in packed.infolist()}
+    with zipfile.ZipFile(path) as archive:
+        sizes = {part.filename: part.file_size for part in archive.infolist()}
     for name, size in sizes.items():
         if name.removesuffix(".npy") in names and size > memory:
             raise DataError(

@@ -52,7 +52,7 @@ class BoxCrops:
     ) -> None:
         """`root` is the folder of the images. If omitted, it is derived from the file's name, by COCO's convention:
         `coco/annotations/instances_train2017.json` describes `coco/train2017`."""
-        content = _read(file)
+        content = _read_json(file)
         with coco_entries(file):
             boxes, self.classes, self._label = _boxes(content, least_side, file)
             names = [str(image["file_name"]) for image in content["images"]]
@@ -114,7 +114,7 @@ def _boxes(content: dict[str, Any], least_side: int, file: Path) -> tuple[list[_
 
 @contextmanager
 def coco_entries(file: Path) -> Iterator[None]:
-    """Within it, what an entry of a COCO file lacks or has of another kind raises `DataError` with the file's name."""
+    """A context in which a missing or malformed entry of a COCO file raises `DataError` with the file's name."""
     try:
         yield
     except DataError:
@@ -125,16 +125,16 @@ def coco_entries(file: Path) -> Iterator[None]:
         ) from problem
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as problem:
         raise DataError(f"cannot read {file}: {problem}. Name a COCO file of instances, ending with .json") from problem
-    lacking = [
+    missing = [
         key for key in ("images", "categories", "annotations") if not isinstance(content, dict) or key not in content
     ]
-    if lacking:
-        raise DataError(f"{file} is not a COCO file of instances: it has no {', '.join(lacking)}")
+    if missing:
+        raise DataError(f"{file} is not a COCO file of instances: it has no {', '.join(missing)}")
     return content
 
 
@@ -156,5 +156,5 @@ def _folder_of(file: Path, root: Path | None) -> Path:
     if root is not None:
         return next((path for path in (root, file.parent / root) if path.is_dir()), root)
     split = file.stem.rpartition("_")[2]
-    beside = (file.parent.parent / split, file.parent / split, file.parent / "images", file.parent)
-    return next(path for path in beside if path.is_dir())
+    candidates = (file.parent.parent / split, file.parent / split, file.parent / "images", file.parent)
+    return next(path for path in candidates if path.is_dir())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vantage.errors import DataError
 
-__all__ = ["Line", "shown_by_flags"]
+__all__ = ["Line", "classes_by_flags"]
 
 Line = tuple[int, list[str]]
 """A line of a table: its number in the file, and its words, the first of which is the path of an image."""
@@ -14,7 +14,7 @@ _YES, _NO, _MINUS = {"1", "1.0", "true", "yes"}, {"0", "0.0", "false", "no"}, {"
 _FLAGS = _YES | _NO | _MINUS
 
 
-def shown_by_flags(
+def classes_by_flags(
     path: Path, heading: Line | None, lines: Sequence[Line]
 ) -> tuple[tuple[str, ...], dict[str, list[str]]] | None:
     """The classes of a table whose cells are flags, in alphabetical order, and those that each image shows; None for a
@@ -27,10 +27,10 @@ def shown_by_flags(
     """
     cells = [[word.lower() for word in row[1:]] for _, row in lines]
     width = len(cells[0])
-    level = width > 1 and all(len(row) == width for row in cells)
-    columns = list(zip(*cells, strict=True)) if level else []
-    of_flags = [set(column) <= _FLAGS | {""} and set(column) != {""} for column in columns]
-    if level and all(set(column) <= _FLAGS | {""} for column in columns) and any(of_flags):
+    rectangular = width > 1 and all(len(row) == width for row in cells)
+    columns = list(zip(*cells, strict=True)) if rectangular else []
+    is_flag_column = [set(column) <= _FLAGS | {""} and set(column) != {""} for column in columns]
+    if rectangular and all(set(column) <= _FLAGS | {""} for column in columns) and any(is_flag_column):
         names = _names(path, heading, lines[0], width)
         _check_no(path, {word for row in cells for word in row})
         classes_of = {
@@ -38,14 +38,14 @@ def shown_by_flags(
             for _, row in lines
         }
         return tuple(sorted(names)), classes_of
-    if heading is not None and any(of_flags) and len(heading[1]) == width + 1:
-        _refuse_mixed(path, dict(zip(heading[1][1:], of_flags, strict=True)))
+    if heading is not None and any(is_flag_column) and len(heading[1]) == width + 1:
+        _refuse_mixed(path, dict(zip(heading[1][1:], is_flag_column, strict=True)))
     _refuse_repeated(path, lines)
     return None
 
 
 def _names(path: Path, heading: Line | None, first: Line, width: int) -> list[str]:
-    """The classes that a heading names, one for each of the `wide` columns."""
+    """The classes that a heading names, one for each of the `width` columns."""
     if heading is None:
         raise DataError(
             f"the table {path} has {width} columns of flags (line {first[0]}: {','.join(first[1])[:80]!r}), but no"
@@ -64,10 +64,10 @@ def _names(path: Path, heading: Line | None, first: Line, width: int) -> list[st
 def _check_no(path: Path, words: set[str]) -> None:
     """Raises `DataError` where absence of a class is written in more than one way."""
     cells_of = {"0": words & _NO, "-1": words & _MINUS, "nothing": words & {""}}
-    ways = [way for way, cells in cells_of.items() if cells]
-    if len(ways) > 1:
+    forms = [way for way, cells in cells_of.items() if cells]
+    if len(forms) > 1:
         raise DataError(
-            f"the table {path} has columns of flags with {' and '.join(ways)} in them, one of which may mean that a"
+            f"the table {path} has columns of flags with {' and '.join(forms)} in them, one of which may mean that a"
             " class is difficult to see or was not annotated: write only 1 and 0, or after each image the names of the"
             " classes it shows (chair? for one that is difficult to see)"
         )

@@ -14,7 +14,7 @@ from torch import Tensor
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
 from vantage.data.sources.listing import list_images
 from vantage.data.sources.names import Names, classes_from
-from vantage.data.sources.source import some_of, stamp_of_files
+from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
@@ -22,8 +22,8 @@ from vantage.storage.cache import hash_of
 class Folder:
     """Image files below a root folder, by name, with the label of each.
 
-    `Folder.below` lists a tree, `Folder.listed` reads a list file. `ignored` counts the files that were left out, since
-    their extension is not that of an image.
+    `Folder.below` lists a tree, `Folder.from_list` reads a list file. `other_files` counts the files that were left
+    out, since their extension is not that of an image.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class Folder:
         names: Sequence[str],
         classes: tuple[str, ...],
         labels: "np.ndarray",
-        ignored: int = 0,
+        other_files: int = 0,
         max_pixels: int = MAX_PIXELS,
     ) -> None:
         self.root = root
         self.classes = classes
-        self.ignored = ignored
+        self.other_files = other_files
         self.max_pixels = max_pixels
         self._names = Names(names)
         self._labels = labels
@@ -48,14 +48,14 @@ class Folder:
         listing = list_images(root, cache)
         if not listing.names:
             raise DataError(
-                f"no images in {root}: found {listing.ignored} other files there and below. "
+                f"no images in {root}: found {listing.other_files} other files there and below. "
                 "Name a folder with JPEG, PNG, WebP, BMP, TIFF or GIF files"
             )
         classes, labels = classes_from(listing.names)
-        return cls(root, listing.names, classes, labels, listing.ignored, max_pixels)
+        return cls(root, listing.names, classes, labels, listing.other_files, max_pixels)
 
     @classmethod
-    def listed(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
+    def from_list(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Folder":
         """The images of a list file: on each line a path, relative to the file's folder, and optionally a label.
 
         The label follows the path after a tab or a space; it is a word or a number. Empty lines and lines that begin
@@ -93,17 +93,17 @@ class Folder:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
-        return decode(self.encoded(number), self.name(number), self.max_pixels)
+        return decode(self.file_bytes(number), self.name(number), self.max_pixels)
 
-    def encoded(self, number: int) -> bytearray:
+    def file_bytes(self, number: int) -> bytearray:
         """The bytes of one image's file; raises `UnreadableImage` when it cannot be read."""
         try:
             with open(self.path(number), "rb", buffering=0) as file:
                 data = bytearray(os.fstat(file.fileno()).st_size)
-                filled = 0
-                while filled < len(data) and (got := file.readinto(memoryview(data)[filled:])):
-                    filled += got
-                return data[:filled] if filled < len(data) else data
+                size = 0
+                while size < len(data) and (count := file.readinto(memoryview(data)[size:])):
+                    size += count
+                return data[:size] if size < len(data) else data
         except (OSError, ValueError) as error:  # the name of a list may hold what no name of a file can
             raise UnreadableImage(self.name(number), getattr(error, "strerror", None) or str(error)) from error
 
@@ -123,7 +123,7 @@ class Folder:
         """A hash of all names and labels, and of the bytes of at most 32 files evenly spaced among them."""
         words = "\n".join(self.classes).encode("utf-8", "surrogateescape")
         facts = [*self._names.facts(), words, self._labels.tobytes()]
-        return hash_of([*facts, *some_of(len(self), self.encoded)])
+        return hash_of([*facts, *read_some(len(self), self.file_bytes)])
 
     def stamp(self) -> str:
         """A hash of the size and modification time of every file."""

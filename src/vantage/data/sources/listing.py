@@ -26,9 +26,9 @@ class Listing:
 
     names: tuple[str, ...]
     """Paths of the images relative to the root, with forward slashes, sorted folder by folder."""
-    ignored: int
+    other_files: int
     """How many files do not have the extension of an image."""
-    folders_read: int
+    reads: int
     """How many folders had to be read; the others had not changed since they were cached."""
 
 
@@ -39,35 +39,35 @@ def list_images(root: Path, cache: Path) -> Listing:
     folders = record["folders"] if isinstance(record, dict) and record.get("version") == _VERSION else {}
     walk = _Walk(root, folders)
     walk.enter("")
-    if walk.read or len(walk.fresh) != len(folders):
+    if walk.reads or len(walk.fresh) != len(folders):
         try_write_json(file, {"version": _VERSION, "folders": walk.fresh})
-    return Listing(tuple(walk.names), walk.ignored, walk.read)
+    return Listing(tuple(walk.names), walk.other_files, walk.reads)
 
 
 class _Walk:
     """One pass over a tree, with the result of the pass before."""
 
-    def __init__(self, root: Path, before: dict[str, list]) -> None:
+    def __init__(self, root: Path, last: dict[str, list]) -> None:
         self.root = os.fspath(root)
-        self.before = before
+        self.last = last
         self.fresh: dict[str, list] = {}
         self.names: list[str] = []
-        self.ignored = 0
-        self.read = 0
-        self.entered: set[tuple[int, int]] = set()
+        self.other_files = 0
+        self.reads = 0
+        self.identities: set[tuple[int, int]] = set()
 
     def enter(self, top: str) -> None:
         """Walk all folders from `top` on, depth first, without recursion: trees may be deep."""
-        waiting = [top]
-        while waiting:
-            folder = waiting.pop()
+        stack = [top]
+        while stack:
+            folder = stack.pop()
             path = os.path.join(self.root, folder) if folder else self.root
             try:
                 state = os.stat(path)
-                if (state.st_dev, state.st_ino) in self.entered:
+                if (state.st_dev, state.st_ino) in self.identities:
                     continue
-                self.entered.add((state.st_dev, state.st_ino))
-                entry = self.before.get(folder)
+                self.identities.add((state.st_dev, state.st_ino))
+                entry = self.last.get(folder)
                 if entry is None or entry[0] != state.st_mtime_ns:
                     entry = self.read_folder(path, state.st_mtime_ns)
             except OSError as error:
@@ -76,26 +76,26 @@ class _Walk:
                         f"cannot list the folder {path}: {error.strerror}. Check its permissions"
                     ) from error
                 continue  # removed during the walk
-            _, images, inner, ignored = self.fresh[folder] = entry
+            _, images, subfolders, other_files = self.fresh[folder] = entry
             prefix = folder + "/" if folder else ""
             self.names += [prefix + name for name in images]
-            self.ignored += ignored
-            waiting += [prefix + name for name in reversed(inner)]
+            self.other_files += other_files
+            stack += [prefix + name for name in reversed(subfolders)]
 
-    def read_folder(self, path: str, changed: int) -> list:
+    def read_folder(self, path: str, mtime: int) -> list:
         """Read one folder: modification time, images, folders, and the number of other files."""
-        self.read += 1
-        images, inner, ignored = [], [], 0
+        self.reads += 1
+        images, subfolders, other_files = [], [], 0
         now = time.time_ns()
         with os.scandir(path) as entries:
             for entry in entries:
                 if entry.is_dir():
-                    inner.append(entry.name)
+                    subfolders.append(entry.name)
                 elif is_image_name(entry.name) and (
                     entry.is_symlink() or entry.is_file()
                 ):  # no pipes; dangling links show
                     images.append(entry.name)
                 else:
-                    ignored += 1
-        trusted = changed if now - changed > _COARSEST_CLOCK else -1
-        return [trusted, sorted(images), sorted(inner), ignored]
+                    other_files += 1
+        reliable_mtime = mtime if now - mtime > _COARSEST_CLOCK else -1
+        return [reliable_mtime, sorted(images), sorted(subfolders), other_files]

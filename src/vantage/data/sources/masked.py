@@ -21,13 +21,13 @@ from vantage import draws
 from vantage.data.decode import MAX_PIXELS
 from vantage.data.sources.folder import Folder
 from vantage.data.sources.listing import list_images
-from vantage.data.sources.source import some_of, stamp_of_files
+from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import cache_folder, hash_of
 
-__all__ = ["IGNORED", "MaskedImages", "open_masked", "split_masked"]
+__all__ = ["IGNORE_INDEX", "MaskedImages", "open_masked", "split_masked"]
 
-IGNORED = 255
+IGNORE_INDEX = 255
 """The index of pixels that have no class and are ignored everywhere."""
 
 
@@ -49,18 +49,18 @@ class MaskedImages:
         return self.images.image(number)
 
     def mask(self, number: int) -> UInt8[Tensor, "h w"]:
-        """The class of every pixel of one image, or `IGNORED`.
+        """The class of every pixel of one image, or `IGNORE_INDEX`.
 
         Raises `UnreadableImage` for a file that is not an index PNG, and `DataError` for an index without a class.
         """
         name = self._names[number]
-        mask = torch.from_numpy(_indices(self._encoded(number), name, self.images.max_pixels))
-        indices = mask[mask != IGNORED]
+        mask = torch.from_numpy(_indices(self._file_bytes(number), name, self.images.max_pixels))
+        indices = mask[mask != IGNORE_INDEX]
         largest = int(indices.max()) if len(indices) else 0
         if self.classes and largest >= len(self.classes):
             raise DataError(
                 f"the mask {name} has the index {largest}, but there are {len(self.classes)} classes, counted"
-                f" from 0: name all of them (--classes FILE), or use {IGNORED} where a pixel has no class"
+                f" from 0: name all of them (--classes FILE), or use {IGNORE_INDEX} where a pixel has no class"
             )
         return mask
 
@@ -71,7 +71,7 @@ class MaskedImages:
         """The image's path below its folder."""
         return self.images.name(number)
 
-    def some(self, numbers: Int[Tensor, "n"]) -> "MaskedImages":
+    def subset(self, numbers: Int[Tensor, "n"]) -> "MaskedImages":
         """Some of the images, with the same classes."""
         positions: list[int] = numbers.tolist()
         names = [self.images.name(number) for number in positions]
@@ -86,14 +86,14 @@ class MaskedImages:
     def fingerprint(self) -> str:
         """A hash of the images' fingerprint, the classes, the masks' names and the bytes of at most 32 of them."""
         facts = [self.images.fingerprint().encode(), "\n".join(self.classes).encode(), "\n".join(self._names).encode()]
-        return hash_of([*facts, *some_of(len(self), self._encoded)])
+        return hash_of([*facts, *read_some(len(self), self._file_bytes)])
 
     def stamp(self) -> str:
         """A hash of the size and modification time of every file."""
         masks = stamp_of_files(os.path.join(self.masks, name) for name in self._names)
         return hash_of([self.images.stamp().encode(), masks.encode()])
 
-    def _encoded(self, number: int) -> bytes:
+    def _file_bytes(self, number: int) -> bytes:
         try:
             return (self.masks / self._names[number]).read_bytes()
         except OSError as error:
@@ -107,8 +107,8 @@ def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     `DataError` where a folder is missing, where an image has no mask or a mask no image, and where no mask has a
     class.
     """
-    if len(classes) > IGNORED:
-        raise DataError(f"{len(classes)} classes are too many: an index is one byte, and {IGNORED} means no class")
+    if len(classes) > IGNORE_INDEX:
+        raise DataError(f"{len(classes)} classes are too many: an index is one byte, and {IGNORE_INDEX} means no class")
     folder, mark, part = paths.rpartition("#")
     root = Path(folder).expanduser()
     if not mark or not part or not root.is_dir():
@@ -124,7 +124,7 @@ def open_masked(paths: str, classes: tuple[str, ...] = (), max_pixels: int = MAX
     images = Folder(root, names, (), np.full(len(names), -1, np.int32), 0, max_pixels)
     _check_pairs(paths, list(names), mask_of)
     source = MaskedImages(images, masks, [str(mask_of[_stem(name)]) for name in names], classes)
-    return source if classes else source.with_classes(_numbered(source))
+    return source if classes else source.with_classes(_class_numbers(source))
 
 
 def split_masked(source: MaskedImages, share: float = 0.2, seed: int = 0) -> tuple[MaskedImages, MaskedImages]:
@@ -135,8 +135,8 @@ def split_masked(source: MaskedImages, share: float = 0.2, seed: int = 0) -> tup
     if len(source) < 2:
         raise DataError("a single image cannot be divided into training and test images: name more, or --test")
     order = torch.randperm(len(source), generator=torch.Generator().manual_seed(draws.mix(seed, 0x3A5C)))
-    tested = min(max(1, round(share * len(source))), len(source) - 1)
-    return source.some(order[tested:].sort().values), source.some(order[:tested].sort().values)
+    test_count = min(max(1, round(share * len(source))), len(source) - 1)
+    return source.subset(order[test_count:].sort().values), source.subset(order[:test_count].sort().values)
 
 
 def _check_pairs(paths: str, names: list[str], masks: dict[str, str]) -> None:
@@ -146,25 +146,25 @@ def _check_pairs(paths: str, names: list[str], masks: dict[str, str]) -> None:
     if len(set(stems)) < len(stems):
         twice = next(stem for stem in stems if stems.count(stem) > 1)
         raise DataError(f"{paths}: two images are called {twice}, so it is unclear whose mask it is: rename one")
-    unmasked = [name for name, stem in zip(names, stems, strict=True) if stem not in masks]
-    if unmasked:
+    missing = [name for name, stem in zip(names, stems, strict=True) if stem not in masks]
+    if missing:
         raise DataError(
-            f"{paths}: {len(unmasked)} of {len(names)} images have no mask ({_some(unmasked)}): a mask has the path of"
+            f"{paths}: {len(missing)} of {len(names)} images have no mask ({_some(missing)}): a mask has the path of"
             " its image, except for the extension (.png). Add the masks, or remove these images"
         )
-    unused = [masks[stem] for stem in masks.keys() - set(stems)]
-    if unused:
-        raise DataError(f"{paths}: {len(unused)} masks have no image ({_some(sorted(unused))}): remove them")
+    extra = [masks[stem] for stem in masks.keys() - set(stems)]
+    if extra:
+        raise DataError(f"{paths}: {len(extra)} masks have no image ({_some(sorted(extra))}): remove them")
 
 
-def _numbered(source: MaskedImages) -> tuple[str, ...]:
+def _class_numbers(source: MaskedImages) -> tuple[str, ...]:
     largest = -1
     for number in range(len(source)):
         mask = source.mask(number)
-        indices = mask[mask != IGNORED]
+        indices = mask[mask != IGNORE_INDEX]
         largest = max(largest, int(indices.max()) if len(indices) else -1)
     if largest < 0:
-        raise DataError(f"no mask has a class: all pixels of all {len(source)} masks are {IGNORED}")
+        raise DataError(f"no mask has a class: all pixels of all {len(source)} masks are {IGNORE_INDEX}")
     return tuple(str(number) for number in range(largest + 1))
 
 
@@ -179,8 +179,8 @@ def _indices(data: bytes, name: str, max_pixels: int) -> UInt8[np.ndarray, "h w"
             raise UnreadableImage(name, f"{picture.width} x {picture.height} pixels are more than {max_pixels:,}")
         indices = np.array(picture, dtype=np.uint8)
         # The reader scales gray of 2 and 4 bits to 0..255; the indices are the values in the file.
-        stretched = {2: 85, 4: 17}.get(data[24], 1) if picture.mode == "L" else 1
-        return indices // np.uint8(stretched)
+        factor = {2: 85, 4: 17}.get(data[24], 1) if picture.mode == "L" else 1
+        return indices // np.uint8(factor)
     except UnreadableImage:
         raise
     except Exception as error:  # readers fail with many kinds of error on damaged input

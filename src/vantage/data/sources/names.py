@@ -10,9 +10,9 @@ class Names:
     """An immutable list of names in two arrays: a million take about 50 MB, and worker processes share the pages."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        encoded = [os.fsencode(name) for name in names]
-        self._ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
-        self._text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        as_bytes = [os.fsencode(name) for name in names]
+        self._ends = np.cumsum([len(name) for name in as_bytes], dtype=np.int64)
+        self._text = np.frombuffer(b"".join(as_bytes), dtype=np.uint8)
 
     def __len__(self) -> int:
         return len(self._ends)

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vantage.composition.codec import allowed_object
-from vantage.composition.names import own_part
+from vantage.composition.names import external_part
 from vantage.data.decode import MAX_PIXELS, is_image_name
 from vantage.data.sources.arrays import Arrays
 from vantage.data.sources.crops import BoxCrops
 from vantage.data.sources.folder import Folder
-from vantage.data.sources.marked import Marked, voc_splits
+from vantage.data.sources.multi_label import MultiLabelImages, voc_splits
 from vantage.data.sources.parquet import Parquet
 from vantage.data.sources.photographs import Photographs
-from vantage.data.sources.shards import Shards, expanded
+from vantage.data.sources.shards import Shards, expand_braces
 from vantage.data.sources.source import Source
 from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import open_torchvision
@@ -49,7 +49,7 @@ def open_source(
     * `torchvision:CIFAR10`: a set that torchvision can download
     * `crops:annotations/instances_train2017.json`: the boxes of a COCO file, cropped; `#` names the images' folder
     * `photographs:train` and `photographs:test`: the small images of `vantage demo`, which need no file
-    * `MODULE:NAME`: a source of one's own, where that module is allowed (`allowing`, on the command line `--import`):
+    * `MODULE:NAME`: a source of your own, where that module is allowed (`allowing`, on the command line `--import`):
       what the class or function NAME returns when it is called, with PATH where `MODULE:NAME:PATH` is written
 
     A part is named after `#`. `photos#train` is the folder `train` in a folder or a tar (in a tar, the one nearest to
@@ -85,8 +85,8 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progres
     if name in ("photographs:train", "photographs:test"):
         return Photographs("train" if name.endswith("train") else "test")
     module, _, rest = name.partition(":")
-    if own_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(name).exists():
-        return _open_own(module, *rest.split(":", 1))
+    if external_part(f"{module}:{rest.partition(':')[0]}") and module != "photographs" and not Path(name).exists():
+        return _open_external(module, *rest.split(":", 1))
     if "{" in name and not any(Path(each).expanduser().exists() for each in (name, name.rpartition("#")[0] or name)):
         return _open_shards(name, cache, max_pixels, progress)
     path, part = _split(name)
@@ -95,7 +95,7 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progres
     return _open_path(path, part, cache, max_pixels)
 
 
-def _open_own(module: str, name: str, *path: str) -> Source:
+def _open_external(module: str, name: str, *path: str) -> Source:
     source = allowed_object(module, name, "the images")(*path)
     if not isinstance(source, Source):
         raise DataError(f"{module}:{name} gives no source of images: it needs the methods of vantage.Source")
@@ -131,9 +131,9 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
     if name.endswith(".parquet"):
         return Parquet((path,), max_pixels)
     if name.endswith(".csv"):
-        return Marked.table(path, max_pixels)
+        return MultiLabelImages.table(path, max_pixels)
     if name.endswith(_LISTS):
-        return Folder.listed(path, max_pixels)
+        return Folder.from_list(path, max_pixels)
     if is_image_name(path.name):
         raise DataError(f"{path} is a single image. Name the folder it lies in, or a list file")
     raise DataError(
@@ -144,7 +144,7 @@ def _open_path(path: Path, part: str, cache: Path, max_pixels: int) -> Source:
 
 def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
     """The shards that a pattern with braces names. Raises `DataError` that counts those that are missing."""
-    paths = [os.path.expanduser(name) for name in expanded(pattern)]
+    paths = [os.path.expanduser(name) for name in expand_braces(pattern)]
     missing = [path for path in paths if not os.path.isfile(path)]
     if missing:
         raise DataError(
@@ -157,16 +157,16 @@ def _open_shards(pattern: str, cache: Path, max_pixels: int, progress: _Progress
     return Shards(paths, cache, max_pixels, progress)
 
 
-def _tar_shards(path: Path, inside: list[str]) -> list[str]:
+def _tar_shards(path: Path, names: list[str]) -> list[str]:
     """The tars of a folder that holds shards: nothing else in it could be meant. Tables beside each shard may be."""
-    tars = [name for name in inside if name.endswith(".tar")]
-    tables = {name.removesuffix(".parquet") for name in inside if name.endswith(".parquet")}
-    if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, inside)):
+    tars = [name for name in names if name.endswith(".tar")]
+    tables = {name.removesuffix(".parquet") for name in names if name.endswith(".parquet")}
+    if not tars or tables - {name.removesuffix(".tar") for name in tars} or any(map(is_image_name, names)):
         return []
-    return [] if any((path / name).is_dir() for name in inside if not name.startswith(".")) else tars
+    return [] if any((path / name).is_dir() for name in names if not name.startswith(".")) else tars
 
 
-def _begun_with(part: str, shards: list[str], path: Path) -> list[str]:
+def _shards_starting_with(part: str, shards: list[str], path: Path) -> list[str]:
     """The shards whose names begin with a part; all of them without one."""
     matching = [name for name in shards if not part or name.startswith((part + "-", part + "."))]
     if not matching:
@@ -178,16 +178,18 @@ def _begun_with(part: str, shards: list[str], path: Path) -> list[str]:
 
 def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: _Progress | None) -> Source:
     try:
-        inside = sorted(entry.name for entry in os.scandir(path))
+        names = sorted(entry.name for entry in os.scandir(path))
     except OSError as error:
         raise DataError(f"cannot list the folder {path}: {error.strerror}. Check its permissions") from error
-    if tars := _tar_shards(path, inside):
-        return Shards([str(path / name) for name in _begun_with(part, tars, path)], cache, max_pixels, progress)
-    if shards := [name for name in inside if name.endswith(".parquet")]:
-        return Parquet(tuple(path / name for name in _begun_with(part, shards, path)), max_pixels)
+    if tars := _tar_shards(path, names):
+        return Shards(
+            [str(path / name) for name in _shards_starting_with(part, tars, path)], cache, max_pixels, progress
+        )
+    if shards := [name for name in names if name.endswith(".parquet")]:
+        return Parquet(tuple(path / name for name in _shards_starting_with(part, shards, path)), max_pixels)
     splits = voc_splits(path)
     if part in splits:
-        return Marked.voc(path, part, max_pixels)
+        return MultiLabelImages.voc(path, part, max_pixels)
     root = path / part if part else path
     if splits and (not part or not root.is_dir()):
         raise DataError(
@@ -195,7 +197,7 @@ def _open_folder(path: Path, part: str, cache: Path, max_pixels: int, progress: 
             " JPEGImages for the images without their classes"
         )
     if not root.is_dir():
-        folders = [name for name in inside if (path / name).is_dir()]
+        folders = [name for name in names if (path / name).is_dir()]
         advice = f"its folders are {', '.join(folders[:8])}. Write one after #" if folders else f"leave out #{part}"
         raise DataError(f"{path}#{part} does not exist: {advice}")
     return Folder.below(root, cache, max_pixels)

@@ -15,8 +15,8 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode
-from vantage.data.sources.source import some_of, stamp_of_files
-from vantage.data.sources.unchanged import Unchanged
+from vantage.data.sources.file_stamp import FileStamp
+from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
@@ -37,12 +37,12 @@ class Parquet:
         self.paths = paths
         self.max_pixels = max_pixels
         self._files: dict[int, pq.ParquetFile] = {}
-        self._unchanged: dict[int, Unchanged] = {}
+        self._stamps: dict[int, FileStamp] = {}
         self._groups: OrderedDict[int, pa.ChunkedArray] = OrderedDict()
         starts, where, labels = [0], [], []
         for number, path in enumerate(paths):
             try:
-                self._unchanged[number] = Unchanged.now(path)
+                self._stamps[number] = FileStamp.now(path)
                 file = self._file(number)
                 column, label = _columns(file.schema_arrow, path)
                 if number == 0:
@@ -75,9 +75,9 @@ class Parquet:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
-        return decode(self.encoded(number), self.name(number), self.max_pixels)
+        return decode(self.file_bytes(number), self.name(number), self.max_pixels)
 
-    def encoded(self, number: int) -> bytes:
+    def file_bytes(self, number: int) -> bytes:
         """The bytes of one image; raises `UnreadableImage` where the cell is empty or cannot be read, `DataError` if
         the file changed since it was opened."""
         group = int(np.searchsorted(self._starts, number, side="right")) - 1
@@ -102,7 +102,7 @@ class Parquet:
     def fingerprint(self) -> str:
         """A hash of the number of rows, all labels, and the bytes of at most 32 images evenly spaced."""
         facts = [str(len(self)).encode(), "\n".join(self.classes).encode(), self._labels.tobytes()]
-        return hash_of([*facts, *some_of(len(self), self.encoded)])
+        return hash_of([*facts, *read_some(len(self), self.file_bytes)])
 
     def stamp(self) -> str:
         """A hash of the size and modification time of every file."""
@@ -119,7 +119,7 @@ class Parquet:
             self._groups.move_to_end(group)
         else:
             file, inner = self._where[group]
-            self._unchanged[file].check()
+            self._stamps[file].check()
             # One thread: Arrow's own threads do not survive in a forked worker.
             self._groups[group] = (
                 self._file(file).read_row_group(inner, columns=[self._column], use_threads=False).column(0)

@@ -110,7 +110,7 @@ class Photographs:
 
     @cached_property
     def _pixels(self) -> UInt8[Tensor, "photographs 3 h w"]:
-        return torch.stack([_read(package, path) for package, path in _PHOTOGRAPHS])
+        return torch.stack([_read_photograph(package, path) for package, path in _PHOTOGRAPHS])
 
 
 def _is_test(row: int, column: int) -> bool:
@@ -118,7 +118,7 @@ def _is_test(row: int, column: int) -> bool:
     return (column + 2 * row) % 4 == 0
 
 
-def _read(package: str, path: str) -> UInt8[Tensor, "3 h w"]:
+def _read_photograph(package: str, path: str) -> UInt8[Tensor, "3 h w"]:
     """One photograph, scaled to cover 480 x 320 pixels and cropped to its center."""
     file = files(package).joinpath(path)
     if not file.is_file():

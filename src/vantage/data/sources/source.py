@@ -46,7 +46,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Stamped(Protocol):
+class HasStamp(Protocol):
     """A source that can detect whether its files have changed since it was last opened on this machine."""
 
     def stamp(self) -> str:
@@ -55,7 +55,7 @@ class Stamped(Protocol):
 
 
 @runtime_checkable
-class Blocked(Protocol):
+class HasBlocks(Protocol):
     """A source that is best read block by block: its blocks are shuffled, and images among neighboring blocks."""
 
     def blocks(self) -> Int[Tensor, "s"]:
@@ -75,13 +75,13 @@ class MultiLabeled(Protocol):
         ...
 
 
-def checked(source: Any) -> Source:
+def check_source(source: Any) -> Source:
     """The same object, if it can serve as a source; raises `DataError` naming what it lacks or gets wrong."""
     kind = type(source).__name__
     methods = ("classes", "__len__", "image", "label", "name", "fingerprint")
-    lacking = [method for method in methods if not hasattr(source, method)]
-    if lacking:
-        raise DataError(f"{kind} cannot be used as a source: it has no {', '.join(lacking)}. See vantage.data.Source")
+    missing = [method for method in methods if not hasattr(source, method)]
+    if missing:
+        raise DataError(f"{kind} cannot be used as a source: it has no {', '.join(missing)}. See vantage.data.Source")
     if len(source) == 0:
         raise DataError(f"{kind} holds no images")
     try:
@@ -149,7 +149,7 @@ class SourceSubset:
 
 def blocks_of(source: Source) -> Int[Tensor, "s"]:
     """The number of the first image of each block of a source, and the number of images; one block if it has none."""
-    return source.blocks() if isinstance(source, Blocked) else torch.tensor([0, len(source)])
+    return source.blocks() if isinstance(source, HasBlocks) else torch.tensor([0, len(source)])
 
 
 def class_of(source: Source, number: int) -> str:
@@ -176,8 +176,8 @@ def marks_of(source: Source) -> Int8[Tensor, "n c"]:
         marks = torch.full(
             (len(label), max(len(source.classes), (int(label.max()) if len(label) else -1) + 1)), -1, dtype=torch.int8
         )
-        labeled = label >= 0
-        marks[labeled, label[labeled]] = 1
+        has_label = label >= 0
+        marks[has_label, label[has_label]] = 1
     return marks
 
 
@@ -198,7 +198,7 @@ def cache_key(source: Source) -> str:
 
 def stamp_of(source: Source) -> str:
     """A source's stamp, or "" where it has none."""
-    return source.stamp() if isinstance(source, Stamped) else ""
+    return source.stamp() if isinstance(source, HasStamp) else ""
 
 
 def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
@@ -213,7 +213,7 @@ def stamp_of_files(paths: Iterable[str | os.PathLike[str]]) -> str:
     return hash_of(facts)
 
 
-def some_of(count: int, read: Callable[[int], bytes | bytearray]) -> Iterator[bytes]:
+def read_some(count: int, read: Callable[[int], bytes | bytearray]) -> Iterator[bytes]:
     """The result of `read` for at most 32 of `count` images, evenly spaced; b"unreadable" for unreadable ones."""
     for number in spread(count):
         try:

@@ -24,10 +24,10 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, decode, is_image_name
+from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.names import Names, classes_from, parent
 from vantage.data.sources.shards.members import Content, check_end
-from vantage.data.sources.source import some_of, stamp_of_files
-from vantage.data.sources.unchanged import Unchanged
+from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import written_whole
@@ -43,12 +43,14 @@ class Tar:
     def __init__(self, path: Path, cache: Path, part: str = "", max_pixels: int = MAX_PIXELS) -> None:
         self.path = _plain(path, cache)
         self.max_pixels = max_pixels
-        self._file = Unchanged.now(self.path)
-        names, offsets, sizes, self.ignored = _index(self.path, path, cache)
-        members = within(names, part, str(path)) if part else range(len(names))
+        self._stamp = FileStamp.now(self.path)
+        names, offsets, sizes, self.other_files = _index(self.path, path, cache)
+        members = numbers_in_folder(names, part, str(path)) if part else range(len(names))
         order = sorted(members, key=lambda number: (parent(names[number]), names[number]))
         if not order:
-            raise DataError(f"no images in {path}: found {self.ignored} other files. Name a tar with image files in it")
+            raise DataError(
+                f"no images in {path}: found {self.other_files} other files. Name a tar with image files in it"
+            )
         image_names = [names[number] for number in order]
         self.classes, self._labels = classes_from(image_names)
         self._names = Names(image_names)
@@ -69,12 +71,12 @@ class Tar:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
-        return decode(self.encoded(number), self.name(number), self.max_pixels)
+        return decode(self.file_bytes(number), self.name(number), self.max_pixels)
 
-    def encoded(self, number: int) -> bytes:
+    def file_bytes(self, number: int) -> bytes:
         """The bytes of one member; raises `UnreadableImage` if the tar cannot be read there, `DataError` if it is not
         the file that was indexed."""
-        self._file.check()
+        self._stamp.check()
         try:
             if self._descriptor is None:
                 self._descriptor = os.open(self.path, os.O_RDONLY)
@@ -94,14 +96,14 @@ class Tar:
     def fingerprint(self) -> str:
         """A hash of all names and sizes, and of the bytes of at most 32 images evenly spaced."""
         facts = [*self._names.facts(), self._sizes.tobytes()]
-        return hash_of([*facts, *some_of(len(self), self.encoded)])
+        return hash_of([*facts, *read_some(len(self), self.file_bytes)])
 
     def stamp(self) -> str:
         """A hash of the size and modification time of the tar."""
         return stamp_of_files([self.path])
 
 
-def within(names: list[str], part: str, path: str) -> list[int]:
+def numbers_in_folder(names: list[str], part: str, path: str) -> list[int]:
     """The numbers of the names that lie in the folder `part`, the one nearest to the top if there are several.
 
     Raises `DataError` that lists the existing folders, or those that the part could mean.
@@ -122,7 +124,7 @@ def within(names: list[str], part: str, path: str) -> list[int]:
 
 
 def _key(path: Path) -> str:
-    """A name for what is derived from a file in its present state."""
+    """A name for cached files that are derived from a file in its present state."""
     state = path.stat()
     facts = f"{path.resolve()}|{state.st_size}|{state.st_mtime_ns}"
     return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
@@ -139,8 +141,8 @@ def _plain(path: Path, cache: Path) -> Path:
     if copy.exists():
         return copy
     try:
-        with opener(path, "rb") as packed, written_whole(copy) as file:
-            _unpack(packed, file, copy.parent)
+        with opener(path, "rb") as archive, written_whole(copy) as file:
+            _unpack(archive, file, copy.parent)
     except _DAMAGED as error:
         raise DataError(
             f"cannot decompress {path} into {copy.parent}: {error or 'it is cut short'}. "
@@ -149,12 +151,13 @@ def _plain(path: Path, cache: Path) -> Path:
     return copy
 
 
-def _unpack(packed: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes], folder: Path) -> None:
-    """Copy what is packed. A few megabytes may become more than a disk holds: a tenth of what is free now is left."""
-    left = shutil.disk_usage(folder).free * 9 // 10
-    while piece := packed.read(1 << 20):
-        left -= len(piece)
-        if left < 0:
+def _unpack(archive: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: IO[bytes], folder: Path) -> None:
+    """Copy the decompressed content. A few megabytes may become more than a disk holds, so a tenth of the free space is
+    left."""
+    free = shutil.disk_usage(folder).free * 9 // 10
+    while piece := archive.read(1 << 20):
+        free -= len(piece)
+        if free < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         file.write(piece)
 
@@ -165,7 +168,7 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
     record = read_cached(file)
     if isinstance(record, dict) and record.get("version") == _VERSION:
         return record["names"], record["offsets"], record["sizes"], record["ignored"]
-    names, offsets, sizes, ignored = [], [], [], 0
+    names, offsets, sizes, other_files = [], [], [], 0
     try:
         with tarfile.open(tar, "r:") as members:
             for member in members:
@@ -175,15 +178,15 @@ def _index(tar: Path, path: Path, cache: Path) -> tuple[list[str], list[int], li
                     offsets.append(member.offset_data)
                     sizes.append(member.size)
                 elif not member.isdir():
-                    ignored += 1
+                    other_files += 1
                 members.members.clear()  # pyright: ignore[reportAttributeAccessIssue]  # it would keep every header
             end = members.offset
         _check_end(tar, end)  # `tarfile` stops without a word at a damaged header
     except (*_DAMAGED, ValueError, OverflowError) as error:  # of sizes that no file has
         raise DataError(f"cannot read {path} as a tar: {error}. Check the file") from error
-    index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": ignored}
+    index = {"version": _VERSION, "names": names, "offsets": offsets, "sizes": sizes, "ignored": other_files}
     try_write_json(file, index)
-    return names, offsets, sizes, ignored
+    return names, offsets, sizes, other_files
 
 
 def _check_end(tar: Path, end: int) -> None:

@@ -20,7 +20,7 @@ from torchvision.datasets.utils import download_and_extract_archive
 
 from vantage.data.decode import to_rgb
 from vantage.data.sources.arrays import Arrays
-from vantage.data.sources.source import Source, some_of
+from vantage.data.sources.source import Source, read_some
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
@@ -38,11 +38,11 @@ def _by_split(make: Any, *splits: str) -> dict[str, Callable[[Path], Any]]:
 
 def _with_both(make: Any) -> dict[str, Callable[[Path], Any]]:
     """Training and validation images separately, and joined as `trainval`, which torchvision has for some sets only."""
-    apart = _by_split(make, "train", "val", "test")
-    return apart | {"trainval": lambda root: _Joined(apart["train"](root), apart["val"](root))}
+    splits = _by_split(make, "train", "val", "test")
+    return splits | {"trainval": lambda root: _TwoSplits(splits["train"](root), splits["val"](root))}
 
 
-class _Joined:
+class _TwoSplits:
     """Two splits of one set, one after the other."""
 
     def __init__(self, first: Any, second: Any) -> None:
@@ -150,7 +150,7 @@ class TorchvisionSet:
     def fingerprint(self) -> str:
         """A hash of the set's name, all labels, and the pixels of at most 32 images evenly spaced."""
         facts = [self.title.encode(), self._labels.tobytes()]
-        return hash_of([*facts, *some_of(len(self), lambda number: self.image(number).numpy().tobytes())])
+        return hash_of([*facts, *read_some(len(self), lambda number: self.image(number).numpy().tobytes())])
 
 
 def read_cifar(files: tuple[Path, ...], label_bytes: int, names: tuple[str, ...]) -> Arrays:

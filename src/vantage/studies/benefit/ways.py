@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from vantage.data.sources.source import Source, SourceSubset
-from vantage.data.splits import held_out
+from vantage.data.splits import hold_out_mask
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.features import LabeledFeatures, labeled_features
@@ -129,7 +129,7 @@ def _trained(
     trainings, label = budget.trainings(len(rows), seed), images.label[rows]
     top1 = [0.0] * len(trainings)
     if can_choose(label) and len(trainings) > 1:
-        mask = held_out(label, HELD_OUT, seed)
+        mask = hold_out_mask(label, HELD_OUT, seed)
         top1 = [top1_held_out(one, encoder, images.train, rows, mask, work) for one in trainings]
     for number in _best_first(top1):
         one = trainings[number]

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from vantage.data import Source, SourceSubset, open_source
-from vantage.data.splits import Renumbered, split
+from vantage.data.splits import RenumberedSource, split
 from vantage.errors import UserError
 from vantage.storage.cache import hash_of
 from vantage.training.feed import training_part
@@ -115,7 +115,7 @@ class Sets:
             else:
                 parts = [open_source(f"{self.paths[name]}#{part}") for part in names]
             whole, test = parts
-            self._open[name] = (whole, Renumbered(test, whole.classes))
+            self._open[name] = (whole, RenumberedSource(test, whole.classes))
         return self._open[name]
 
 

@@ -10,7 +10,7 @@ import torch
 
 from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
-from vantage.data.splits import Renumbered, check_apart, with_labels
+from vantage.data.splits import RenumberedSource, check_apart, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
@@ -219,7 +219,7 @@ def _checked(train: Source, test: Source) -> Source:
     with_labels(train)
     with_labels(test)
     check_apart(train, test)
-    return Renumbered(test, train.classes)
+    return RenumberedSource(test, train.classes)
 
 
 def _try(point: Point, train: Source) -> None:

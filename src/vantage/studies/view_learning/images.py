@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data import Source, SourceSubset, labels_of
-from vantage.data.splits import held_out
+from vantage.data.splits import hold_out_mask
 from vantage.errors import UserError
 from vantage.studies.view_learning.game import LabeledBatch
 from vantage.studies.view_learning.learning import ViewLearning
@@ -88,7 +88,7 @@ def images_of(learning: ViewLearning, source: Source, device: torch.device) -> L
     """
     needs = any(term.labeled for term in learning.terms)
     label = _labels(learning, source) if needs else torch.full((len(source),), -1)
-    out = held_out(label, learning.validation, learning.seed)
+    out = hold_out_mask(label, learning.validation, learning.seed)
     parts = {"every": ~out, "held_out": out}
     if needs:
         parts |= {"labeled": ~out & (label >= 0), "held_out_labeled": out & (label >= 0)}

@@ -6,7 +6,7 @@ from math import prod
 
 from vantage.errors import DataError
 
-__all__ = ["MOST", "expanded"]
+__all__ = ["MOST", "expand_braces"]
 
 MOST = 1_000_000
 """Shards that one pattern may name."""
@@ -15,16 +15,16 @@ _RANGE = re.compile(r"(-?\d{1,18})\.\.(-?\d{1,18})(?:\.\.(-?\d{1,18}))?")
 _DEEPEST = 50  # braces in braces
 
 
-def expanded(pattern: str) -> list[str]:
+def expand_braces(pattern: str) -> list[str]:
     """The names that a pattern stands for, in its order, as bash and webdataset expand it.
 
     `{000..099}` counts (with leading zeros where an end has them, `{0..8..2}` in steps), `{a,b}` lists, braces nest.
     Braces with neither stand for themselves. Raises `DataError` for more than a million names.
     """
-    return _expanded(pattern, _DEEPEST)
+    return _expand(pattern, _DEEPEST)
 
 
-def _expanded(pattern: str, deepest: int) -> list[str]:
+def _expand(pattern: str, deepest: int) -> list[str]:
     if deepest == 0:
         raise DataError(f"braces are nested more than {_DEEPEST} deep in {pattern[:80]}: write a shorter pattern")
     choices: list[list[str]] = []
@@ -33,21 +33,21 @@ def _expanded(pattern: str, deepest: int) -> list[str]:
         choices += [[pattern[:opening]], _choices(pattern[opening + 1 : closing], deepest - 1)]
         pattern = pattern[closing + 1 :]
         opening, closing = _first_pair(pattern)
-    _bounded(prod(map(len, choices)))
+    _check_count(prod(map(len, choices)))
     return ["".join(parts) for parts in product(*choices, [pattern])]
 
 
-def _choices(inside: str, deepest: int) -> list[str]:
+def _choices(content: str, deepest: int) -> list[str]:
     """What one pair of braces may be."""
-    if (ends := _RANGE.fullmatch(inside)) is not None:
-        return _counted(*ends.groups())
-    parts = _listed(inside)
+    if (ends := _RANGE.fullmatch(content)) is not None:
+        return _numbers(*ends.groups())
+    parts = _split_at_commas(content)
     if len(parts) == 1:
-        return [f"{{{name}}}" for name in _expanded(inside, deepest)]
-    return [name for part in parts for name in _expanded(part, deepest)]
+        return [f"{{{name}}}" for name in _expand(content, deepest)]
+    return [name for part in parts for name in _expand(part, deepest)]
 
 
-def _bounded(count: int) -> None:
+def _check_count(count: int) -> None:
     if count > MOST:
         raise DataError(f"a pattern names {count:,} shards: at most {MOST:,} are read. Write a shorter range")
 
@@ -64,10 +64,10 @@ def _first_pair(pattern: str) -> tuple[int, int]:
     return min(pairs, default=(-1, -1))
 
 
-def _listed(inside: str) -> list[str]:
+def _split_at_commas(content: str) -> list[str]:
     """The parts between the commas that lie in no inner brace."""
     parts, depth = [""], 0
-    for letter in inside:
+    for letter in content:
         depth += (letter == "{") - (letter == "}")
         if letter == "," and depth == 0:
             parts.append("")
@@ -76,10 +76,10 @@ def _listed(inside: str) -> list[str]:
     return parts
 
 
-def _counted(first: str, last: str, step: str | None) -> list[str]:
-    padded = any(end.lstrip("-").startswith("0") and len(end.lstrip("-")) > 1 for end in (first, last))
-    width = max(len(first), len(last)) if padded else 0
-    by, down = abs(int(step or 1)) or 1, int(last) < int(first)
-    _bounded(abs(int(last) - int(first)) // by + 1)
-    numbers = range(int(first), int(last) - 1, -by) if down else range(int(first), int(last) + 1, by)
+def _numbers(first: str, last: str, step: str | None) -> list[str]:
+    has_zeros = any(end.lstrip("-").startswith("0") and len(end.lstrip("-")) > 1 for end in (first, last))
+    width = max(len(first), len(last)) if has_zeros else 0
+    stride, descending = abs(int(step or 1)) or 1, int(last) < int(first)
+    _check_count(abs(int(last) - int(first)) // stride + 1)
+    numbers = range(int(first), int(last) - 1, -stride) if descending else range(int(first), int(last) + 1, stride)
     return [f"{number:0{width}d}" for number in numbers]

@@ -18,13 +18,13 @@ import numpy as np
 from jaxtyping import Shaped
 
 from vantage.data.decode import is_image_name
+from vantage.data.sources.file_stamp import FileStamp
 from vantage.data.sources.shards.members import Content, Member, members
-from vantage.data.sources.unchanged import Unchanged
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of, read_cached, try_write_json
 from vantage.storage.files import written_whole
 
-__all__ = ["Descriptor", "Facts", "Index", "index_files", "index_of", "kept_index", "state_of"]
+__all__ = ["Descriptor", "Facts", "Index", "index_files", "make_index", "cached_index", "state_of"]
 
 _VERSION = 1
 _MOST_BYTES = 1 << 30
@@ -35,10 +35,10 @@ _KEYS = ("cls", "label", "class")
 
 @dataclass(frozen=True)
 class Facts:
-    """What a set of shards needs to know of one of them."""
+    """What a set of shards needs to know about one of them."""
 
     count: int
-    """Images."""
+    """Number of images."""
 
     words: tuple[str, ...]
     """Labels that are words, in the order of their numbers in the index; () where labels are numbers."""
@@ -64,20 +64,20 @@ class Index:
 def state_of(path: str) -> tuple[int, int]:
     """Size and modification time of a shard. Raises `DataError` if it is missing."""
     try:
-        return Unchanged.now(Path(path)).state
+        return FileStamp.now(Path(path)).state
     except OSError as problem:
         raise DataError(f"cannot read the shard {path}: {problem.strerror}") from problem
 
 
-def kept_index(path: str, state: tuple[int, int], cache: Path) -> Index:
+def cached_index(path: str, state: tuple[int, int], cache: Path) -> Index:
     """The index of a shard in a given state: from the cache, or else made and kept there if possible.
 
     Rows in the cache are memory-mapped, others in memory. Raises `DataError` for a shard that cannot be used.
     """
     facts_file, rows_file = index_files(path, state, cache)
-    if (kept := _read(read_cached(facts_file), rows_file)) is not None:
-        return kept
-    index = index_of(path, state)
+    if (cached := _read_cache(read_cached(facts_file), rows_file)) is not None:
+        return cached
+    index = make_index(path, state)
     try:
         with written_whole(rows_file) as file:
             np.save(file, index.rows, allow_pickle=False)
@@ -88,14 +88,14 @@ def kept_index(path: str, state: tuple[int, int], cache: Path) -> Index:
 
 
 def index_files(path: str, state: tuple[int, int], cache: Path) -> tuple[Path, Path]:
-    """Where the facts and the rows of a shard in a given state are kept."""
-    size, changed = state
-    key = hash_of([os.path.realpath(path).encode("utf-8", "surrogateescape"), f"{size} {changed}".encode()])
+    """The files in the cache for the facts and the rows of a shard in a given state."""
+    size, mtime = state
+    key = hash_of([os.path.realpath(path).encode("utf-8", "surrogateescape"), f"{size} {mtime}".encode()])
     return cache / "shards" / f"{key}.json", cache / "shards" / f"{key}.npy"
 
 
-def _read(record: Any, rows_file: Path) -> Index | None:
-    """An index from the cache, or None where there is none or it is damaged: it is then made again."""
+def _read_cache(record: Any, rows_file: Path) -> Index | None:
+    """An index from the cache; None where there is none or it is damaged, so that it is made again."""
     if not isinstance(record, dict) or record.get("version") != _VERSION:
         return None
     try:
@@ -113,7 +113,7 @@ def _kind(longest: int) -> "np.dtype":
     return np.dtype([("block", "<u4"), ("size", "<u4"), ("label", "<i4"), ("name", f"S{longest}")])
 
 
-def index_of(path: str, state: tuple[int, int]) -> Index:
+def make_index(path: str, state: tuple[int, int]) -> Index:
     """The index of a shard in a given state, from its headers and its files of labels.
 
     Raises `DataError`, which names the shard, if it cannot be used or is no longer in that state.
@@ -135,7 +135,7 @@ class Descriptor:
     def __init__(self, path: str, state: tuple[int, int]) -> None:
         """Raises `OSError`, and `DataError` if the file is not the one that was in this state."""
         self.number = os.open(path, os.O_RDONLY)
-        Unchanged(Path(path), state).check(self.number)
+        FileStamp(Path(path), state).check(self.number)
 
     def __enter__(self) -> "Descriptor":
         return self
@@ -154,7 +154,7 @@ _Sample = tuple[Member, str | int | None]
 
 def _samples(content: Content, size: int) -> Iterator[_Sample]:
     """The image of each sample, with its label. Raises `DataError` where a key comes back after another one."""
-    finished: set[str] = set()
+    earlier_keys: set[str] = set()
     key, files = "", {}
     for member in members(content, size):
         folder, slash, name = member.name.rpartition("/")
@@ -163,8 +163,8 @@ def _samples(content: Content, size: int) -> Iterator[_Sample]:
             continue
         if (new := folder + slash + stem) != key:
             yield from _sample(content, key, files)
-            finished.add(key)
-            if new in finished:
+            earlier_keys.add(key)
+            if new in earlier_keys:
                 raise DataError(
                     f"the key {new!r} comes twice, with others between: the files of a sample belong together"
                 )
@@ -197,7 +197,7 @@ def _label(content: Content, files: dict[str, Member]) -> str | int | None:
             except (ValueError, RecursionError) as problem:
                 raise DataError(f"the label in {member.name!r} cannot be read ({problem})") from problem
             if value is not None:
-                return _checked(value, member.name)
+                return _parse_label(value, member.name)
     return None
 
 
@@ -206,7 +206,7 @@ def _class_in(record: Any) -> Any:
     return next((value for value in values if isinstance(value, str | int) and not isinstance(value, bool)), None)
 
 
-def _checked(value: str | int, name: str) -> str | int:
+def _parse_label(value: str | int, name: str) -> str | int:
     """A label as a number, if it is one, or a word."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         if len(value) > 200 or not value.isprintable():

@@ -62,14 +62,18 @@ def members(file: Content, size: int) -> Iterator[Member]:
             check_end(file, at, size)
             return
         kind, content = _kind(header, at), at + _BLOCK
-        stated = _number(header[124:136], at) if length is None or kind in b"xgLK" else length
-        stated = 0 if kind in _EMPTY else stated
-        if content + stated > size:
-            raise DataError(f"the header at byte {at:,} claims {stated:,} bytes, but the file ends at byte {size:,}")
+        content_size = _number(header[124:136], at) if length is None or kind in b"xgLK" else length
+        content_size = 0 if kind in _EMPTY else content_size
+        if content + content_size > size:
+            raise DataError(
+                f"the header at byte {at:,} claims {content_size:,} bytes, but the file ends at byte {size:,}"
+            )
         if kind in b"xL":
-            if stated > _LONGEST:
-                raise DataError(f"the extended header at byte {at:,} claims {stated:,} bytes: no name is that long")
-            extension = file.at(content, stated)
+            if content_size > _LONGEST:
+                raise DataError(
+                    f"the extended header at byte {at:,} claims {content_size:,} bytes: no name is that long"
+                )
+            extension = file.at(content, content_size)
             if kind == b"x":
                 records = _records(extension, at)
                 name = records.get(b"path", name)
@@ -77,10 +81,10 @@ def members(file: Content, size: int) -> Iterator[Member]:
             else:
                 name = extension
         elif kind not in b"gK":
-            if kind in _FILES and not (own := _text(name or _short(header), at)).endswith("/"):
-                yield Member(own, content, stated)
+            if kind in _FILES and not (path := _text(name or _short(header), at)).endswith("/"):
+                yield Member(path, content, content_size)
             name = length = None
-        at = content + -(-stated // _BLOCK) * _BLOCK
+        at = content + -(-content_size // _BLOCK) * _BLOCK
 
 
 def check_end(file: Content, at: int, size: int) -> None:

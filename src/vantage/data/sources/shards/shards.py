@@ -16,9 +16,9 @@ from torch import Tensor
 
 from vantage import processes
 from vantage.data.decode import MAX_PIXELS, decode
-from vantage.data.sources.shards.facts import keep_facts, kept_facts
-from vantage.data.sources.shards.index import Descriptor, Facts, Index, kept_index, state_of
-from vantage.data.sources.source import some_of, stamp_of_files
+from vantage.data.sources.shards.facts import read_facts, write_facts
+from vantage.data.sources.shards.index import Descriptor, Facts, Index, cached_index, state_of
+from vantage.data.sources.source import read_some, stamp_of_files
 from vantage.errors import DataError, UnreadableImage
 from vantage.storage.cache import hash_of
 
@@ -49,8 +49,8 @@ class Shards:
         self._paths, self._cache = tuple(map(os.path.abspath, paths)), cache
         self._root = os.path.commonpath([os.path.dirname(path) for path in self._paths])
         self._states = [state_of(path) for path in self._paths]
-        self._unkept: dict[int, Index] = {}  # where the cache cannot be written
-        facts = self._indexed(progress)
+        self._uncached: dict[int, Index] = {}  # where the cache cannot be written
+        facts = self._collect_facts(progress)
         self._starts = np.cumsum([0, *(each.count for each in facts)], dtype=np.int64)
         if not len(self):
             raise DataError(
@@ -64,8 +64,8 @@ class Shards:
         self._start_reading()
 
     def _start_reading(self) -> None:
-        self._open = lru_cache(_OPEN)(self._opened)
-        self._index = lru_cache(_INDEXES)(self._mapped)
+        self._open = lru_cache(_OPEN)(self._open_shard)
+        self._index = lru_cache(_INDEXES)(self._load_index)
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -80,9 +80,9 @@ class Shards:
 
     def image(self, number: int) -> UInt8[Tensor, "3 h w"]:
         """One image as RGB; raises `UnreadableImage`."""
-        return decode(self.encoded(number), self.name(number), self.max_pixels)
+        return decode(self.file_bytes(number), self.name(number), self.max_pixels)
 
-    def encoded(self, number: int) -> bytes:
+    def file_bytes(self, number: int) -> bytes:
         """The bytes of one image; raises `UnreadableImage` if the shard cannot be read there, `DataError` if it is not
         the file that was indexed."""
         shard, row = self._find(number)
@@ -116,7 +116,7 @@ class Shards:
 
     def fingerprint(self) -> str:
         """A hash of all names, sizes and labels, and of the bytes of at most 32 images evenly spaced."""
-        return hash_of([self._digest.encode(), *some_of(len(self), self.encoded)])
+        return hash_of([self._digest.encode(), *read_some(len(self), self.file_bytes)])
 
     def stamp(self) -> str:
         """A hash of the size and modification time of every shard."""
@@ -132,43 +132,44 @@ class Shards:
     def _name(self, shard: int) -> str:
         return os.path.relpath(self._paths[shard], self._root)
 
-    def _indexed(self, progress: Callable[[int, int], None] | None) -> list[Facts]:
-        """The facts of every shard: from the one file that holds those of all, or where it lacks some, from the shards'
-        own. Each process begins at another shard, and meets what the others have made."""
-        count, facts = len(self._paths), kept_facts(self._paths, self._states, self._cache)
+    def _collect_facts(self, progress: Callable[[int, int], None] | None) -> list[Facts]:
+        """The facts of every shard: from the one file that holds them all or, where some are missing there, from the
+        index of the shard. Each process begins at another shard, and finds what the others have indexed already."""
+        count, facts = len(self._paths), read_facts(self._paths, self._states, self._cache)
         first, missing = count * processes.rank() // processes.count(), None in facts
-        for done, shard in enumerate([*range(first, count), *range(first)], 1):
+        for number, shard in enumerate([*range(first, count), *range(first)], 1):
             if facts[shard] is None:
-                facts[shard] = self._mapped(shard).facts
+                facts[shard] = self._load_index(shard).facts
             if progress is not None:
-                progress(done, count)
+                progress(number, count)
         whole = [each for each in facts if each is not None]
         if missing and processes.rank() == 0:
-            keep_facts(self._paths, self._states, whole, self._cache)
+            write_facts(self._paths, self._states, whole, self._cache)
         return whole
 
-    def _mapped(self, shard: int) -> Index:
-        if shard in self._unkept:
-            return self._unkept[shard]
-        index = kept_index(self._paths[shard], self._states[shard], self._cache)
+    def _load_index(self, shard: int) -> Index:
+        if shard in self._uncached:
+            return self._uncached[shard]
+        index = cached_index(self._paths[shard], self._states[shard], self._cache)
         if not isinstance(index.rows, np.memmap):
-            self._unkept[shard] = index
+            self._uncached[shard] = index
         return index
 
-    def _opened(self, shard: int) -> Descriptor:
+    def _open_shard(self, shard: int) -> Descriptor:
         return Descriptor(self._paths[shard], self._states[shard])
 
 
 def _classes(facts: Sequence[Facts], paths: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
     """The names of the classes, and the number of each word; labels that are numbers are their own."""
-    worded = [number for number, each in enumerate(facts) if each.words]
-    numbered = [number for number, each in enumerate(facts) if each.largest >= 0 and not each.words]
-    if worded and numbered:
+    with_words = [number for number, each in enumerate(facts) if each.words]
+    with_numbers = [number for number, each in enumerate(facts) if each.largest >= 0 and not each.words]
+    if with_words and with_numbers:
         raise DataError(
-            f"the labels are words in {paths[worded[0]]} and numbers in {paths[numbered[0]]}: write all of them alike"
+            f"the labels are words in {paths[with_words[0]]} and numbers in {paths[with_numbers[0]]}: write all of them"
+            " alike"
         )
     words = sorted({word for each in facts for word in each.words})
-    if worded:
+    if with_words:
         return tuple(words), {word: number for number, word in enumerate(words)}
     largest = max(each.largest for each in facts)
     return tuple(str(number) for number in range(largest + 1)), {}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vantage import draws
 from vantage.data.sources.source import Source, SourceSubset
-from vantage.data.splits import check_classes, held_out, with_labels
+from vantage.data.splits import check_classes, hold_out_mask, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.finetune.finetune import FineTune, mean_and_spread
@@ -86,7 +86,7 @@ class FineTuneChosen:
             seed = draws.mix(self.seed, sample) if sample else self.seed
             single = self._single(self.head_learning_rates[0], seed)
             rows, decay = single.first_sample(train, label)
-            mask = held_out(label[rows], HELD_OUT, seed)
+            mask = hold_out_mask(label[rows], HELD_OUT, seed)
             count = int(mask.sum())
             single = replace(single, weight_decay=decay)
             trials = [replace(single, head_learning_rate=rate) for rate in self.head_learning_rates]

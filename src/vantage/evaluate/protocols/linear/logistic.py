@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vantage.data.sources.source import Source
-from vantage.data.splits import check_classes, held_out, with_labels
+from vantage.data.splits import check_classes, hold_out_mask, with_labels
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.protocols.features import LabeledFeatures, labeled_features
@@ -91,7 +91,7 @@ class LinearCached:
     ) -> tuple[float, dict[str, float | int | str | list[float]]]:
         if len(self.l2) == 1:
             return self.l2[0], {"l2": self.l2[0], "by": "the protocol"}
-        mask = held_out(label.cpu(), _HELD_OUT, self.seed).to(label.device)
+        mask = hold_out_mask(label.cpu(), _HELD_OUT, self.seed).to(label.device)
         accuracy_of: dict[int, float] = {}
         start: Logistic | None = None
         work.progress.start("logistic regressions", len(self.l2))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from vantage import processes
 from vantage.data.sources.source import Source, SourceSubset, cache_key
-from vantage.data.splits import check_classes, held_out, with_labels
+from vantage.data.splits import check_classes, hold_out_mask, with_labels
 from vantage.encoders.depths import Depth
 from vantage.encoding import Work, encode
 from vantage.errors import UserError
@@ -123,7 +123,7 @@ def train_and_guess(
     check_classes(label, test_label, test.classes, work.progress)
     classes = max(len(train.classes), len(test.classes), int(label.max()) + 1)
     candidates = plan.learning_rates if len(plan.learning_rates) * len(depths) > 1 else ()
-    mask = held_out(label, plan.held_out, plan.seed) if candidates else torch.zeros(len(label), dtype=torch.bool)
+    mask = hold_out_mask(label, plan.held_out, plan.seed) if candidates else torch.zeros(len(label), dtype=torch.bool)
     whole = Classifiers(plan, depths, classes, plan.learning_rates, device)
     partial = Classifiers(plan, depths, classes, candidates, device)
     facts = (plan.facts, digest, cache_key(train), repr(depths), str(work.resident_bytes), device.type)

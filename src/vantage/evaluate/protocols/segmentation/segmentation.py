@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vantage import draws, processes
 from vantage.data.order import epoch_order
-from vantage.data.sources.masked import IGNORED, MaskedImages, split_masked
+from vantage.data.sources.masked import IGNORE_INDEX, MaskedImages, split_masked
 from vantage.data.sources.source import Source
 from vantage.data.splits import check_apart
 from vantage.encoders.normalization import BatchNorm
@@ -110,7 +110,7 @@ class Segmentation(OwnTask):
         if encoder.backbone.training or encoder.digest() != digest:
             raise RuntimeError("the backbone changed while a decoder was trained on it: the result is void")
         if not confusion.count.sum():
-            raise DataError(f"no pixel of the {len(test_images)} test images has a class: all are {IGNORED}")
+            raise DataError(f"no pixel of the {len(test_images)} test images has a class: all are {IGNORE_INDEX}")
         test_classes = confusion.present().nonzero().flatten().tolist()
         if absent := ", ".join(images.classes[number] for number in test_classes if number not in present):
             work.progress.warn(
@@ -178,13 +178,13 @@ class Segmentation(OwnTask):
 def _loss(decoder: Decoder, maps: FeatureMaps, rows: Int[Tensor, "b"], mirror: Bool[Tensor, "b"]) -> Float[Tensor, ""]:
     """What these images of a process add to the mean over all pixels of the batch, on all processes."""
     mask = mirror_images(maps.squares.masks(rows), mirror).to(maps.device)
-    pixels = (mask != IGNORED).sum()
+    pixels = (mask != IGNORE_INDEX).sum()
     part = pixels / processes.total(pixels).clamp(min=1)
-    return part * pixel_loss(enlarge(decoder(maps.of(rows, mirror)), *mask.shape[1:]), mask, IGNORED)
+    return part * pixel_loss(enlarge(decoder(maps.of(rows, mirror)), *mask.shape[1:]), mask, IGNORE_INDEX)
 
 
 def _check_classes(present: list[int], names: tuple[str, ...]) -> None:
-    present = [value for value in present if value != IGNORED]
+    present = [value for value in present if value != IGNORE_INDEX]
     if len(present) < 2:
         only = names[present[0]] if present else "none"
         raise DataError(f"the training masks show one class only ({only}): at least two are needed")

@@ -6,7 +6,7 @@ import torch
 
 from vantage import draws
 from vantage.data.decode import MAX_PIXELS
-from vantage.data.sources.marked import voc_splits
+from vantage.data.sources.multi_label import voc_splits
 from vantage.errors import DataError, UserError
 from vantage.evaluate.protocols.detection.sources.annotated import AnnotatedSource
 from vantage.evaluate.protocols.detection.sources.coco import CocoImages

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from vantage.errors import DataError
 
-__all__ = ["Unchanged"]
+__all__ = ["FileStamp"]
 
 
 @dataclass(frozen=True)
-class Unchanged:
+class FileStamp:
     """A file, and what it looked like when it was opened."""
 
     path: Path
@@ -20,7 +20,7 @@ class Unchanged:
     """Its size in bytes, and its modification time in nanoseconds."""
 
     @classmethod
-    def now(cls, path: Path, descriptor: int | None = None) -> "Unchanged":
+    def now(cls, path: Path, descriptor: int | None = None) -> "FileStamp":
         """The file as it is, by its path or by a descriptor that was opened. Raises `OSError`."""
         state = os.stat(path if descriptor is None else descriptor)
         return cls(path, (state.st_size, state.st_mtime_ns))
@@ -29,7 +29,7 @@ class Unchanged:
         """Raises `DataError` if the file is no longer as it was: other images would be read under the old numbers, and
         a mapped file that became shorter would end the process."""
         try:
-            same = Unchanged.now(self.path, descriptor) == self
+            same = FileStamp.now(self.path, descriptor) == self
         except OSError as problem:
             raise DataError(f"{self.path} disappeared while it was in use: {problem.strerror}") from problem
         if not same:

@@ -14,21 +14,21 @@ from jaxtyping import Int8, UInt8
 from torch import Tensor
 
 from vantage.data.decode import MAX_PIXELS, is_image_name
-from vantage.data.sources.flags import shown_by_flags
+from vantage.data.sources.flags import classes_by_flags
 from vantage.data.sources.folder import Folder
 from vantage.errors import DataError
 from vantage.storage.cache import hash_of
 
-__all__ = ["Marked", "voc_splits"]
+__all__ = ["MultiLabelImages", "voc_splits"]
 
 _DIFFICULT = "?"
 _LISTS, _BOXES, _PICTURES = Path("ImageSets", "Main"), "Annotations", "JPEGImages"
 
 
-class Marked:
+class MultiLabelImages:
     """Image files below a root folder, each marked with any number of classes: present, difficult, or absent.
 
-    `Marked.table` reads a table file, `Marked.voc` a folder of PASCAL VOC.
+    `MultiLabelImages.table` reads a table file, `MultiLabelImages.voc` a folder of PASCAL VOC.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Marked:
         self._marks = marks
 
     @classmethod
-    def table(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "Marked":
+    def table(cls, path: Path, max_pixels: int = MAX_PIXELS) -> "MultiLabelImages":
         """The images of a table of comma-separated values: on each line the path of an image, relative to the table's
         folder, and the names of all classes that it shows, such as `photos/1.jpg,dog,person,chair?`; or 1 and 0 for
         each class under a heading such as `image,dog,person` (`vantage.data.sources.flags`).
@@ -68,19 +68,21 @@ class Marked:
                 f"the table {path} {problem}. Write on each line the path of an image and the classes it shows:"
                 " photos/1.jpg,dog,person"
             )
-        flagged = shown_by_flags(path, heading, lines)
-        classes_of = {row[0]: [word for word in row[1:] if word] for _, row in lines} if flagged is None else flagged[1]
+        by_flags = classes_by_flags(path, heading, lines)
+        classes_of = (
+            {row[0]: [word for word in row[1:] if word] for _, row in lines} if by_flags is None else by_flags[1]
+        )
         if len(classes_of) < len(lines):
             twice = len(lines) - len(classes_of)
             raise DataError(f"the table {path} names {twice} images twice: write each on one line")
         classes = tuple(sorted({word.removesuffix(_DIFFICULT) for words in classes_of.values() for word in words}))
-        classes = classes if flagged is None else flagged[0]
+        classes = classes if by_flags is None else by_flags[0]
         if not classes:
             raise DataError(f"the table {path} names no class: write after each image the classes it shows")
         return cls(path.parent, list(classes_of), classes, _marks(classes_of, classes), max_pixels)
 
     @classmethod
-    def voc(cls, root: Path, split: str, max_pixels: int = MAX_PIXELS) -> "Marked":
+    def voc(cls, root: Path, split: str, max_pixels: int = MAX_PIXELS) -> "MultiLabelImages":
         """A split, such as trainval or test, of a folder such as VOCdevkit/VOC2007.
 
         The images are those of ImageSets/Main/SPLIT.txt. Their classes come from the list of each class beside it
@@ -152,17 +154,17 @@ def _marks(classes_of: Mapping[str, Sequence[str]], classes: tuple[str, ...]) ->
     for row, words in zip(marks, classes_of.values(), strict=True):
         for word in words:
             name = word.removesuffix(_DIFFICULT)
-            row[column[name]] = max(int(row[column[name]]), int(name == word))  # seen clearly once is seen
+            row[column[name]] = max(int(row[column[name]]), int(name == word))  # clear once is clear
     return marks
 
 
 def _of_list(path: Path, names: Sequence[str]) -> Int8[Tensor, "n"]:
     """The marks of each image in the list of one class."""
     marks = dict(line.split() for line in _lines(path) if len(line.split()) == 2)
-    unmarked = [name for name in names if marks.get(name) not in ("1", "0", "-1")]
-    if unmarked:
+    missing = [name for name in names if marks.get(name) not in ("1", "0", "-1")]
+    if missing:
         raise DataError(
-            f"{path} has no 1, 0 or -1 for {len(unmarked)} images of the split, such as {unmarked[0]}: unpack the set"
+            f"{path} has no 1, 0 or -1 for {len(missing)} images of the split, such as {missing[0]}: unpack the set"
             " again"
         )
     return torch.tensor([int(marks[name]) for name in names], dtype=torch.int8)

@@ -7,9 +7,9 @@ import pytest
 import torch
 from PIL import Image
 
-from vantage.data import Arrays, Marked, SourceSubset, labels_of, marks_of, open_source
+from vantage.data import Arrays, MultiLabelImages, SourceSubset, labels_of, marks_of, open_source
 from vantage.data.sources.source import marks_in
-from vantage.data.splits import Renumbered, split, with_labels
+from vantage.data.splits import RenumberedSource, split, with_labels
 from vantage.errors import DataError
 
 
@@ -47,7 +47,7 @@ def voc(folder: Path, lists: bool = True) -> Path:
 def test_a_table_marks_what_images_show(tmp_path: Path) -> None:
     file = table(tmp_path, "image,classes\n\n# a remark\na.jpg,dog,person\nin/b.jpg, cat?,dog?,dog\nc.jpg\n")
     source = open_source(file)
-    assert isinstance(source, Marked) and source.classes == ("cat", "dog", "person")
+    assert isinstance(source, MultiLabelImages) and source.classes == ("cat", "dog", "person")
     assert marks_of(source).tolist() == [[-1, 1, 1], [0, 1, -1], [-1, -1, -1]]
     assert (source.name(1), source.label(1), tuple(source.image(1).shape)) == ("in/b.jpg", None, (3, 6, 9))
     assert labels_of(source).tolist() == [-1, -1, -1]
@@ -140,7 +140,7 @@ def test_numbers_may_be_names_of_classes(tmp_path: Path, text: str, classes: tup
 def test_voc_is_read_from_its_lists_or_its_boxes(tmp_path: Path) -> None:
     for lists in (True, False):
         source = open_source(f"{voc(tmp_path / str(lists), lists)}#trainval")
-        assert isinstance(source, Marked) and source.classes == ("cat", "dog")
+        assert isinstance(source, MultiLabelImages) and source.classes == ("cat", "dog")
         assert marks_of(source).tolist() == [[-1, 1], [1, 0]]
         assert source.name(0) == "JPEGImages/000001.jpg" and source.image(0).shape == (3, 6, 9)
 
@@ -164,7 +164,7 @@ def test_marks_go_through_subsets_and_other_orders_of_classes(tmp_path: Path) ->
     source = open_source(table(tmp_path, "a.jpg,dog\nin/b.jpg,cat?\nc.jpg,dog,cat\n"))
     part = SourceSubset(source, [2, 1])
     assert marks_of(part).tolist() == [[1, 1], [0, -1]]
-    other = Renumbered(part, ("bird", "dog"))
+    other = RenumberedSource(part, ("bird", "dog"))
     assert other.classes == ("bird", "dog", "cat") and marks_of(other).tolist() == [[-1, 1, 1], [-1, -1, 0]]
     assert marks_of(SourceSubset(other, [1])).tolist() == [[-1, -1, 0]]
 
@@ -172,7 +172,7 @@ def test_marks_go_through_subsets_and_other_orders_of_classes(tmp_path: Path) ->
 def test_one_class_an_image_is_marked_by_its_label() -> None:
     arrays = Arrays(np.zeros((4, 8, 8, 3), np.uint8), np.array([2, 0, 1, 2]), "four")
     assert marks_in(arrays) is None and marks_in(SourceSubset(arrays, [1])) is None
-    assert marks_in(Renumbered(arrays, arrays.classes)) is None
+    assert marks_in(RenumberedSource(arrays, arrays.classes)) is None
     assert marks_of(SourceSubset(arrays, [3, 1])).tolist() == [[-1, -1, 1], [1, -1, -1]]
 
 
