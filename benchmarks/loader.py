@@ -94,7 +94,7 @@ def make_cases(photos: Path, folder: Path, repeat: int, workers: int) -> dict[st
     source = open_source(photos, cache=folder / "cache")
     for number in range(len(source)):
         name = source.name(number).rpartition("/")[2]
-        (folder / name).write_bytes(source.encoded(number))  # pyright: ignore[reportAttributeAccessIssue]
+        (folder / name).write_bytes(source.file_bytes(number))  # pyright: ignore[reportAttributeAccessIssue]
     files = open_source(folder, cache=folder / "cache")
     assert isinstance(files, Folder)
     many = SourceSubset(files, list(range(len(files))) * repeat)

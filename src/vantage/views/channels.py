@@ -91,10 +91,10 @@ def in_space(views: ViewMaker, space: ColorSpace) -> Any:
             f"{type(views).__name__} convert to no color space, so there is none to replace: choose a method that"
             " contrasts channels, such as cmc"
         )
-    return everywhere(views, lambda part: _converted(part, space) if isinstance(part, Augmentation) else part)
+    return everywhere(views, lambda part: _in_space(part, space) if isinstance(part, Augmentation) else part)
 
 
-def _converted(view: Augmentation, space: ColorSpace) -> Augmentation:
+def _in_space(view: Augmentation, space: ColorSpace) -> Augmentation:
     """The same view with the conversion, and the first normalization after it, of another space."""
     operations: list[Operation] = []
     normalize_next = False

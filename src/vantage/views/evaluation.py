@@ -23,7 +23,7 @@ from vantage.views.operations.resampling import interpolation, resample
 __all__ = ["EvaluationView", "Straight", "view_after"]
 
 _MOST_PIXELS = 80_000_000
-"""Pixels of a resized image: of a longer strip the middle is seen, since a strip of a pixel would become larger than
+"""Pixels of a resized image: of a longer strip only the middle is seen, since a strip one pixel wide would outgrow
 the memory when its shorter side is resized."""
 
 _WHOLE = 96
@@ -60,8 +60,8 @@ class EvaluationView:
         """The resized center of one image of any size, as torchvision's antialiased uint8 resize gives it."""
         image = _middle(image, self.resize)
         high, wide, top, left = self._place(image.shape[-2], image.shape[-1])
-        resized = functional.resize(image, [high, wide], antialias=True)
-        return resized[:, top : top + self.size, left : left + self.size].contiguous()
+        whole = functional.resize(image, [high, wide], antialias=True)
+        return whole[:, top : top + self.size, left : left + self.size].contiguous()
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -31,7 +31,7 @@ class Frequencies:
     v1 = blur(x, sigma) and v2 = x − v1, so that v1 + v2 = x. The blur is a Gaussian cut at 4 sigma with mirrored edges;
     the paper gives neither. It is applied after normalization, which changes nothing: v1 of the normalized image is the
     normalized v1, and v2 has no mean to subtract. Evaluations see both bands: an encoder for each sees its own, one
-    encoder for both sees one after the other, and their features are joined.
+    encoder for both sees one after the other, and their features are concatenated.
     """
 
     view: Augmentation
@@ -66,9 +66,9 @@ class Frequencies:
 
     def evaluation(self, view: int | None = None) -> "BandsView":
         """The frequencies of that view; if omitted, low and high ones."""
-        seen = self.view.evaluation()
+        base = self.view.evaluation()
         channels = (*range(6),) if view is None else ((0, 1, 2), (3, 4, 5))[view_number(self, view)]
-        return BandsView(seen.size, seen.resize, seen.statistics, seen.space, channels, self.sigma)
+        return BandsView(base.size, base.resize, base.statistics, base.space, channels, self.sigma)
 
     def split(self, images: Float[Tensor, "b 3 s s"]) -> list[Float[Tensor, "b 3 s s"]]:
         """Blurred images, and what the blur removed."""
@@ -96,7 +96,7 @@ class Bands:
         """Nothing is random here."""
         return torch.empty(count, 0)
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b _ h w"]:
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: Float[Tensor, "b 0"]) -> Float[Tensor, "b _ h w"]:
         """Those channels."""
         return pick(torch.cat(_split(images, self.sigma), 1), self.channels)
 

@@ -19,7 +19,7 @@ from vantage.views.operations.crops import Crop, RandomResizedCrop
 from vantage.views.operations.flip import HorizontalFlip
 from vantage.views.operations.operation import Operation
 from vantage.views.operations.perform import perform
-from vantage.views.operations.share import draw_own
+from vantage.views.operations.share import draw_share
 from vantage.views.recipes import PAPER_SIZE, pycontrast_a_views
 
 __all__ = ["Cut", "Jigsaw", "WithJigsaw", "pirl_views", "pycontrast_jigsaw", "vissl_jigsaw"]
@@ -84,22 +84,22 @@ class Jigsaw:
         raw = torch.rand(count, 3, self.cells**2, dtype=torch.float64, generator=generator)
         return Cut(raw[:, 0].argsort(1), raw[:, 1], raw[:, 2])
 
-    def cut(self, images: Float[Tensor, "b c s s"], drawn: Cut) -> Float[Tensor, "b n c p p"]:
-        """The patches that `drawn` determines."""
+    def cut(self, images: Float[Tensor, "b c s s"], parameters: Cut) -> Float[Tensor, "b n c p p"]:
+        """The patches that `parameters` determine."""
         side = self.crop.size // self.cells
         room = side - self.patch
         # A draw is below 1, but rounding of the product could reach one pixel too far.
-        down, right = ((share * (room + 1)).long().clamp(max=room) for share in (drawn.down, drawn.right))
-        top = (drawn.cell // self.cells * side + down).to(images.device, non_blocking=True)
-        left = (drawn.cell % self.cells * side + right).to(images.device, non_blocking=True)
+        down, right = ((share * (room + 1)).long().clamp(max=room) for share in (parameters.down, parameters.right))
+        top = (parameters.cell // self.cells * side + down).to(images.device, non_blocking=True)
+        left = (parameters.cell % self.cells * side + right).to(images.device, non_blocking=True)
         windows = images.unfold(2, self.patch, 1).unfold(3, self.patch, 1)  # a view: nothing is copied
         return windows[torch.arange(len(images), device=images.device)[:, None], :, top, left]
 
     def _patches(self, images: Float[Tensor, "b 3 s s"], generator: torch.Generator) -> Float[Tensor, "b n 3 p p"]:
         with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
-            patches = self.cut(images, draw_own(self.draw, len(images), generator)).flatten(0, 1)
+            patches = self.cut(images, draw_share(self.draw, len(images), generator)).flatten(0, 1)
             for operation in self.patch_operations:
-                patches = operation.apply(patches, draw_own(operation.draw, len(patches), generator))
+                patches = operation.apply(patches, draw_share(operation.draw, len(patches), generator))
             return patches.unflatten(0, (len(images), self.cells**2))
 
 

@@ -30,13 +30,13 @@ class ProgressiveResizing:
         rising = all(list(numbers) == sorted(set(numbers)) for numbers in (self.sides, self.until))
         if len(self.sides) != len(self.until) or not self.sides or not rising:
             raise UserError(
-                f"progressive resizing: {self.sides} and {self.until} must be alike in number, and must rise"
+                f"progressive resizing: {self.sides} and {self.until} must have the same length, and must rise"
             )
         if self.sides[0] < 1 or not 0 < self.until[0] <= self.until[-1] <= 1:
             raise UserError("progressive resizing: sides begin at 1 pixel, and stages end between 0 and 1")
 
     def side(self, share: float) -> int | None:
-        """Side of the views at a share of the run, in pixels; none where they stay as they are."""
+        """Side of the views at a share of the run, in pixels; None where they stay as they are."""
         return next((side for side, end in zip(self.sides, self.until, strict=True) if share < end), None)
 
     def stages(self) -> tuple[tuple[float, float], ...]:

@@ -22,12 +22,12 @@ from vantage.views.jigsaw import WithJigsaw
 from vantage.views.operations.color import Normalize
 from vantage.views.patches import Patches
 
-__all__ = ["Panel", "panels", "in_square", "picture"]
+__all__ = ["ViewPanel", "panels", "in_square", "picture"]
 
 _EDGE, _HEADER = 4, 18  # pixels between views, and of the headings above them
 
 
-class Panel(NamedTuple):
+class ViewPanel(NamedTuple):
     """One view of every image, as it is shown."""
 
     heading: str
@@ -36,34 +36,34 @@ class Panel(NamedTuple):
     """Colors from 0 to 1."""
 
 
-def panels(maker: ViewMaker, views: Sequence[Float[Tensor, "b ..."]]) -> list[Panel]:
+def panels(maker: ViewMaker, views: Sequence[Float[Tensor, "b ..."]]) -> list[ViewPanel]:
     """Views as pictures: normalization undone, channels in gray, patches in their grid, high frequencies around gray.
 
     Views of your own maker are stretched to fill [0, 1].
     """
     match maker:
         case WithJigsaw():
-            return [*panels(maker.views, views[:-1]), Panel("jigsaw", _grid(_denormalized(maker.jigsaw, views[-1])))]
+            return [*panels(maker.views, views[:-1]), ViewPanel("jigsaw", _grid(_denormalize(maker.jigsaw, views[-1])))]
         case Channels():
-            names = [(view, channel) for view, some in enumerate(maker.channels) for channel in some]
+            names = [(view, channel) for view, channels in enumerate(maker.channels) for channel in channels]
             each = torch.cat(list(views), 1).unbind(1)
             return [
-                Panel(f"view {view}: channel {channel}", _stretched(gray[:, None]).expand(-1, 3, -1, -1))
+                ViewPanel(f"view {view}: channel {channel}", _stretch(gray[:, None]).expand(-1, 3, -1, -1))
                 for (view, channel), gray in zip(names, each, strict=True)
             ]
         case Frequencies():
             low, high = views
             return [
-                Panel("low", _denormalized(maker, low)),
-                Panel("high", _denormalized(maker, high, around_gray=True)),
+                ViewPanel("low", _denormalize(maker, low)),
+                ViewPanel("high", _denormalize(maker, high, around_gray=True)),
             ]
         case Views():
             pairs = enumerate(zip(maker.views, views, strict=True))
-            return [Panel(f"view {number}", _denormalized(view, images)) for number, (view, images) in pairs]
+            return [ViewPanel(f"view {number}", _denormalize(view, images)) for number, (view, images) in pairs]
         case Patches():
-            return [Panel(f"patch {number}", _denormalized(maker, images)) for number, images in enumerate(views)]
+            return [ViewPanel(f"patch {number}", _denormalize(maker, images)) for number, images in enumerate(views)]
         case _:
-            return [Panel(f"view {number}", _stretched(images)[:, :3]) for number, images in enumerate(views)]
+            return [ViewPanel(f"view {number}", _stretch(images)[:, :3]) for number, images in enumerate(views)]
 
 
 def picture(
@@ -75,16 +75,16 @@ def picture(
     """
     if not images or times < 1:
         raise UserError(f"{len(images)} images, {times} times: there is nothing to show; give at least one of each")
-    columns = [Panel("image", torch.stack([in_square(image[None] / 255, side)[0] for image in images]))]
+    columns = [ViewPanel("image", torch.stack([in_square(image[None] / 255, side)[0] for image in images]))]
     generator = torch.Generator().manual_seed(seed)
     for _ in range(times):
         crops = [maker.crop(image, generator) for image in images]
         views = maker.finish(tuple(torch.stack(part) for part in zip(*crops, strict=True)), generator)
-        columns += [Panel(heading, in_square(pixels, side)) for heading, pixels in panels(maker, views)]
+        columns += [ViewPanel(heading, in_square(pixels, side)) for heading, pixels in panels(maker, views)]
     return _table(columns, side)
 
 
-def _table(columns: list[Panel], side: int) -> Image.Image:
+def _table(columns: list[ViewPanel], side: int) -> Image.Image:
     rows, step = len(columns[0].images), side + _EDGE
     whole = Image.new("RGB", (len(columns) * step + _EDGE, _HEADER + rows * step + _EDGE), "white")
     draw = ImageDraw.Draw(whole)
@@ -96,7 +96,7 @@ def _table(columns: list[Panel], side: int) -> Image.Image:
     return whole
 
 
-def _denormalized(
+def _denormalize(
     maker: object, images: Float[Tensor, "b *n 3 s s"], around_gray: bool = False
 ) -> Float[Tensor, "b *n 3 s s"]:
     """Colors before normalization; a difference of colors is shown around gray."""
@@ -107,7 +107,7 @@ def _denormalized(
     return (images * std + (0.5 if around_gray else mean)).clamp(0, 1)
 
 
-def _stretched(images: Float[Tensor, "b c s s"]) -> Float[Tensor, "b c s s"]:
+def _stretch(images: Float[Tensor, "b c s s"]) -> Float[Tensor, "b c s s"]:
     """The range of values in the batch, stretched to [0, 1]."""
     low, high = images.amin(), images.amax()
     return (images - low) / (high - low).clamp(min=1e-12)
@@ -116,8 +116,8 @@ def _stretched(images: Float[Tensor, "b c s s"]) -> Float[Tensor, "b c s s"]:
 def _grid(patches: Float[Tensor, "b n 3 p p"]) -> Float[Tensor, "b 3 _ _"]:
     """Patches in a grid, in the order in which they are returned, with lines between them."""
     cells = math.isqrt(patches.shape[1])
-    padded = functional.pad(patches, (0, 1, 0, 1), value=1.0).unflatten(1, (cells, -1))
-    return padded.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
+    tiles = functional.pad(patches, (0, 1, 0, 1), value=1.0).unflatten(1, (cells, -1))
+    return tiles.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
 
 
 def in_square(images: Float[Tensor, "b 3 h w"], side: int) -> Float[Tensor, "b 3 {side} {side}"]:
@@ -125,8 +125,8 @@ def in_square(images: Float[Tensor, "b 3 h w"], side: int) -> Float[Tensor, "b 3
     longer = max(images.shape[-2:])
     high, wide = (max(1, round(length * side / longer)) for length in images.shape[-2:])
     if longer <= side:
-        scaled = functional.interpolate(images, (high, wide))
+        small = functional.interpolate(images, (high, wide))
     else:
-        scaled = functional.interpolate(images, (high, wide), mode="bilinear", antialias=True).clamp(0, 1)
+        small = functional.interpolate(images, (high, wide), mode="bilinear", antialias=True).clamp(0, 1)
     top, left = (side - high) // 2, (side - wide) // 2
-    return functional.pad(scaled, (left, side - wide - left, top, side - high - top), value=1.0)
+    return functional.pad(small, (left, side - wide - left, top, side - high - top), value=1.0)

@@ -74,10 +74,10 @@ class _Pixelwise:
         assert isinstance(last, nn.Conv2d) and last.bias is not None
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-        return _Pixels(*steps[:-1])
+        return _PixelConvolutions(*steps[:-1])
 
 
-class _Pixels(nn.Sequential):
+class _PixelConvolutions(nn.Sequential):
     """1 × 1 convolutions as one matrix product over the pixels of all images: twice as fast on a CPU."""
 
     def forward(self, input: Float[Tensor, "b i h w"]) -> Float[Tensor, "b o h w"]:

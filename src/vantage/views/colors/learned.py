@@ -56,16 +56,16 @@ class LearnedSpace:
 
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as the learned channels, without a gradient."""
-        opened = _opened(self.file, self.digest, str(images.device), images.dtype)
+        flow = _open(self.file, self.digest, str(images.device), images.dtype)
         with torch.no_grad():
-            normalized = opened.space.statistics.normalize()
-            channels = normalized.apply(opened.space.convert(images), torch.empty(len(images), 0))
-            return opened.network(channels)[0]
+            normalize = flow.space.statistics.normalize()
+            channels = normalize.apply(flow.space.convert(images), torch.empty(len(images), 0))
+            return flow.network(channels)[0]
 
     def copy_to(self, folder: Path) -> None:
         """Copy the file to a folder, where `beside` finds it. Raises `UserError` where the file is missing, does not
         have this digest, or cannot be copied."""
-        _opened(self.file, self.digest, "cpu", torch.float32)
+        _open(self.file, self.digest, "cpu", torch.float32)
         copy = self._copy(folder)
         if copy.is_file() and (Path(self.file).samefile(copy) or _digest(copy) == self.digest):
             return
@@ -100,7 +100,7 @@ def learned_space(path: Path | str) -> LearnedSpace:
     if not path.is_file():
         raise UserError(f"{path} does not exist: name a folder that `vantage views learn` wrote, or a file in it")
     file, digest = str(path.absolute()), _digest(path)
-    return LearnedSpace(digest, file, _opened(file, digest, "cpu", torch.float32).statistics)
+    return LearnedSpace(digest, file, _open(file, digest, "cpu", torch.float32).statistics)
 
 
 def write_learned(
@@ -124,7 +124,7 @@ def write_learned(
     return LearnedSpace(hashlib.sha256(content).hexdigest(), str(file.absolute()), statistics)
 
 
-class _Opened(NamedTuple):
+class _LearnedFlow(NamedTuple):
     """The content of a file of learned views."""
 
     space: ColorSpace
@@ -133,7 +133,7 @@ class _Opened(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
+def _open(file: str, digest: str, device: str, dtype: torch.dtype) -> _LearnedFlow:
     """The frozen flow on a device; read once per process."""
     path = Path(file)
     if not path.is_file():
@@ -146,7 +146,7 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
             f"{file} is not the right file of learned views: its SHA-256 begins with {actual[:12]}, not"
             f" {digest[:12]}. Put the right file back, or start a new run with this one"
         )
-    metadata, state = _read(path)
+    metadata, state = _read_file(path)
 
     flow: Flow = decode(metadata.get("flow"), Flow, path="flow")
     space: ColorSpace = decode(metadata.get("space"), ColorSpace, path="space")
@@ -159,10 +159,10 @@ def _opened(file: str, digest: str, device: str, dtype: torch.dtype) -> _Opened:
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:
         raise UserError(f"{file} does not hold the flow that it names: {str(problem)[:200]}") from problem
     network = network.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return _Opened(space, network, decode(metadata.get("statistics"), Statistics, path="statistics"))
+    return _LearnedFlow(space, network, decode(metadata.get("statistics"), Statistics, path="statistics"))
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             metadata = json.loads((file.metadata() or {})[_META])

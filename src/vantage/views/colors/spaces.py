@@ -85,8 +85,8 @@ class Lab:
     def convert(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
         """Red, green and blue from 0 to 1 as L, a and b."""
         xyz = _mix(_linear(images), _XYZ) / _constant(_WHITE, images.dtype, images.device)[:, None, None]
-        curved = torch.where(xyz > 0.008856, xyz.clamp(min=1e-6) ** (1 / 3), 7.787 * xyz + 16 / 116)
-        x, y, z = curved.unbind(1)
+        roots = torch.where(xyz > 0.008856, xyz.clamp(min=1e-6) ** (1 / 3), 7.787 * xyz + 16 / 116)
+        x, y, z = roots.unbind(1)
         return torch.stack((116 * y - 16, 500 * (x - y), 200 * (y - z)), 1)
 
 
@@ -163,13 +163,13 @@ class HSV:
         """Red, green and blue from 0 to 1 as H, S and V."""
         value, (red, green, blue) = images.amax(1), images.unbind(1)
         spread = value - images.amin(1)
-        some = spread > 0
-        safe = torch.where(some, spread, 1.0)
-        sixth = torch.where(value == blue, 4 + (red - green) / safe, 0.0)
-        sixth = torch.where(value == green, 2 + (blue - red) / safe, sixth)
-        sixth = torch.where(value == red, (green - blue) / safe, sixth)
-        hue = torch.where(some, (sixth / 6).remainder(1.0), 0.0)
-        return torch.stack((hue, torch.where(some, spread / value.clamp(min=1e-12), 0.0), value), 1)
+        has_hue = spread > 0
+        divisor = torch.where(has_hue, spread, 1.0)
+        sixth = torch.where(value == blue, 4 + (red - green) / divisor, 0.0)
+        sixth = torch.where(value == green, 2 + (blue - red) / divisor, sixth)
+        sixth = torch.where(value == red, (green - blue) / divisor, sixth)
+        hue = torch.where(has_hue, (sixth / 6).remainder(1.0), 0.0)
+        return torch.stack((hue, torch.where(has_hue, spread / value.clamp(min=1e-12), 0.0), value), 1)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class InSpace:
         """Nothing is random here."""
         return torch.empty(count, 0)
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b 3 h w"]:
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: Float[Tensor, "b 0"]) -> Float[Tensor, "b 3 h w"]:
         """The images in that space."""
         return self.space.convert(images)
 
@@ -203,7 +203,7 @@ class Pick:
         """Nothing is random here."""
         return torch.empty(count, 0)
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b c h w"]:
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: Float[Tensor, "b 0"]) -> Float[Tensor, "b c h w"]:
         """Those channels."""
         return pick(images, self.channels)
 
@@ -220,8 +220,8 @@ def _linear(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 3 h w"]:
 
 def _mix(images: Float[Tensor, "b 3 h w"], matrix: _Matrix) -> Float[Tensor, "b 3 h w"]:
     """Each pixel multiplied by a matrix, with a row for each output channel."""
-    mixed = _constant(matrix, images.dtype, images.device) @ images.flatten(2)
-    return mixed.unflatten(2, images.shape[2:])
+    pixels = _constant(matrix, images.dtype, images.device) @ images.flatten(2)
+    return pixels.unflatten(2, images.shape[2:])
 
 
 @lru_cache(maxsize=64)

@@ -127,19 +127,19 @@ class SolarizeAdd:
 
     def __call__(self, images: Float[Tensor, "m c h w"], strength: Strength) -> Float[Tensor, "m c h w"]:
         """The images, their dark parts brighter."""
-        more = (self.add * strength.across(images) + 1e-4).floor().clamp(max=128)
+        shift = (self.add * strength.across(images) + 1e-4).floor().clamp(max=128)
         shades = _levels(images)
-        return torch.where(shades < 128, (shades + more).clamp(max=255), shades) / 255
+        return torch.where(shades < 128, (shades + shift).clamp(max=255), shades) / 255
 
 
 class _Blend:
     """A blend of the image with a degraded one, by a factor from .1 at level 0 to 1.9 at level 1, clipped to [0, 1]."""
 
     def blend(
-        self, images: Float[Tensor, "m c h w"], degraded: Float[Tensor, "m _ _ _"], strength: Strength
+        self, images: Float[Tensor, "m c h w"], degenerate: Float[Tensor, "m _ _ _"], strength: Strength
     ) -> Float[Tensor, "m c h w"]:
         """degraded + factor · (image − degraded)."""
-        return torch.lerp(degraded.expand_as(images), images, 0.1 + 1.8 * strength.across(images)).clamp(0, 1)
+        return torch.lerp(degenerate.expand_as(images), images, 0.1 + 1.8 * strength.across(images)).clamp(0, 1)
 
 
 @dataclass(frozen=True)

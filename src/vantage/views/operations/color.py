@@ -71,25 +71,25 @@ class ColorJitter:
         order = torch.rand(count, 4, generator=generator).argsort(1)
         return JitterDraw(on, torch.stack(factor, 1), turn, order)
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: JitterDraw) -> Float[Tensor, "b 3 h w"]:
-        """The images in [0, 1], changed as `drawn` says."""
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: JitterDraw) -> Float[Tensor, "b 3 h w"]:
+        """The images in [0, 1], changed as `parameters` say."""
         # Sorted by when the hue is rotated, each rotation is one slice; the other three changes are then steps for all.
-        when = numpy.where(drawn.on.numpy(), (drawn.order.numpy() == HUE).argmax(1), 4)
+        when = numpy.where(parameters.on.numpy(), (parameters.order.numpy() == HUE).argmax(1), 4)
         ends = numpy.bincount(when, minlength=5).cumsum()[:4].tolist()
         which = torch.from_numpy(when.argsort(kind="stable")[: ends[3]])
         if len(which) == 0:
             return images
-        matrix, shift = (part.to(images.device, non_blocking=True) for part in _color_steps(drawn, which))
-        turn = drawn.turn[which].to(images.device, non_blocking=True)
+        matrix, shift = (part.to(images.device, non_blocking=True) for part in _color_steps(parameters, which))
+        turn = parameters.turn[which].to(images.device, non_blocking=True)
         where = which.to(images.device, non_blocking=True)
         part, start = select(images, where), 0
         for step, stop in enumerate(ends):
             if self.hue > 0 and stop > start:
-                turned = turn_hue(part[start:stop], turn[start:stop])
-                if len(turned) == len(part):
-                    part = turned
+                rotated = turn_hue(part[start:stop], turn[start:stop])
+                if len(rotated) == len(part):
+                    part = rotated
                 else:  # several images, so a copy that may be written to
-                    part[start:stop] = turned
+                    part[start:stop] = rotated
             start = stop
             if step < 3:
                 part = _mix(part, matrix[step], shift[step])
@@ -110,9 +110,9 @@ class Grayscale:
         """Which of `count` images lose their color."""
         return coin(count, self.probability, generator)
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
-        """The images, gray where `drawn` is true."""
-        which = indices(drawn, images.device)
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: Bool[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
+        """The images, gray where `parameters` is true."""
+        which = indices(parameters, images.device)
         return put_back(images, which, gray(select(images, which)).repeat(1, 3, 1, 1)) if len(which) else images
 
 
@@ -133,7 +133,7 @@ class Normalize:
         """Nothing is random here."""
         return torch.empty(count, 0)
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 0"]) -> Float[Tensor, "b 3 h w"]:
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: Float[Tensor, "b 0"]) -> Float[Tensor, "b 3 h w"]:
         """The images, normalized."""
         factor, shift = _affine(self.mean, self.std, images.device)
         return images.mul(factor).add_(shift)  # one call for both is twice as slow
@@ -142,8 +142,8 @@ class Normalize:
 def gray(images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b 1 h w"]:
     """Gray values."""
     red, green, blue = LUMA
-    mixed = images[:, 0:1] * red
-    return mixed.add_(images[:, 1:2], alpha=green).add_(images[:, 2:3], alpha=blue)
+    value = images[:, 0:1] * red
+    return value.add_(images[:, 1:2], alpha=green).add_(images[:, 2:3], alpha=blue)
 
 
 def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Float[Tensor, "b 3 h w"]:
@@ -159,8 +159,8 @@ def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Floa
     value = torch.maximum(torch.maximum(red, green), blue)
     least = torch.minimum(torch.minimum(red, green), blue)
     six = (value - least).mul_(6)
-    side, over = green - blue, red - least
-    hue = (over - side.abs()).abs_().add_(over, alpha=2).copysign_(side).div_(six.clamp_min(1e-12))
+    side, excess = green - blue, red - least
+    hue = (excess - side.abs()).abs_().add_(excess, alpha=2).copysign_(side).div_(six.clamp_min(1e-12))
     hue = torch.sub(turn.view(-1, 1, 1) + 0.5, hue, out=hue)
     hue.sub_(hue.round())  # from here on in turns, from -1/2 to 1/2
     out, low = torch.empty_like(images), torch.add(value, six, alpha=-1 / 3)
@@ -171,19 +171,22 @@ def turn_hue(images: Float[Tensor, "b 3 h w"], turn: Float[Tensor, "b"]) -> Floa
 
 
 def _color_steps(
-    drawn: JitterDraw, which: Int64[Tensor, "m"]
+    parameters: JitterDraw, which: Int64[Tensor, "m"]
 ) -> tuple[Float[Tensor, "3 m 3 3"], Float[Tensor, "3 m 1 3"]]:
     """Brightness, contrast and saturation of the images `which`, as three steps: a matrix, and the weights of mean
     colors.
 
     All three are f x + (1 - f) y with y black, the mean gray, or the pixel's own gray.
     """
-    order, factor = drawn.order.numpy()[which.numpy()], drawn.factor.numpy()[which.numpy()]  # fast on such small tables
+    order, factor = (
+        parameters.order.numpy()[which.numpy()],
+        parameters.factor.numpy()[which.numpy()],
+    )  # fast on such small tables
     change = order[order != HUE].reshape(-1, 3)
     scale = numpy.take_along_axis(factor, change, 1).T
     luma = numpy.array(LUMA, numpy.float32)
-    own = ((1 - scale) * (change == SATURATION).T)[..., None, None] * luma
-    matrix = own + scale[..., None, None] * numpy.eye(3, dtype=numpy.float32)
+    gray_part = ((1 - scale) * (change == SATURATION).T)[..., None, None] * luma
+    matrix = gray_part + scale[..., None, None] * numpy.eye(3, dtype=numpy.float32)
     shift = ((1 - scale) * (change == CONTRAST).T)[..., None, None] * luma
     return torch.from_numpy(matrix), torch.from_numpy(shift)
 

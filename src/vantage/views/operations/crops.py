@@ -45,8 +45,8 @@ class Crop(Protocol):
         first axis is the image."""
         ...
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b c s s"]:
-        """The crops of a batch, as `drawn` says."""
+    def apply(self, images: Float[Tensor, "b c h w"], parameters: Any) -> Float[Tensor, "b c s s"]:
+        """The crops of a batch, as `parameters` say."""
         ...
 
 
@@ -102,9 +102,10 @@ class RandomResizedCrop:
         aspect = torch.exp(raw[:, TRIES:-2] * (high - low) + low)
         return CropDraw(area, aspect, raw[:, -2], raw[:, -1])
 
-    def boxes(self, drawn: CropDraw, height: int, width: int) -> CropBoxes:
-        """The rectangles that `drawn` determines in images of this size: the first try that fits, else the center."""
-        area, aspect, down, right = (part.numpy() for part in drawn)
+    def boxes(self, parameters: CropDraw, height: int, width: int) -> CropBoxes:
+        """The rectangles that `parameters` determine in images of this size: the first try that fits, else the
+        center."""
+        area, aspect, down, right = (part.numpy() for part in parameters)
         pixels = area * (height * width)
         wide, high = numpy.rint(numpy.sqrt(pixels * aspect)), numpy.rint(numpy.sqrt(pixels / aspect))
         fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)
@@ -120,9 +121,9 @@ class RandomResizedCrop:
     def _box(self, raw: list[float], height: int, width: int) -> tuple[int, int, int, int]:
         """`boxes` for one row of random numbers, in plain Python: ten times as fast for a single image."""
         (least, most), (narrow, broad) = self.scale, map(math.log, self.ratio)
-        for one, other in zip(raw[:TRIES], raw[TRIES:-2], strict=True):
-            pixels = (one * (most - least) + least) * (height * width)
-            aspect = math.exp(other * (broad - narrow) + narrow)
+        for area, log_ratio in zip(raw[:TRIES], raw[TRIES:-2], strict=True):
+            pixels = (area * (most - least) + least) * (height * width)
+            aspect = math.exp(log_ratio * (broad - narrow) + narrow)
             wide, high = round(math.sqrt(pixels * aspect)), round(math.sqrt(pixels / aspect))
             if 0 < wide <= width and 0 < high <= height:
                 down, right = int(raw[-2] * (height - high + 1)), int(raw[-1] * (width - wide + 1))
@@ -139,10 +140,12 @@ class RandomResizedCrop:
             box_height, box_width = height, width
         return (height - box_height) // 2, (width - box_width) // 2, box_height, box_width
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: CropDraw) -> Float[Tensor, "b c {self.size} {self.size}"]:
+    def apply(
+        self, images: Float[Tensor, "b c h w"], parameters: CropDraw
+    ) -> Float[Tensor, "b c {self.size} {self.size}"]:
         """The crops, equal to torchvision's antialiased resized crop of float tensors."""
         height, width = images.shape[-2:]
-        box = self.boxes(drawn, height, width)
+        box = self.boxes(parameters, height, width)
         top, left, high, wide = torch.stack(box).to(images.device, images.dtype, non_blocking=True)
         return resample(
             images,
@@ -180,22 +183,22 @@ class SquareCrop:
         return torch.randint(self.resize - self.size + 1, (count, 2), generator=generator)
 
     def apply(
-        self, images: Float[Tensor, "b c h w"], drawn: Int[Tensor, "b 2"]
+        self, images: Float[Tensor, "b c h w"], parameters: Int[Tensor, "b 2"]
     ) -> Float[Tensor, "b c {self.size} {self.size}"]:
         """The crops, resized as by torchvision's antialiased resize of float tensors."""
         high, wide = _sides(images.shape[-2], images.shape[-1], self.resize)
         top, left = (round((side - self.resize) / 2) for side in (high, wide))
-        corner = drawn.to(images.device, non_blocking=True)
+        corner = parameters.to(images.device, non_blocking=True)
         rows = self._line(images.shape[-2], high, top + corner[:, 0])
         columns = self._line(images.shape[-1], wide, left + corner[:, 1])
         return resample(images, rows, columns.mT.contiguous())
 
     def crop_one(self, image: UInt8[Tensor, "3 h w"], generator: torch.Generator) -> UInt8[Tensor, "3 s s"]:
         """One crop of one image of any size, resized as by torchvision's antialiased resize of uint8 tensors."""
-        resized = resize(image, list(_sides(image.shape[-2], image.shape[-1], self.resize)), antialias=True)
-        top, left = (round((side - self.resize) / 2) for side in resized.shape[-2:])
+        whole = resize(image, list(_sides(image.shape[-2], image.shape[-1], self.resize)), antialias=True)
+        top, left = (round((side - self.resize) / 2) for side in whole.shape[-2:])
         down, right = self.draw(1, generator)[0].tolist()
-        return resized[:, top + down :, left + right :][:, : self.size, : self.size].contiguous()
+        return whole[:, top + down :, left + right :][:, : self.size, : self.size].contiguous()
 
     def _line(self, source: int, target: int, first: Int[Tensor, "b"]) -> Float[Tensor, "b {self.size} n"]:
         """Matrices that resize a line of `source` pixels to `target`, and keep `size` of them from `first` on."""

@@ -63,10 +63,10 @@ class GaussianBlur:
         """Parameters of `count` images, drawn for the unblurred ones too."""
         return BlurDraw(coin(count, self.probability, generator), uniform(count, self.sigma, generator))
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: BlurDraw) -> Float[Tensor, "b c h w"]:
-        """The images, blurred where `drawn.on` is true."""
-        which = indices(drawn.on, images.device)
-        sigma = drawn.sigma[drawn.on]
+    def apply(self, images: Float[Tensor, "b c h w"], parameters: BlurDraw) -> Float[Tensor, "b c h w"]:
+        """The images, blurred where `parameters.on` is true."""
+        which = indices(parameters.on, images.device)
+        sigma = parameters.sigma[parameters.on]
         if len(sigma) == 0:
             return images
         kernel = gaussian(sigma, self.radius).to(images.device, images.dtype, non_blocking=True)
@@ -90,11 +90,11 @@ def blur(images: Float[Tensor, "m c h w"], kernel: Float[Tensor, "m k"]) -> Floa
     Products with the blocks of a band matrix are equally fast for all.
     """
     count, channels, height, width = images.shape
-    down = _blocks(kernel, height)
-    across = down if width == height else _blocks(kernel, width)
+    column_blocks = _blocks(kernel, height)
+    row_blocks = column_blocks if width == height else _blocks(kernel, width)
     lines = images.reshape(count, channels * height, width)
-    wide = torch.cat([lines[:, :, low:high] @ matrix.mT for low, high, matrix in across], 2).view(images.shape)
-    return torch.cat([matrix.unsqueeze(1) @ wide[:, :, low:high] for low, high, matrix in down], 2)
+    wide = torch.cat([lines[:, :, low:high] @ matrix.mT for low, high, matrix in row_blocks], 2).view(images.shape)
+    return torch.cat([matrix.unsqueeze(1) @ wide[:, :, low:high] for low, high, matrix in column_blocks], 2)
 
 
 def _blocks(kernel: Float[Tensor, "m k"], side: int) -> list[tuple[int, int, Float[Tensor, "m y n"]]]:

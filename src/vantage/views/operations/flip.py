@@ -28,7 +28,7 @@ class HorizontalFlip:
         """Which of `count` images are mirrored."""
         return coin(count, self.probability, generator)
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: Bool[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
-        """The images, mirrored where `drawn` is true."""
-        which = indices(drawn, images.device)
+    def apply(self, images: Float[Tensor, "b c h w"], parameters: Bool[Tensor, "b"]) -> Float[Tensor, "b c h w"]:
+        """The images, mirrored where `parameters` is true."""
+        which = indices(parameters, images.device)
         return put_back(images, which, select(images, which).flip(3)) if len(which) else images

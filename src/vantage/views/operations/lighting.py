@@ -38,6 +38,6 @@ class Lighting:
         along = torch.randn(count, 3, generator=generator) * self.strength
         return (along * torch.tensor(_VARIANCE)) @ torch.tensor(_DIRECTION).T
 
-    def apply(self, images: Float[Tensor, "b 3 h w"], drawn: Float[Tensor, "b 3"]) -> Float[Tensor, "b 3 h w"]:
+    def apply(self, images: Float[Tensor, "b 3 h w"], parameters: Float[Tensor, "b 3"]) -> Float[Tensor, "b 3 h w"]:
         """The images, each with its color added."""
-        return images + drawn.to(images.device, non_blocking=True)[:, :, None, None]
+        return images + parameters.to(images.device, non_blocking=True)[:, :, None, None]

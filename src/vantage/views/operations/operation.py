@@ -25,8 +25,8 @@ class Operation(Protocol):
         """Parameters of `count` images: a CPU tensor, or a NamedTuple of CPU tensors, whose first axis is the image."""
         ...
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: Any) -> Float[Tensor, "b _ _ _"]:
-        """The images, in [0, 1] until they are normalized, changed as `drawn` says."""
+    def apply(self, images: Float[Tensor, "b c h w"], parameters: Any) -> Float[Tensor, "b _ _ _"]:
+        """The images, in [0, 1] until they are normalized, changed as `parameters` say."""
         ...
 
 
@@ -52,17 +52,17 @@ def select(images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"]) -> Float[T
 
 
 def put_back(
-    images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"], changed: Float[Tensor, "m c h w"]
+    images: Float[Tensor, "b c h w"], where: Int[Tensor, "m"], part: Float[Tensor, "m c h w"]
 ) -> Float[Tensor, "b c h w"]:
-    """The images, with those at `where`, of which there is at least one, replaced by `changed`."""
-    return changed if len(images) == 1 else images.index_copy(0, where, changed)
+    """The images, with those at `where`, of which there is at least one, replaced by `part`."""
+    return part if len(images) == 1 else images.index_copy(0, where, part)
 
 
-def slice_rows(drawn: Any, start: int, stop: int) -> Any:
-    """The parameters of the images from `start` to `stop`, in the form that `drawn` has."""
-    if isinstance(drawn, Tensor):
-        return drawn[start:stop]
-    return type(drawn)(*(field[start:stop] for field in drawn))
+def slice_rows(parameters: Any, start: int, stop: int) -> Any:
+    """The parameters of the images from `start` to `stop`, in the same form."""
+    if isinstance(parameters, Tensor):
+        return parameters[start:stop]
+    return type(parameters)(*(field[start:stop] for field in parameters))
 
 
 def check_probability(name: str, value: float) -> None:

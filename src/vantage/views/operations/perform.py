@@ -10,7 +10,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from vantage.views.operations.operation import Operation, slice_rows
-from vantage.views.operations.share import draw_own
+from vantage.views.operations.share import draw_share
 
 __all__ = ["perform"]
 
@@ -30,12 +30,13 @@ def perform(
     matter, nor for how many processes share the batch (`ShareGenerator`).
     """
     count = len(images)
-    drawn = [draw_own(operation.draw, count, generator) for operation in operations]
+    draws = [draw_share(operation.draw, count, generator) for operation in operations]
     piece = count if images.device.type != "cpu" else _piece(4 * images[:1].numel())
     # Mixed precision is for networks: under it these small matrix products would round pixels to 8 bits or fewer.
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         pieces = [
-            _run(images, operations, drawn, start, start + piece) for start in range(0, max(count, 1), max(piece, 1))
+            _apply_all(images, operations, draws, start, start + piece)
+            for start in range(0, max(count, 1), max(piece, 1))
         ]
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
 
@@ -45,11 +46,11 @@ def _piece(size: int) -> int:
     return 1 if 8 * size >= PIECE else PIECE // max(size, 1)
 
 
-def _run(
-    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], drawn: list[Any], start: int, stop: int
+def _apply_all(
+    images: UInt8[Tensor, "b 3 h w"], operations: tuple[Operation, ...], draws: list[Any], start: int, stop: int
 ) -> Float[Tensor, "m c _ _"]:
     """The images from `start` to `stop`, changed by every operation in turn."""
     part = images[start:stop].contiguous().float().mul_(1 / 255)  # one call for both is twice as slow
-    for operation, parameters in zip(operations, drawn, strict=True):
+    for operation, parameters in zip(operations, draws, strict=True):
         part = operation.apply(part, slice_rows(parameters, start, stop))
     return part

@@ -108,15 +108,17 @@ class RandAugment:
         cubic = coin(count * self.count, 0.5, generator).view(shape)
         return RandDraw(change, on, level, sign, cubic)
 
-    def apply(self, images: Float[Tensor, "b c h w"], drawn: RandDraw) -> Float[Tensor, "b c h w"]:
-        """The images in [0, 1], changed as `drawn` says."""
-        for column in range(drawn.change.shape[1]):
-            changes = torch.where(drawn.on[:, column], drawn.change[:, column], -1)
+    def apply(self, images: Float[Tensor, "b c h w"], parameters: RandDraw) -> Float[Tensor, "b c h w"]:
+        """The images in [0, 1], changed as `parameters` say."""
+        for column in range(parameters.change.shape[1]):
+            changes = torch.where(parameters.on[:, column], parameters.change[:, column], -1)
             for number in changes.unique().tolist():
                 if number < 0:
                     continue
                 rows = (changes == number).nonzero()[:, 0]
-                strength = Strength(drawn.level[rows, column], drawn.sign[rows, column], drawn.cubic[rows, column])
+                strength = Strength(
+                    parameters.level[rows, column], parameters.sign[rows, column], parameters.cubic[rows, column]
+                )
                 where = rows.to(images.device, non_blocking=True)
                 images = put_back(images, where, self.changes[number](select(images, where), strength))
         return images

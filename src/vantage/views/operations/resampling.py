@@ -1,6 +1,6 @@
 """Resizing as two small matrix products, and lines of pixels that are mirrored at their ends.
 
-b: images   c: channels   h, w: size of the images in pixels   y, x: size of what becomes of them   n: pixels of a line
+b: images   c: channels   h, w: size of the images in pixels   y, x: size of the results   n: pixels of a line
 
 A bilinear resize is linear in the pixels and separable, so it is rows @ image @ columns with an interpolation matrix
 per image. The matrices equal torchvision's resize of tensors, antialiasing included; sampling grids would read past a

@@ -10,11 +10,11 @@ import torch
 
 from vantage.views.operations.operation import slice_rows
 
-__all__ = ["ShareGenerator", "draw_own", "share_in"]
+__all__ = ["ShareGenerator", "draw_share", "share_in"]
 
 
 class ShareGenerator(torch.Generator):
-    """A generator for images that are only a part of a batch: parameters are drawn for all of it (`draw_own`)."""
+    """A generator for images that are only a part of a batch: parameters are drawn for all of it (`draw_share`)."""
 
     share: tuple[int, int, int] | None = None
     """First image, end, and images of the whole batch; if None, the images are all of it."""
@@ -26,8 +26,9 @@ def share_in(count: int, generator: torch.Generator) -> tuple[int, int, int]:
     return (0, count, count) if share is None or not count else share
 
 
-def draw_own(draw: Callable[[int, torch.Generator], Any], count: int, generator: torch.Generator) -> Any:
-    """The parameters of `count` rows, as many for each image: drawn for the whole batch, of which the own are kept."""
+def draw_share(draw: Callable[[int, torch.Generator], Any], count: int, generator: torch.Generator) -> Any:
+    """The parameters of `count` rows, equally many for each image: drawn for the whole batch, cut to the share of this
+    generator."""
     start, stop, whole = share_in(count, generator)
     if stop - start == whole:
         return draw(count, generator)

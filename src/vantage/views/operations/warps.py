@@ -1,4 +1,5 @@
-"""Geometric changes to an image by a level from 0 (none) to 1 (strongest), as in PIL: what enters it is filled.
+"""Geometric changes to an image by a level from 0 (none) to 1 (strongest), as in PIL: what comes from outside is
+filled.
 
 Bilinear results are PIL's to the rounding. Bicubic ones have torch's coefficient of -.75, where PIL's have -1: at edges
 they differ by up to 11 gray levels of 255.
@@ -111,13 +112,13 @@ def _warp(
     x, y = ((row[:, 0:1] * across)[:, None] + (row[:, 1:2] * down + row[:, 2:3])[..., None] for row in rows.unbind(1))
     outside = (x < 0) | (x >= width) | (y < 0) | (y >= height)
     grid = torch.stack((x.mul_(2 / width).sub_(1), y.mul_(2 / height).sub_(1)), -1)
-    warped = images
+    result = images
     for cubic, mode in ((False, "bilinear"), (True, "bicubic")):
         which = (strength.cubic == cubic).nonzero()[:, 0].to(images.device, non_blocking=True)
         if len(which):
-            own_grid = select(grid, which)
-            pixels = functional.grid_sample(select(images, which), own_grid, mode, "border", align_corners=False)
-            warped = put_back(warped, which, pixels)
-    for channel, shade in zip(warped.unbind(1), fill, strict=False):
+            grid_part = select(grid, which)
+            pixels = functional.grid_sample(select(images, which), grid_part, mode, "border", align_corners=False)
+            result = put_back(result, which, pixels)
+    for channel, shade in zip(result.unbind(1), fill, strict=False):
         channel.masked_fill_(outside, shade / 255)
-    return warped.clamp_(0, 1)
+    return result.clamp_(0, 1)
