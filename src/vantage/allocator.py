@@ -9,7 +9,7 @@ import os
 
 from vantage.errors import UserError
 
-__all__ = ["check_views", "keep_freed_memory", "memory_of"]
+__all__ = ["check_memory", "check_views", "keep_freed_memory", "memory_of"]
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of glibc's malloc.h
 _LARGEST = 2**31 - 1  # bytes; mallopt takes an int
@@ -32,6 +32,15 @@ def check_views(images: int, each: int, device: str, remedy: str) -> None:
         raise UserError(
             f"the views of {images:,} images at once take {images * each / 2**30:,.1f} GiB, more than a quarter of this"
             f" machine's {memory / 2**30:,.1f} GiB: {remedy}"
+        )
+
+
+def check_memory(needed: int, device: str, what: str, remedy: str) -> None:
+    """Raises `UserError` where `what` needs more bytes than a device's whole memory."""
+    memory = memory_of(device)
+    if needed > memory:
+        raise UserError(
+            f"{what} takes {needed / 2**30:,.1f} GiB, and this machine has {memory / 2**30:,.1f} GiB: {remedy}"
         )
 
 

@@ -7,15 +7,17 @@ s: side of a crop in pixels
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
-from vantage.allocator import check_views
+from vantage.allocator import check_memory, check_views
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
+from vantage.encoders.activations import largest_output
 from vantage.encoders.backbones import width_of
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress
@@ -104,8 +106,13 @@ def encode_batches(
     """
     device = work.resolved_device()
     each = 4 * len(view.channels) * view.size**2
-    check_views(min(work.batch_size, len(source)), each, str(device), "give a smaller --batch-size")
+    images, remedy = min(work.batch_size, len(source)), "give a smaller --batch-size"
+    check_views(images, each, str(device), remedy)
     network = network.to(device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    one = torch.zeros(1, len(view.channels), view.size, view.size, device=device)
+    with in_evaluation(network):
+        largest = largest_output(network, partial(encode, network, one))
+    check_memory(images * largest, str(device), f"a layer's output for {images:,} images at once", remedy)
 
     def crop(number: int) -> UInt8[Tensor, "3 s s"]:
         return view.crop(source.image(number))

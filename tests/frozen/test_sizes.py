@@ -14,7 +14,8 @@ from tiny import ALLOW, TinyBackbone, images, kept_run, tiny_run
 
 from vantage import allocator
 from vantage.composition.codec import allowing, encode
-from vantage.encoders import Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
+from vantage.encoders import Convolutions, Encoder, LinearHead, Momentum, Role, Shared, SplitBatchNorm
+from vantage.encoders.activations import bytes_for_backward, largest_output
 from vantage.encoders.backbones import ResNet
 from vantage.encoding import Work, encode_all
 from vantage.errors import UserError
@@ -51,10 +52,10 @@ def _kibibytes(field: str) -> int:
     [
         Shared(Encoder(TinyBackbone(), LinearHead(GIBIBYTE // 48))),
         Shared(Encoder(TinyBackbone(), LinearHead(10**15))),
-        Shared(Encoder(TinyBackbone(), LinearHead(10**30))),
+        Shared(Encoder(TinyBackbone(), LinearHead(2**63 - 1))),
         Shared(Encoder(ResNet(152, width_multiplier=2.0**30), LinearHead(8))),
     ],
-    ids=["a GiB", "more than there is", "no number", "a wide network"],
+    ids=["a GiB", "more than there is", "the largest number", "a wide network"],
 )
 def test_a_network_of_any_size_takes_no_memory(role: Role, tmp_path: Path) -> None:
     kept_run(tmp_path, tiny_run())
@@ -105,8 +106,13 @@ def seal_without_run(step: Path) -> None:
 
 @pytest.mark.parametrize(
     "flow",
-    [Flow(RealNVP(4, 2), 10**12), Flow(RealNVP(4, 10**12), 3), Flow(RealNVP(10**9, 2), 3), Flow(RealNVP(10**30, 2), 3)],
-    ids=["couplings", "layers", "hidden", "no number"],
+    [
+        Flow(RealNVP(4, 2), 10**12),
+        Flow(RealNVP(4, 10**12), 3),
+        Flow(RealNVP(10**9, 2), 3),
+        Flow(RealNVP(2**63 - 1, 2), 3),
+    ],
+    ids=["couplings", "layers", "hidden", "the largest number"],
 )
 def test_learned_views_of_any_size_take_no_memory(flow: Flow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good, file = Flow(TwoSided(4, 2), 3), tmp_path / "views.safetensors"
@@ -159,6 +165,30 @@ def test_views_that_fill_the_memory_are_refused_before_they_are_made(
     encode_all(encoder.backbone, encoder.view, source, Work("cpu", batch_size=15), "x")
     with pytest.raises(UserError, match="give a smaller batch or view, or more accumulated parts"):
         try_networks(tiny_run(), source)
+
+
+def test_layers_that_fill_the_memory_are_refused_before_a_batch_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first layer makes 256 channels of three, so a batch takes many times as much as its views."""
+    wide = tiny_run(Shared(Encoder(Convolutions(widths=(256, 8)), LinearHead(8))))
+    encoder, source, image = random_encoder(wide), images(16, 0), 256 * 4 * 16**2
+    monkeypatch.setattr(allocator, "memory_of", lambda device: 16 * image - 1)
+    with pytest.raises(UserError, match="a layer's output for 16 images at once takes .* --batch-size"):
+        encode_all(encoder.backbone, encoder.view, source, Work("cpu", batch_size=64), "x")
+    encode_all(encoder.backbone, encoder.view, source, Work("cpu", batch_size=15), "x")
+    views = wide.batch_size * wide.views.count * 3 * 4 * 32**2
+    monkeypatch.setattr(allocator, "memory_of", lambda device: 4 * views)
+    with pytest.raises(UserError, match=r"the backward pass of \d+ images at once takes .* or more accumulated parts"):
+        try_networks(wide, source)
+
+
+def test_what_a_backward_pass_keeps_is_counted_once_and_without_weights() -> None:
+    layer, image = torch.nn.Linear(5, 7), torch.randn(2, 5)
+    assert bytes_for_backward(layer, lambda: layer(image)) == 4 * image.numel()
+    twice = torch.nn.Sequential(layer, torch.nn.Tanh())
+    assert bytes_for_backward(twice, lambda: twice(image).sum()) == 4 * (image.numel() + 2 * 7)
+    assert largest_output(twice, lambda: twice(image)) == 4 * 2 * 7
 
 
 @pytest.mark.parametrize("shape", [(3, 1, 3_000_000), (3, 3_000_000, 1)])

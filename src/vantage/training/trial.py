@@ -4,6 +4,7 @@ Networks are tried on views of real images, every branch on random vectors at th
 """
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,11 +12,12 @@ from torch.nn.functional import normalize
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import draws
-from vantage.allocator import check_views
+from vantage.allocator import check_memory, check_views
 from vantage.branch import Branch, owners
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data import Source
 from vantage.encoders import Encoder
+from vantage.encoders.activations import bytes_for_backward
 from vantage.encoders.grouped import share_of_groups
 from vantage.errors import UnreadableImage, UserError
 from vantage.estimators import EstimatorChoice
@@ -31,8 +33,9 @@ _SEEN = 2  # real images that the networks are tried on
 
 
 def try_networks(run: Run, source: Source) -> None:
-    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses, and
-    where a batch of views would fill a quarter of the memory.
+    """Raises `UserError` naming the first view that cannot be made of these images, or that its network refuses, where
+    a batch of views would fill a quarter of the memory, and where what the networks keep for the backward pass would
+    fill all of it.
 
     Freshly built networks encode views of two images in evaluation mode. Torch's default generator is left as it was.
     """
@@ -40,16 +43,23 @@ def try_networks(run: Run, source: Source) -> None:
         views = _some_views(run, source)
         parts = run.accumulate * run.hardware.devices * run.hardware.nodes
         each, device = sum(4 * view[0].numel() for view in views), _device(run)
-        check_views(run.batch_size // parts, each, device, "give a smaller batch or view, or more accumulated parts")
-        networks = run.encoders.build().eval()
+        images, remedy = run.batch_size // parts, "give a smaller batch or view, or more accumulated parts"
+        check_views(images, each, device, remedy)
+        networks, kept = run.encoders.build().eval(), 0
+        queries = {branch.query for branch in run.branches}
         numbers = {n for branch in run.branches for n in (branch.query, *branch.keys, *branch.pooled)}
         for number in sorted(numbers):
-            for view in _sizes(run, views[number]):
+            for stage, view in enumerate(_sizes(run, views[number])):
                 try:
-                    with torch.no_grad():
-                        networks.queries({number: view})
+                    bytes_of_view = bytes_for_backward(networks, partial(networks.queries, {number: view}))
                 except Exception as problem:  # a user's network may raise anything
                     raise UserError(_misfit(run, number, view, problem)) from problem
+                if number in queries and stage == 0:
+                    kept += bytes_of_view
+        half = 0.5 if run.hardware.precision == "bf16-mixed" else 1.0
+        check_memory(
+            int(half * images * kept / _SEEN), device, f"the backward pass of {images:,} images at once", remedy
+        )
 
 
 def _device(run: Run) -> str:

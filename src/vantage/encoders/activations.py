@@ -1,0 +1,45 @@
+"""Memory that a network computes with, beside its weights: asked of one pass over few images, before many are taken."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["bytes_for_backward", "largest_output"]
+
+
+def bytes_for_backward(network: nn.Module, forward: Callable[[], object]) -> int:
+    """Bytes that autograd keeps for the backward pass of `forward`, without the weights of `network`. A tensor that
+    several operations need is counted once."""
+    weights = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = forward()
+        total = sum(kept.values())
+    del result  # until here the graph has held every tensor, so that no address was used twice
+    return total
+
+
+@torch.no_grad()
+def largest_output(network: nn.Module, forward: Callable[[], object]) -> int:
+    """Bytes of the largest output of a layer of `network` in `forward`."""
+    sizes = [0]
+
+    def look(module: nn.Module, inputs: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            sizes.append(output.numel() * output.element_size())
+
+    handles = [layer.register_forward_hook(look) for layer in network.modules()]
+    try:
+        forward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return max(sizes)
