@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from vantage.allocator import check_memory, check_views
 from vantage.data.sources.source import Source
 from vantage.data.threads import CORES, prefetch
+from vantage.devices import device_named
 from vantage.encoders.activations import largest_output
 from vantage.encoders.backbones import width_of
 from vantage.errors import UserError
@@ -62,18 +63,7 @@ class Work:
 
     def resolved_device(self) -> torch.device:
         """The device. Raises `UserError` where this machine has none of that name."""
-        if self.device != "auto":
-            try:
-                return torch.empty(0, device=self.device).device
-            except (RuntimeError, AssertionError) as problem:  # torch reports some of these by an assertion
-                raise UserError(
-                    f"the device {self.device!r} is not available ({str(problem).splitlines()[0][:120]}): give cpu,"
-                    " cuda:0 or auto"
-                ) from problem
-        accelerator = torch.accelerator.current_accelerator()
-        if accelerator is None or not torch.accelerator.is_available():
-            return torch.device("cpu")
-        return accelerator
+        return device_named(self.device)
 
 
 def encode_all(

@@ -61,4 +61,4 @@ def test_a_missing_device_is_reported_before_images_are_read(
     more = ["--out", str(tmp_path / "x.npy")] if verb == "embed" else []
     words = [*verb.split(), str(tmp_path / "run"), "--data", str(tmp_path / "nowhere"), "--device", "cuda:99", *more]
     assert main(["--import", "tiny", *words]) == 2
-    assert "the device 'cuda:99' is not available" in capsys.readouterr().err
+    assert "'cuda:99'" in capsys.readouterr().err

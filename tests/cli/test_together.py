@@ -41,8 +41,8 @@ def test_one_device_by_name_cannot_be_several(
 ):
     run, data = run_and_images
     out = ["--out", str(tmp_path / "rows.npy")] if verb == "embed" else []
-    assert main([*verb.split(), run, "--data", data, *out, "--devices", "2", "--device", "cuda:1"]) == 2
-    assert "--device cuda:1 is one device, but 2 share the work" in capsys.readouterr().err
+    assert main([*verb.split(), run, "--data", data, *out, "--devices", "2", "--device", "cpu:0"]) == 2
+    assert "--device cpu:0 is one device, but 2 share the work" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from vantage.cli.arguments import Command, Word, read
 from vantage.cli.console import Console
 from vantage.cli.files import check_folder
+from vantage.cli.options import check_device
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -61,6 +62,9 @@ class Reproducing:
 
     device: Annotated[str, Word("DEVICE")] = "auto"
     """What computes."""
+
+    def __post_init__(self) -> None:
+        check_device(self.device)
 
 
 def in_the_lab(words: list[str], console: Console, about: str) -> int:

@@ -11,7 +11,7 @@ from vantage.cli.console import Console
 if TYPE_CHECKING:
     from vantage.data import Source
     from vantage.encoding import Work
-    from vantage.training.run import Data
+    from vantage.training.run import Data, Hardware
 
 __all__ = [
     "Computing",
@@ -25,6 +25,8 @@ __all__ = [
     "Together",
     "absolute",
     "assignments",
+    "check_device",
+    "check_devices",
     "is_there",
     "look_at",
 ]
@@ -107,15 +109,14 @@ class Computing(Reading):
     device: Annotated[str, Word("DEVICE")] = "auto"
     """cpu, cuda:0, …; auto: a GPU, if any."""
 
+    def __post_init__(self) -> None:
+        check_device(self.device)
+
     def work(self, console: Console, batch_size: int = 256) -> "Work":
-        """The device and the threads, with the progress to show. Raises `UserError` for a device that is not available,
-        so this comes before the images are read."""
+        """The device and the threads, with the progress to show."""
         from vantage.encoding import Work
 
-        progress = console.progress()
-        work = Work(device=self.device, batch_size=batch_size, num_workers=self.threads(), progress=progress)
-        work.resolved_device()
-        return work
+        return Work(self.device, batch_size, self.threads(), progress=console.progress())
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,21 @@ class Devices:
 
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
     """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
+
+
+def check_device(name: str) -> None:
+    """Raises `UserError` where this machine has no device of that name: when options are read, before any work."""
+    if name not in ("auto", "cpu"):  # these need not wait for torch
+        from vantage.devices import device_named
+
+        device_named(name)
+
+
+def check_devices(hardware: "Hardware") -> None:
+    """Raises `UserError` where this machine cannot train so: before the images are read."""
+    from vantage.devices import check_hardware
+
+    check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
 
 
 def assignments(values: Mapping[str, Any], prefix: str = "") -> list[str]:

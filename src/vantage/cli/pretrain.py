@@ -13,7 +13,7 @@ from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.differences import show_differences
 from vantage.cli.files import check_folder, check_new_run
 from vantage.cli.minutes import expect, planned_run, show_worth, whole
-from vantage.cli.options import Devices, Images, Loading, absolute, assignments, look_at
+from vantage.cli.options import Devices, Images, Loading, absolute, assignments, check_devices, look_at
 from vantage.cli.planning import in_learned_views, settable, suited, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
@@ -93,6 +93,7 @@ def pretrain(words: list[str], console: Console) -> int:
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     first = early(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
+    check_devices(replaced(plan(224), first).hardware)
     if options.init:
         from vantage.training.warm_start import read_start
 

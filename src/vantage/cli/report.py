@@ -38,9 +38,11 @@ def report(words: list[str], console: Console) -> int:
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
     from vantage.facts.run_facts import facts_of
     from vantage.report import write_report
+    from vantage.report.write import check_size
 
     out = check_file(Path(options.out), (".html", ".htm"), "a web page")
     folders = [Path(run) for run in options.runs]
+    check_size(len(folders), options.images)
     facts_of(folders)  # a mistake in a run is reported before the images are read
     source, work = computing.open(images.data, console), computing.work(console)
     runs = write_report(folders, source, out, images=options.images, network=network.network, work=work)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import Console
-from vantage.cli.options import Devices, Loading, RunFolder, assignments, is_there
+from vantage.cli.options import Devices, Loading, RunFolder, assignments, check_devices, is_there
 from vantage.cli.pretrain import ended
 from vantage.composition.assignments import read_assignments
 from vantage.composition.fields import replaced, settings_in
@@ -42,6 +42,7 @@ def resume(words: list[str], console: Console) -> int:
     written += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
     run = replaced(stored, read_assignments(stored, written, name="the run"))
     refuse_conflicts(stored, run)
+    check_devices(run.hardware)
     path = run.data.path
     moved = ":" not in path and not (is_there(path) or is_there(path.partition("#")[0]))
     if moved and path == stored.data.path:

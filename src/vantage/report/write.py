@@ -23,7 +23,7 @@ from vantage.report.pictures import Thumbnails, views_picture
 from vantage.report.sprite import Cells, cells_of, mosaic, sprite_of
 from vantage.storage.files import write_result
 
-__all__ = ["MOST_BYTES", "MOST_IMAGES", "MOST_RUNS", "sample_of", "write_report"]
+__all__ = ["MOST_BYTES", "MOST_IMAGES", "MOST_RUNS", "check_size", "sample_of", "write_report"]
 
 MOST_RUNS, MOST_IMAGES, MOST_BYTES = 6, 50_000, 8_000_000
 """Most runs of a page, images of all runs together, and bytes."""
@@ -53,8 +53,9 @@ def write_report(
     than 50,000 images for all runs together, and where the file cannot be written. Nothing is written then.
     """
     work = work or Work()
+    check_size(len(folders), images)
     runs = facts_of(folders)
-    _check(runs, source, images)
+    _check_images(source)
     numbers = sample_of(len(source), images)
     sample = source if len(numbers) == len(source) else SourceSubset(source, numbers)
     thumbnails = Thumbnails(sample, 80 if len(runs) == 1 else 64)
@@ -98,13 +99,17 @@ def sample_of(total: int, count: int) -> torch.Tensor:
     return torch.randperm(total, generator=torch.Generator().manual_seed(0))[:count].sort().values
 
 
-def _check(runs: Sequence[RunFacts], source: Source, images: int) -> None:
-    if len(runs) > MOST_RUNS:
-        raise UserError(f"{len(runs)} runs are too many for one page: name at most {MOST_RUNS}")
-    if not 2 <= images <= MOST_IMAGES // len(runs):
+def check_size(runs: int, images: int) -> None:
+    """Raises `UserError` where one page cannot show so many runs, or so many images of each; needs neither."""
+    if runs > MOST_RUNS:
+        raise UserError(f"{runs} runs are too many for one page: name at most {MOST_RUNS}")
+    if not 2 <= images <= MOST_IMAGES // runs:
         raise UserError(
-            f"{images:,} images for {len(runs)} run{'s' * (len(runs) > 1)}: give from 2 to {MOST_IMAGES // len(runs):,}"
+            f"{images:,} images for {runs} run{'s' * (runs > 1)}: give from 2 to {MOST_IMAGES // runs:,} (--images)"
         )
+
+
+def _check_images(source: Source) -> None:
     if len(source) < 2:
         raise UserError("a report needs at least two images, since it shows each beside its neighbors")
 

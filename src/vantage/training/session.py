@@ -19,6 +19,7 @@ from vantage.allocator import keep_freed_memory
 from vantage.composition.codec import encode
 from vantage.data import Batch, Source
 from vantage.data.order import steps_in
+from vantage.devices import check_hardware
 from vantage.encoders import EncoderNetwork
 from vantage.encoders.grouped import accumulated
 from vantage.errors import UserError
@@ -179,6 +180,7 @@ def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
 
 def start(hardware: Hardware) -> Fabric:
     """The launched engine: its processes have met. Raises `UserError` where this machine has too few devices."""
+    check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
     on_cuda = hardware.accelerator in ("auto", "cuda") and torch.cuda.is_available()

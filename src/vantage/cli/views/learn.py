@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from vantage.cli.arguments import Command, Repeated, Word, read
 from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.files import check_folder
-from vantage.cli.options import Images, Loading, absolute, assignments, look_at
+from vantage.cli.options import Images, Loading, absolute, assignments, check_device, look_at
 from vantage.cli.planning import suited
 from vantage.composition.assignments import assigned
 from vantage.composition.fields import settings_in
@@ -69,6 +69,7 @@ def learn(words: list[str], console: Console) -> int:
         raise UserError(f"{out} already holds a run: name another folder with --out")
     check_folder(out)
     first = _learning(options, loading, 64 if options.size is None else options.size)
+    check_device(first.device)
     source, _ = look_at(first.data, console)
     size = suited(options.size, source, console)
     from vantage.studies.view_learning import learn as train
