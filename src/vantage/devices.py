@@ -63,5 +63,5 @@ def _not_here(name: str, here: list[str]) -> UserError:
             f"there is no {_SPOKEN[kind]} here{built}, but {name!r} was asked for: give {', '.join(here)} or auto"
         )
     if kind == "gpu":
-        return UserError(f"there is no device {name!r}; did you mean {here[1]}? (devices: auto, {', '.join(here)})")
+        return UserError(f"there is no device {name!r}; did you mean {here[1]}?")
     return no_such("device", name, ["auto", *here])

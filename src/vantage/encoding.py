@@ -60,6 +60,8 @@ class Work:
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise UserError(f"batch_size is {self.batch_size}: give at least 1")
+        if self.num_workers < 1:
+            raise UserError(f"num_workers is {self.num_workers}: give at least 1")
 
     def resolved_device(self) -> torch.device:
         """The device. Raises `UserError` where this machine has none of that name."""

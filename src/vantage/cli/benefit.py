@@ -60,16 +60,16 @@ def benefit(words: list[str], console: Console) -> int:
     folder = check_folder(Path(options.out) if options.out else run.home / "benefit")
     if options.minutes is not None and not options.minutes > 0:
         raise UserError(f"--minutes {options.minutes:g}: give a number above 0")
-    from vantage.frozen.encoder import load
     from vantage.studies import benefit as study
 
     budget = study.Budget(options.epochs, options.batch_size, options.learning_rates)
     plan = study.Benefit(tuple(share / 100 for share in options.shares), options.seeds, budget)
-    load(run.folder, network.network)  # a mistake in the run is reported before the images are read
+    others = tuple(map(Path, options.others))
+    study.check(run.folder, folder, others=others, network=network.network)  # before the images are read
+    computing.check(images.data, options.test)
     work = computing.work(console)
     source = computing.open(images.data, console)
     test = computing.open(options.test, console) if options.test else None
-    others = tuple(map(Path, options.others))
     try:
         result = study.benefit(
             run.folder, source, test, folder, plan,

@@ -50,6 +50,10 @@ class _Duplicates:
     limit: float = 0.25
     """Largest distance of two near-duplicates, in mean distances of either to its ten nearest neighbors."""
 
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise UserError(f"--limit {self.limit:g}: give a number above 0, such as 0.25")
+
 
 @dataclass(frozen=True)
 class _Representatives:
@@ -57,6 +61,10 @@ class _Representatives:
 
     count: int = 100
     """How many images to choose."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UserError(f"--count {self.count}: give at least 1")
 
     by: Literal["clusters", "k-center"] = "clusters"
     """clusters: nearest to the centers of k-means clusters; k-center: each the farthest from all before it."""
@@ -77,7 +85,10 @@ def find(words: list[str], console: Console) -> int:
         console.result("\nvantage find KIND --help shows the options of one.")
         return 0
     if not words or words[0].startswith("-"):
-        raise UserError(f"find needs {', '.join(kinds)}, such as: vantage find duplicates RUN --data PATH --out FILE")
+        listed = ", ".join(kinds)
+        raise UserError(f"find needs a kind ({listed}), such as: vantage find duplicates RUN --data PATH --out FILE")
+    if kind := next((word for word in words[1:] if word in kinds), ""):
+        raise UserError(f"the kind comes first; did you mean: vantage find {kind} {words[0]} …?")
     raise no_such("kind", words[0], kinds)
 
 
@@ -96,8 +107,12 @@ def _duplicates(words: list[str], console: Console) -> int:
 
         if not options.test:
             return lambda encoder, source, work: find_duplicates(encoder, source, work, options.limit)
-        test = computing.open(options.test, console)
-        return lambda encoder, source, work: find_leaks(encoder, source, test, work, options.limit)
+        computing.check(options.test)
+
+        def leaks(encoder: "FrozenEncoder", source: "Source", work: "Work") -> "Findings":
+            return find_leaks(encoder, source, computing.open(options.test, console), work, options.limit)
+
+        return leaks
 
     return _search("duplicates", _duplicates.__doc__, _Duplicates(), search, words, console)
 
@@ -164,8 +179,8 @@ def _search(
     from vantage.frozen.encoder import load
 
     encoder, work = load(run.folder, network.network), computing.work(console)
-    source = computing.open(images.data, console)
-    findings = search(options[0] if options else None, computing)(encoder, source, work)
+    chosen = search(options[0] if options else None, computing)
+    findings = chosen(encoder, computing.open(images.data, console), work)
     write_findings(findings, table, picture)
     console.note(findings.rule)
     console.result(findings.summary)

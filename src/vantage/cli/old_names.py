@@ -37,6 +37,7 @@ _FLAGS = {
     "hardware.precision": "precision",
     "fp16": "precision",
     "amp": "precision",
+    "format": "to",
     "output": "out",
     "output-dir": "out",
     "arch": "backbone",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vantage.cli.arguments import Word
 from vantage.cli.console import Console
+from vantage.errors import UserError
 
 if TYPE_CHECKING:
     from vantage.data import Source
@@ -87,6 +88,9 @@ class Reading:
     num_workers: int | None = None
     """Threads that decode images; if omitted, all cores."""
 
+    def __post_init__(self) -> None:
+        _check_count("--num-workers", self.num_workers)
+
     def threads(self) -> int:
         """Threads that decode images."""
         from vantage.data.threads import CORES
@@ -101,6 +105,13 @@ class Reading:
         console.note(summary)
         return source
 
+    def check(self, *paths: str) -> None:
+        """Raises `UserError` where one of the paths does not exist; called before any of them is read."""
+        from vantage.data.sources.opening import check_path
+
+        for path in filter(None, paths):
+            check_path(path)
+
 
 @dataclass(frozen=True)
 class Computing(Reading):
@@ -110,6 +121,7 @@ class Computing(Reading):
     """cpu, cuda:0, …; auto: a GPU, if any."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_device(self.device)
 
     def work(self, console: Console, batch_size: int = 256) -> "Work":
@@ -125,6 +137,10 @@ class Together(Computing):
 
     devices: int | None = None
     """How many share the work."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_count("--devices", self.devices)
 
     def threads(self) -> int:
         """Threads that decode images: the cores are shared too."""
@@ -158,6 +174,11 @@ class Devices:
 
     precision: Literal["32-true", "bf16-mixed", "16-mixed", "64-true"] | None = None
     """Arithmetic: bf16-mixed, 32-true, 16-mixed or 64-true."""
+
+
+def _check_count(flag: str, count: int | None) -> None:
+    if count is not None and count < 1:
+        raise UserError(f"{flag} {count}: give at least 1")
 
 
 def check_device(name: str) -> None:

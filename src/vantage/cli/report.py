@@ -37,13 +37,16 @@ def report(words: list[str], console: Console) -> int:
     groups = (Reporting, Images, Network, Computing)
     options, images, network, computing = read(Command("report", report.__doc__ or ""), words, *groups)
     from vantage.facts.run_facts import facts_of
+    from vantage.frozen.encoder import load
     from vantage.report import write_report
     from vantage.report.write import check_size
 
     out = check_file(Path(options.out), (".html", ".htm"), "a web page")
     folders = [Path(run) for run in options.runs]
     check_size(len(folders), options.images)
-    facts_of(folders)  # a mistake in a run is reported before the images are read
+    for facts in facts_of(folders):  # a mistake in a run is reported before the images are read
+        if facts.checkpoint:
+            load(facts.folder, network.network)
     source, work = computing.open(images.data, console), computing.work(console)
     runs = write_report(folders, source, out, images=options.images, network=network.network, work=work)
     for facts in runs:

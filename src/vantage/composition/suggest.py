@@ -7,9 +7,6 @@ from vantage.errors import UserError
 
 __all__ = ["did_you_mean", "no_such"]
 
-MANY = 30
-"""A suggestion is not followed by a list of more names than these."""
-
 
 def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
     """`; did you mean X?` for the nearest known words, whole or by their last part; else `otherwise`."""
@@ -32,12 +29,10 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
 
 
 def no_such(what: str, word: str, names: Iterable[str], plural: str = "") -> UserError:
-    """The error for a word that names nothing: with the nearest known name, and with all of them where they are few or
-    none is near."""
+    """The error for a word that names nothing: with the nearest known name, or with all of them where none is near."""
     names = list(names)
-    nearest = did_you_mean(word, names)
-    listed = "" if nearest and len(names) > MANY else f" ({plural or f'{what}s'}: {', '.join(names)})"
-    return UserError(f"there is no {what} {word!r}{nearest}{listed}")
+    listed = f" ({plural or f'{what}s'}: {', '.join(names)})"
+    return UserError(f"there is no {what} {word!r}{did_you_mean(word, names, listed)}")
 
 
 def _last(name: str) -> str:

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from vantage.errors import UserError
+from vantage.storage.near import near_path
 
 __all__ = ["PICKLES", "PREFIXES", "Fitting", "differing", "fit_weights", "fitting", "read_weights"]
 
@@ -56,7 +57,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     Raises `UserError` where it is none; one that torch pickled is to be converted first.
     """
     if not file.is_file():
-        raise UserError(f"there is no file {file}")
+        raise UserError(f"there is no file {file}{near_path(file)}")
     try:
         with safe_open(file, framework="pt") as tensors:
             return {name: tensors.get_tensor(name) for name in tensors.keys()}

@@ -16,6 +16,7 @@ from torch import Tensor
 from vantage.encoders.weights import PREFIXES
 from vantage.errors import UserError
 from vantage.storage.files import write_result
+from vantage.storage.near import near_path
 
 __all__ = ["Converted", "convert"]
 
@@ -62,7 +63,7 @@ def convert(file: Path, out: Path, key: str = "") -> Converted:
 
 def _loaded(file: Path) -> Any:
     if not file.is_file():
-        raise UserError(f"there is no file {file}")
+        raise UserError(f"there is no file {file}{near_path(file)}")
     try:
         with warnings.catch_warnings(action="ignore"):  # of what a damaged file seems to hold
             return torch.load(file, map_location="cpu", weights_only=True)

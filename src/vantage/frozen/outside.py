@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vantage.composition.suggest import no_such
 from vantage.encoders import Backbone, Encoder, ResNet, RoleNetworks, Shared, Timm, backbone_named
 from vantage.encoders.backbones import width_of
 from vantage.encoders.weights import fit_weights
@@ -28,7 +29,8 @@ from vantage.views.evaluation import EvaluationView
 
 __all__ = ["OutsideWeights", "home_of", "outside_weights"]
 
-_WORD = re.compile(r"(torchvision|timm):([^=]*)(=?)(.*)", re.DOTALL)
+_LIBRARIES = ("torchvision", "timm")
+_WORD = re.compile(rf"({'|'.join(_LIBRARIES)}):([^=]*)(=?)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,22 @@ def outside_weights(run: Path | str) -> OutsideWeights | None:
     Raises `UserError` for a name without a file.
     """
     match = _WORD.fullmatch(str(run))
-    if match is None or Path(run).is_dir():
+    if Path(run).is_dir():
+        return None
+    if match is None:
+        _refuse_other_library(str(run))
         return None
     library, network, _, file = match.groups()
     if not network or not file:
         raise UserError(f"{run} names no weights: write {library}:{network or 'resnet18'}=FILE, a safetensors file")
     return OutsideWeights(library, network, Path(file))
+
+
+def _refuse_other_library(word: str) -> None:
+    """Raises `UserError` for a word written like weights of a library that is none of the two."""
+    library, colon, rest = word.partition(":")
+    if colon and "=" in rest and library.isidentifier():
+        raise no_such("library of weights", library, _LIBRARIES, "libraries")
 
 
 def home_of(run: Path) -> Path:

@@ -9,7 +9,7 @@ from vantage.errors import UserError
 from vantage.storage.cache import read_cached, try_write_json
 from vantage.storage.files import write_json
 
-__all__ = ["CachedResults", "KeptResults", "differences"]
+__all__ = ["CachedResults", "KeptResults", "differences", "refuse_others"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,13 @@ class CachedResults:
         try_write_json(self.file, self._results)
 
 
+def refuse_others(file: Path, what: str) -> None:
+    """Raises `UserError` where the folder of a file of results, which is not there yet, holds anything else."""
+    folder = file.parent
+    if not file.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty and holds no {what}: name another folder, or a new one")
+
+
 class KeptResults(Generic[T]):
     """Results by key in a JSON file of their own folder, all made under the same settings, written after each."""
 
@@ -58,11 +65,9 @@ class KeptResults(Generic[T]):
         """
         self.file, self.about, self._what, self._plain = file, json.loads(json.dumps(about)), what, plain
         self._results: dict[str, T] = {}
-        folder = file.parent
+        refuse_others(file, what)
         if file.exists():
             self._results = self._read(read)
-        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder} is not empty and holds no {what}: name another folder, or a new one")
 
     def __contains__(self, key: str) -> bool:
         return key in self._results

@@ -24,9 +24,8 @@ def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Mod
             channels = [[seen.index(channel) for channel in some] for some in each]
             return Joined(backbones if len(backbones) > 1 else backbones * views, channels)
     if not 0 <= (network or 0) < len(backbones):
-        raise UserError(
-            f"network {network} was asked for, but the run trained {len(backbones)}: choose 0 to {len(backbones) - 1}"
-        )
+        choice = f"choose 0 to {len(backbones) - 1}" if len(backbones) > 1 else "leave --network out"
+        raise UserError(f"network {network} was asked for, but the run trained {len(backbones)}: {choice}")
     return backbones[network or 0]
 
 

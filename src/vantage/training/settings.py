@@ -14,6 +14,7 @@ from vantage.composition.codec import decode, encode
 from vantage.errors import UserError
 from vantage.storage import beside
 from vantage.storage.files import written_whole
+from vantage.storage.near import near_path
 from vantage.training.run import Run
 
 __all__ = ["FILE", "PYTHON_FORM", "SCHEMA", "read", "read_run", "write"]
@@ -56,8 +57,8 @@ def read(folder: Path) -> Run:
     path = folder / FILE
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{folder} holds no run: there is no {FILE} in it. Name the folder given to --out") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{folder} holds no run: {_missing(folder)}") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise UserError(f"{path} cannot be read: {problem}") from problem
     if not isinstance(content, dict) or content.get("schema") not in range(1, SCHEMA + 1):
@@ -71,6 +72,20 @@ def read(folder: Path) -> Run:
     except UserError as problem:
         raise UserError(f"{path}: {problem}") from problem
     return beside.beside(run, folder)
+
+
+def _missing(folder: Path) -> str:
+    """What is there in place of a run, and where one is."""
+    if not folder.is_dir():
+        what = "it is a file" if folder.exists() else "there is no such folder"
+        return f"{what}{near_path(folder, FILE) or '; name the folder given to --out'}"
+    if (folder.parent / FILE).is_file():
+        return f"there is no {FILE} in it; did you mean {folder.parent}?"
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{FILE}"))
+    if not inside:
+        return f"there is no {FILE} in it. Name the folder given to --out"
+    others = f" (runs in it: {', '.join(inside[:8])})" if len(inside) > 1 else ""
+    return f"there is no {FILE} in it; did you mean {folder / inside[0]}?{others}"
 
 
 def read_run(data: Any, schema: int) -> Run:

@@ -94,6 +94,8 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     protocol = assigned(protocol, options.set, name=name)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
     out = file_or_kept(options.out, run.home)
+    if kind_of_images(protocol) == "classes":
+        computing.check(images.data, options.test)
     classes = getattr(images, "classes", "")
     how = {"baselines": options.baselines, "network": network.network, "work": computing.work(console), "out": out}
     sources = TaskImages(computing, console).of(protocol, images.data, options.test, classes)

@@ -54,6 +54,7 @@ def retrieval(words: list[str], console: Console) -> int:
 
     protocol, frozen = Retrieval(options.k), load(run.folder, network.network)
     out = file_or_kept(options.out, run.home, (".png",), "a picture") or run.home / "evaluations" / "retrieval.png"
+    computing.check(images.data, options.test)
     work, data = computing.work(console), computing.open(images.data, console)
     other = computing.open(options.test, console) if options.test else None
     train, test = (data, RenumberedSource(other, data.classes)) if other is not None else queries(data)

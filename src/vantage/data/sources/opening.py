@@ -19,6 +19,7 @@ from vantage.data.sources.tar import Tar
 from vantage.data.sources.torchvision_sets import open_torchvision
 from vantage.errors import DataError
 from vantage.storage.cache import cache_folder
+from vantage.storage.near import near_path
 
 _Progress = Callable[[int, int], None]
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -95,6 +96,13 @@ def _open_name(name: str, cache: Path, data_root: Path, max_pixels: int, progres
     return _open_path(path, part, cache, max_pixels)
 
 
+def check_path(name: str) -> None:
+    """Raises `DataError` where a name is a path that does not exist: at once, before any image is read. What is no
+    plain path is left to `open_source`."""
+    if Path(name).exists() or not (":" in name or "{" in name):
+        _split(name)
+
+
 def _open_external(module: str, name: str, *path: str) -> Source:
     source = allowed_object(module, name, "the images")(*path)
     if not isinstance(source, Source):
@@ -114,7 +122,8 @@ def _split(name: str) -> tuple[Path, str]:
         near = path.parent
         while not near.exists() and near != near.parent:
             near = near.parent
-        raise DataError(f"{path} does not exist (the part that does is {near.absolute()}). Check the path")
+        beside = near_path(path) or f" (the part that does is {near.absolute()}). Check the path"
+        raise DataError(f"{path} does not exist{beside}")
     return path, part
 
 

@@ -1,6 +1,6 @@
 """Backbones for torchvision, which has ResNets."""
 
-from vantage.encoders.backbones import LAYERS, Backbone, ResNet
+from vantage.encoders.backbones import LAYERS, Backbone, ResNet, Timm
 from vantage.errors import UserError
 from vantage.frozen.export.script import block_name, check_width, loading_script, plain_name, stem_lines
 
@@ -11,7 +11,8 @@ def torchvision_script(choice: Backbone | None, file: str) -> str:
     """The lines that build a backbone with torchvision and load a file. Raises `UserError` where it has no such
     network."""
     if not isinstance(choice, ResNet):
-        raise UserError(f"torchvision has no network for {choice!r}: export it to timm or safetensors")
+        better = "timm" if isinstance(choice, Timm) else "safetensors, onnx or torch"
+        raise UserError(f"torchvision has no network for {choice!r}: export it to {better}")
     check_width(choice, "torchvision")
     if name := plain_name(choice):
         build = f"model = torchvision.models.{name}()"

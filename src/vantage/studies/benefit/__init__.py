@@ -1,6 +1,6 @@
 """Does pretraining help on these images? Fine-tuned and frozen beside scratch, a random network and raw pixels."""
 
-from vantage.studies.benefit.course import benefit
+from vantage.studies.benefit.course import benefit, check
 from vantage.studies.benefit.figure import benefit_figure, write_benefit
 from vantage.studies.benefit.plan import Benefit, Budget
 from vantage.studies.benefit.result import BenefitResult, Cell, Gap, Images
@@ -15,6 +15,7 @@ __all__ = [
     "Images",
     "benefit",
     "benefit_figure",
+    "check",
     "sentences",
     "write_benefit",
 ]

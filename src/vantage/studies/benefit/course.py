@@ -26,7 +26,7 @@ from vantage.planning.words import clock, duration
 from vantage.progress import QuietProgress
 from vantage.storage.cache import read_json
 from vantage.storage.provenance import read_provenance
-from vantage.storage.results import KeptResults
+from vantage.storage.results import KeptResults, refuse_others
 from vantage.studies.benefit.figure import write_benefit
 from vantage.studies.benefit.plan import Benefit, Budget
 from vantage.studies.benefit.result import BenefitResult, Cell, Images, packed
@@ -35,9 +35,9 @@ from vantage.studies.benefit.ways import Labeled, can_choose, ways_of, worth
 from vantage.training.feed import training_part
 from vantage.training.writer import only_writer
 
-__all__ = ["benefit"]
+__all__ = ["benefit", "check"]
 
-_FILE = "benefit.json"
+_FILE, _WHAT = "benefit.json", "comparison with pretraining"
 _LONG = 3 * 3600
 _USUAL = Benefit()
 
@@ -74,6 +74,13 @@ def benefit(
         if result.images.leaks:
             write_findings(course.leaks, folder / "leaks.csv", folder / "leaks.png")
     return result
+
+
+def check(run: Path, folder: Path, *, others: Sequence[Path] = (), network: int | None = None) -> None:
+    """Raises what `benefit` would raise of the runs and the folder, before any image is read."""
+    load(run, network)
+    _named(run, others)
+    refuse_others(folder / _FILE, _WHAT)
 
 
 class _Course:
@@ -151,7 +158,7 @@ class _Course:
             "budget": asdict(budget),
             "protocols": [[kind.name, kind.version] for kind in (FineTune, LinearCached)],
         }
-        return KeptResults(self.folder / _FILE, about, "comparison with pretraining", _read, asdict)
+        return KeptResults(self.folder / _FILE, about, _WHAT, _read, asdict)
 
     def _timed(self, jobs: list[Job], budget: Budget | None, seconds: float | None) -> Budget:
         """The budget, after a line about the time."""

@@ -34,9 +34,11 @@ class Budget:
             raise UserError(
                 f"epochs is {self.epochs} and batch_size {self.batch_size}; give at least 1 epoch and 2 images"
             )
-        for values in (self.learning_rates, self.penalties):
+        for name in ("learning_rates", "penalties"):
+            values = getattr(self, name)
             if not values or len(set(values)) < len(values) or not all(0 < one < math.inf for one in values):
-                raise UserError(f"{values} to choose from: give different finite numbers above 0, at least one")
+                words = " ".join(f"{one:g}" for one in values) or "empty"
+                raise UserError(f"{name} to choose from: {words}; give different finite numbers above 0, at least one")
 
     def epochs_of(self, images: int) -> int:
         """Passes of a training on this number of images."""
@@ -76,7 +78,8 @@ class Benefit:
             words = " ".join(f"{100 * share:g}" for share in self.shares)
             raise UserError(f"shares of the labels: {words} %; give each once, above 0 and at most 100")
         if len(self.seeds) < 2 or len(set(self.seeds)) < len(self.seeds):
-            raise UserError(f"seeds {self.seeds}: an interval needs at least two, each named once")
+            words = " ".join(map(str, self.seeds)) or "none"
+            raise UserError(f"seeds: {words}; an interval needs at least two, each named once")
 
     def each(self) -> Iterator[tuple[int, float]]:
         """Every seed with every share, seed by seed, so that all shares soon have a number; the smallest first."""

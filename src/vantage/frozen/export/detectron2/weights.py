@@ -23,7 +23,9 @@ _STEM = {"conv1": "stem.conv1", "bn1": "stem.conv1.norm"}
 def check_network(choice: Backbone | None) -> ResNet:
     """The choice, if Detectron2 can build it; else raises `UserError`, which says why not."""
     if not isinstance(choice, ResNet):
-        raise UserError(f"Detectron2 has residual networks, but this run trained {choice!r}: export it to safetensors")
+        raise UserError(
+            f"Detectron2 has residual networks, but this run trained {choice!r}: export it to onnx or torch"
+        )
     if choice.small:
         raise UserError(
             "Detectron2's stem is a 7x7 convolution of stride 2 with a max-pool, but this run trained one for small"

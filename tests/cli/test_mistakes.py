@@ -1,0 +1,114 @@
+"""Mistakes of a first hour with each verb: one line that says what to do, exit status 2, and nothing left behind."""
+
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import numpy as np
+import pytest
+from PIL import Image
+from tiny import kept_run, tiny_run
+
+from vantage import UserError
+from vantage.cli import main
+from vantage.storage.near import near_path
+
+MISTAKES = [
+    ("report nowhere --data photos", "nowhere holds no run: there is no such folder; name the folder given to --out"),
+    ("report Frist --data photos", "Frist holds no run: there is no such folder"),
+    ("report runs --data photos", "did you mean runs/first? (runs in it: first, second, unfinished)"),
+    ("report runs/first/checkpoint --data photos", "did you mean runs/first?"),
+    ("report runs/frist --data photos", "there is no such folder; did you mean runs/first?"),
+    ("report words/a.txt --data photos", "words/a.txt holds no run: it is a file"),
+    ("report runs/first --data nowhere --images 60000", "60,000 images for 1 run: give from 2 to 50,000 (--images)"),
+    ("report runs/first runs/second --data nowhere --images 30000", "give from 2 to 25,000 (--images)"),
+    ("report runs/first --data nowhere --network 3", "but the run trained 1: leave --network out"),
+    ("report runs/first --data nowhere --num-workers 0", "--num-workers 0: give at least 1"),
+    ("report runs/first --data nowhere --out page.pdf", "end the name with .html or .htm"),
+    ("report runs/first --data photo", "photo does not exist; did you mean photos?"),
+    ("report runs/first --data words", "no images in words: found 1 other files"),
+    ("report runs/first --data one", "one holds 1 image, but at least 2 are needed"),
+    ("report runs/first --date photos", "no option --date; did you mean --data?"),
+    ("embed runs/first --data photos --out x.npy --devices -2", "--devices -2: give at least 1"),
+    ("embed runs/first --data photos --out x.npy --batch-size 0", "batch_size is 0: give at least 1"),
+    ("embed runs/first --data photos --out x.csv", "end the name with .parquet or .npy"),
+    ("embed runs/unfinished --data photos --out x.npy", "runs/unfinished holds no checkpoint yet"),
+    ("embed runs/first photos --out x.npy", "embed has no use for 'photos': did you mean --data photos?"),
+    ("embed torchvison:resnet18=x --data photos --out x.npy", "'torchvison'; did you mean torchvision?"),
+    (
+        "embed torchvision:resnet18=words/b.txt --data photos --out x.npy",
+        "no file words/b.txt; did you mean words/a.txt?",
+    ),
+    ("find", "find needs a kind (duplicates, outliers, representatives, mistakes)"),
+    ("find runs/first duplicates --data photos --out x.csv", "did you mean: vantage find duplicates runs/first …?"),
+    ("find duplicates runs/first --data nowhere --out x.csv --limit nan", "--limit nan: give a number above 0"),
+    ("find duplicates runs/first --data photos --out x.csv --test nowhere", "nowhere does not exist"),
+    ("find representatives runs/first --data nowhere --out x.csv --count 0", "--count 0: give at least 1"),
+    ("find outliers runs/first --data photos --out no/x.csv", "no does not exist; create it first"),
+    ("find mistakes runs/first --data photos --out x.csv", "put each class in a folder of its own"),
+    ("export runs/first torchvision", "did you mean --to torchvision?"),
+    ("export runs/first --format onnx", "no option --format; did you mean --to?"),
+    ("export runs/first --to timm", "timm has no network for"),
+    ("export runs/first --to onnx --out x.pt2", "end the name x.pt2 with .onnx"),
+    ("export runs/first --to safetensors --out words/a.txt", "end the name a.txt with .safetensors"),
+    ("benefit runs/first --data nowhere --others runs/third", "runs/third holds no run"),
+    ("benefit runs/first --data nowhere --others runs/first", "runs/first is named twice"),
+    ("benefit runs/first --data nowhere --out words", "words is not empty and holds no comparison with pretraining"),
+    ("benefit runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
+    ("benefit runs/first --data nowhere --learning-rates 0", "learning_rates to choose from: 0; give different"),
+    ("benefit runs/first --data nowhere --seeds 3", "seeds: 3; an interval needs at least two"),
+    ("benefit runs/first --data photos", "none of the 4 images has one"),
+    ("evaluate knn runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
+    ("evaluate retrieval runs/first --data photos --test photo", "photo does not exist; did you mean photos?"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs, one without a checkpoint, some images without classes, a folder of words and one of a single image."""
+    folder = tmp_path_factory.mktemp("place")
+    kept_run(folder / "runs" / "first", tiny_run())
+    copytree(folder / "runs" / "first", folder / "runs" / "second")
+    copytree(folder / "runs" / "first", folder / "runs" / "unfinished")
+    rmtree(folder / "runs" / "unfinished" / "checkpoint")
+    for name in ("photos", "one", "words"):
+        (folder / name).mkdir()
+    (folder / "words" / "a.txt").write_text("a word\n")
+    for number in range(4):
+        picture = Image.fromarray(np.full((8, 8, 3), 50 * number, np.uint8))
+        picture.save(folder / "photos" / f"{number}.png")
+    picture.save(folder / "one" / "1.png")
+    return folder
+
+
+@pytest.mark.parametrize(("words", "answer"), MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    words: str, answer: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    before = sorted(place.rglob("*"))
+    assert main(["--import", "tiny", "--quiet", *words.split()]) == 2
+    said = capsys.readouterr()
+    assert answer in said.err and said.err.startswith("vantage: ") and said.err.count("\n") == 1
+    assert said.out == "" and sorted(place.rglob("*")) == before
+
+
+def test_a_list_follows_only_where_nothing_is_near(capsys: pytest.CaptureFixture[str]) -> None:
+    for verb, answer in (("reprot", "'reprot'; did you mean report?\n"), ("zzz", "'zzz' (verbs: recipes, pretrain, ")):
+        assert main([verb]) == 2
+        assert f"there is no verb {answer}" in capsys.readouterr().err
+
+
+def test_what_lies_beside_a_path_is_found_in_its_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "Photos").mkdir()
+    (tmp_path / "Photos" / "run.json").touch()
+    assert near_path(tmp_path / "photos") == f"; did you mean {tmp_path / 'Photos'}?"
+    assert near_path(tmp_path / "Photo", "run.json") == f"; did you mean {tmp_path / 'Photos'}?"
+    assert near_path(tmp_path / "Photo", "other.json") == "" == near_path(tmp_path / "nothing")
+    assert near_path(tmp_path / "gone" / "Photos") == ""
+
+
+def test_work_needs_a_thread() -> None:
+    from vantage.encoding import Work
+
+    with pytest.raises(UserError, match="num_workers is 0: give at least 1"):
+        Work(num_workers=0)
