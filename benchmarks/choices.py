@@ -25,7 +25,7 @@ from quality import summary
 from timing import write_results
 
 from vantage import Run
-from vantage.composition.fields import replaced
+from vantage.composition.fields import replace_at
 from vantage.data import Source
 from vantage.data.order import steps_in
 from vantage.encoders import Backbone, Convolutions, ResNet9
@@ -57,7 +57,7 @@ Recipe = Callable[[int], Run]
 def at(recipe: Recipe, temperature: float, size: int) -> Run:
     """A recipe at another temperature."""
     run = recipe(size)
-    return replaced(run, {f"branches.{n}.estimator.temperature": temperature for n in range(len(run.branches))})
+    return replace_at(run, {f"branches.{n}.estimator.temperature": temperature for n in range(len(run.branches))})
 
 
 def growing(recipe: Recipe, size: int) -> Run:
@@ -67,7 +67,7 @@ def growing(recipe: Recipe, size: int) -> Run:
 
 def at_rate(recipe: Recipe, rate: float, size: int) -> Run:
     """A recipe at another learning rate (for a batch of 256)."""
-    return replace(replaced(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
+    return replace(replace_at(recipe(size), {"learning_rate.base": rate}), optimizer=SGD(weight_decay=1e-4))
 
 
 CHOICES: dict[str, tuple[Recipe, Backbone]] = {

@@ -73,7 +73,7 @@ class Steps:
 
 def run_of(recipe: Callable[[int], Run], images: int, batch: int, backbone: str, compiled: bool) -> Run:
     """A recipe at this size."""
-    run = with_network(recipe(32), backbone_named(backbone, 32)).fit(images, batch).resized(batch, 200)
+    run = with_network(recipe(32), backbone_named(backbone, 32)).fit(images, batch).rescale(batch, 200)
     return replace(run, hardware=replace(run.hardware, accelerator="cuda", compile=compiled))
 
 

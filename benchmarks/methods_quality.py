@@ -135,7 +135,7 @@ def brief(run: vantage.Run) -> vantage.Run:
     assert isinstance(role, Shared | Momentum)
     role = replace(role, encoder=replace(role.encoder, backbone=Convolutions()))
     views = run.views if isinstance(run.views, WithJigsaw) else moco_v2_views(32, count=run.views.count)
-    run = replace(run, encoders=role, views=views).resized(BATCH, EPOCHS)
+    run = replace(run, encoders=role, views=views).rescale(BATCH, EPOCHS)
     return replace(run, optimizer=SGD(momentum=0.9, weight_decay=5e-4), learning_rate=CosineByStep(0.03 * BATCH / 256))
 
 

@@ -82,7 +82,7 @@ def images(count: int = IMAGES, size: int = SIZE) -> Arrays:
 
 def small(run: Run, count: int) -> Run:
     """A recipe with narrow convolutions, batches of 8 and BatchNorm in two groups where it has groups."""
-    run = run.fit(IMAGES).resized(8, 4)
+    run = run.fit(IMAGES).rescale(8, 4)
 
     def narrow(encoder: Encoder) -> Encoder:
         channels = getattr(encoder.backbone, "in_channels", 3)

@@ -121,7 +121,7 @@ def brief(run: vantage.Run, epochs: int) -> vantage.Run:
     role = run.encoders
     assert isinstance(role, Shared | Momentum)
     role = replace(role, encoder=replace(role.encoder, backbone=ResNet(18, small=True, stem_stride=2)))
-    run = replace(run, encoders=role).resized(64, epochs)
+    run = replace(run, encoders=role).rescale(64, epochs)
     if isinstance(role, Momentum):
         return replace(run, learning_rate=CosineByStep(0.03))
     return replace(run, optimizer=AdamW(weight_decay=1e-2), learning_rate=CosineByStep(1e-3))

@@ -28,7 +28,7 @@ from safetensors.torch import save
 from sharded import png
 from tiny import tiny_run
 
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.data import Arrays, Source, marks_of, open_source
 from vantage.data.sources.masked import open_masked
 from vantage.encoders.weights import fit_weights
@@ -252,7 +252,7 @@ def _set(path: Path) -> None:
 
 @functools.lru_cache(maxsize=64)  # most lines are not damaged
 def _assigned(line: str) -> None:
-    assigned(moco_v2(), [line])
+    assign(moco_v2(), [line])
 
 
 def try_one(name: str, target: Target, seed: int, folder: Path, cache: Path) -> str:

@@ -45,7 +45,7 @@ from vantage.studies.sweep.rows import SweepRow, kept_rows
 from vantage.studies.view_learning.course import FILE, read_learning
 from vantage.studies.view_learning.presets import unsupervised
 from vantage.training import checkpoint
-from vantage.training.loop import _check_unchanged
+from vantage.training.loop import _check_same_run
 from vantage.training.session import Session, check_fits, launch
 from vantage.training.settings import read as read_settings
 from vantage.training.warm_start import read_start, recorded_start
@@ -77,7 +77,7 @@ def _a_run(run: Path) -> dict[str, Target]:
                 load(run)
             read_start(run)
             recorded_start(run)
-            _check_unchanged(read_settings(run), run, {"fingerprint": "a" * 32, "images": 64})
+            _check_same_run(read_settings(run), run, {"fingerprint": "a" * 32, "images": 64})
 
     return {
         f"run's {name}": Target(f"run/{name}", (run / name).read_bytes(), damage, look)

@@ -37,7 +37,7 @@ def write_images(path: Path) -> str:
 
 def small_run(recipe: str, images_path: str, epochs: int = 3) -> Run:
     """A recipe with two convolutions for a backbone, batches of 8, a checkpoint after every step."""
-    run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).resized(8, epochs)
+    run = getattr(vantage, recipe)(size=SIZE).fit(IMAGES).rescale(8, epochs)
     return replace(
         run,
         encoders=small_networks(run.encoders),

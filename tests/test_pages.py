@@ -116,7 +116,7 @@ def granted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_images(folder / "photos", 32, 7)
     for seed, name in enumerate(("cat", "dog", "hen")):
         write_images(folder / "labeled" / name, 30, seed)
-    recipe = vantage.moco_v2(size=16).fit(32).resized(16, 1)
+    recipe = vantage.moco_v2(size=16).fit(32).rescale(16, 1)
     backbone = vantage.Convolutions(widths=(4, 8))
     encoder = vantage.Encoder(backbone, vantage.MLP(8, 8), vantage.SplitBatchNorm(2))
     run = replace(

@@ -22,7 +22,7 @@ from vantage.cli import main
 from vantage.cli.options import absolute
 from vantage.cli.summary import short, summary
 from vantage.composition.expression import read_value
-from vantage.composition.fields import field_help, leaves, replaced, settings_in
+from vantage.composition.fields import field_help, leaves, replace_at, settings_in
 from vantage.composition.printing import as_python
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -128,15 +128,15 @@ def test_every_field_of_a_recipe_can_be_replaced_and_has_help(recipe: Callable[[
     assert len({leaf.path for leaf in known}) == len(known)
     assert [leaf.path for leaf in known if not leaf.help] == []
     assert [setting.path for setting in settings_in(run) if not setting.help] == []
-    assert replaced(run, {leaf.path: leaf.value for leaf in known}) == run
+    assert replace_at(run, {leaf.path: leaf.value for leaf in known}) == run
 
 
 def test_replacing_sees_all_changes_at_once() -> None:
-    run = replaced(moco_v2(32), {"batch_size": 6, "accumulate": 3, "views.views.1.crop.size": 16})
+    run = replace_at(moco_v2(32), {"batch_size": 6, "accumulate": 3, "views.views.1.crop.size": 16})
     assert (run.batch_size, run.accumulate) == (6, 3)
     assert [view.crop.size for view in run.views.views] == [32, 16]
     with pytest.raises(UserError, match="does not divide into 3"):
-        replaced(moco_v2(32), {"accumulate": 3})
+        replace_at(moco_v2(32), {"accumulate": 3})
 
 
 def test_field_help_is_the_text_under_the_field() -> None:
@@ -469,7 +469,7 @@ def test_resume_may_change_hardware_monitoring_and_place(trained: Trained, tmp_p
     stored = moco_v2(32).fit(40)
     settings.write(stored, tmp_path)
     run = run_of(trained, "resume", tmp_path, "--precision=32-true", "--set", "monitoring.log_every=3", "--data", "x")
-    assert run == replaced(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.path": "x"})
+    assert run == replace_at(stored, {"hardware.precision": "32-true", "monitoring.log_every": 3, "data.path": "x"})
     assert run_of(trained, "resume", tmp_path, "--set", f"epochs={stored.epochs}") == stored
 
 
@@ -481,7 +481,7 @@ def test_a_run_finds_its_images_from_any_folder(
     assert run.data.path == str(images.parent / images.name)
     assert absolute("torchvision:CIFAR10") == "torchvision:CIFAR10"
     assert absolute(f"{images.name}#a") == f"{images}#a"
-    settings.write(replaced(moco_v2(32).fit(40), {"data.path": "gone"}), tmp_path)
+    settings.write(replace_at(moco_v2(32).fit(40), {"data.path": "gone"}), tmp_path)
     assert main(["resume", str(tmp_path)]) == 2
     assert "the images of the run are not at gone: give their new location with --data PATH" in capsys.readouterr().err
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vantage.composition.assignments import assigned, read_assignments, split_values
+from vantage.composition.assignments import assign, read_assignments, split_values
 from vantage.composition.fields import differences
 from vantage.errors import UserError
 from vantage.negatives import Ball, OtherImages, Ring
@@ -32,7 +32,7 @@ from vantage.schedules import Constant
 )
 def test_what_is_set(written: list[str], changed: dict[str, Any]) -> None:
     run = moco_v2(32)
-    assert {path: after for path, _, after in differences(run, assigned(run, written))} == changed
+    assert {path: after for path, _, after in differences(run, assign(run, written))} == changed
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_is_set(written: list[str], changed: dict[str, Any]) -> None:
 )
 def test_what_cannot_be_set(written: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        assigned(moco_v2(32), [written], may_set=lambda path: path != "recipe", name="moco_v2")
+        assign(moco_v2(32), [written], may_set=lambda path: path != "recipe", name="moco_v2")
 
 
 def test_a_part_that_is_set_later_takes_the_place_of_its_fields() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import vantage
 from vantage.composition.conformance import fits
-from vantage.composition.expression import described, read_value
+from vantage.composition.expression import describe, read_value
 from vantage.composition.fields import settings_in
 from vantage.encoders import Backbone, ResNet, Timm
 from vantage.errors import UserError
@@ -166,10 +166,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_what_a_field_takes_is_said_in_words() -> None:
-    assert described(int | None) == "a whole number or None"
-    assert described(Literal["", "meta-dataset"]) == "meta-dataset"
-    assert described(Optimizer) == "Optimizer (AdamW, LARS, SGD)"
-    assert described(tuple[float, float]) == "2 numbers"
+    assert describe(int | None) == "a whole number or None"
+    assert describe(Literal["", "meta-dataset"]) == "meta-dataset"
+    assert describe(Optimizer) == "Optimizer (AdamW, LARS, SGD)"
+    assert describe(tuple[float, float]) == "2 numbers"
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.__name__)

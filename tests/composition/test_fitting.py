@@ -37,7 +37,7 @@ def test_a_ring_anneals_over_its_share_of_the_run():
 
 def test_other_epochs_and_another_batch_stretch_what_is_counted_in_epochs():
     run = ring_moco(32).fit(12_800)
-    short, coarse = run.resized(epochs=30), run.resized(batch_size=512)
+    short, coarse = run.rescale(epochs=30), run.rescale(batch_size=512)
     assert (keep(short, 5), keep(short, 11)) == (pytest.approx(0.55, abs=0.01), pytest.approx(0.1))
     rule = coarse.branches[0].negatives[0]
     assert isinstance(rule, Ring) and isinstance(rule.keep, BetweenEpochs) and rule.keep.steps_per_epoch == 25

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vantage.cli import main
 from vantage.encoders import ResNet, Timm
-from vantage.encoders.weights import fit_weights, fitting, read_weights
+from vantage.encoders.weights import backbone_tensors, fit_weights, read_weights
 from vantage.errors import UserError
 from vantage.frozen.convert import convert
 from vantage.frozen.encoder import load
@@ -93,13 +93,15 @@ def test_mocos_query_network_is_converted_and_fits(resnet: dict[str, Tensor], tm
 def test_names_of_checkpoints_fit_as_they_are(resnet: dict[str, Tensor], tmp_path: Path):
     backbone = ResNet(18).build()
     query = moco(resnet)["state_dict"]
-    assert torch.equal(fitting(backbone, query, tmp_path).state["conv1.weight"], resnet["conv1.weight"])
+    assert torch.equal(backbone_tensors(backbone, query, tmp_path).state["conv1.weight"], resnet["conv1.weight"])
     for prefix in ("module.", "encoder_q.", "backbone.", "model.", ""):
-        state, left_out = fitting(backbone, {f"{prefix}{name}": value for name, value in resnet.items()}, tmp_path)
+        state, left_out = backbone_tensors(
+            backbone, {f"{prefix}{name}": value for name, value in resnet.items()}, tmp_path
+        )
         assert state.keys() == backbone.state_dict().keys()
         assert left_out == (f"{prefix}fc.weight", f"{prefix}fc.bias")
     bare = {name: value for name, value in resnet.items() if "num_batches_tracked" not in name}
-    assert fitting(backbone, bare, tmp_path).state.keys() == backbone.state_dict().keys()
+    assert backbone_tensors(backbone, bare, tmp_path).state.keys() == backbone.state_dict().keys()
 
 
 @pytest.mark.parametrize(
@@ -155,13 +157,13 @@ def test_half_of_a_deeper_network_is_no_backbone(resnet: dict[str, Tensor], tmp_
     with torch.device("meta"):
         deeper, narrower = ResNet(34).build().state_dict(), ResNet(50).build().state_dict()
     with pytest.raises(UserError, match=r"not those of this backbone: \d+ tensors of it are not needed, .*layer1.2"):
-        fitting(ResNet(18).build(), deeper, tmp_path)
+        backbone_tensors(ResNet(18).build(), deeper, tmp_path)
     with pytest.raises(UserError, match="are missing in it, such as layer"):
-        fitting(ResNet(34).build(), resnet, tmp_path)
+        backbone_tensors(ResNet(34).build(), resnet, tmp_path)
     with pytest.raises(UserError, match="are of another shape"):
-        fitting(ResNet(18).build(), narrower, tmp_path)
+        backbone_tensors(ResNet(18).build(), narrower, tmp_path)
     with pytest.raises(UserError, match=r"conv1.weight: \(64, 3, 7, 7\) and not \(64, 3, 3, 3\)"):
-        fitting(ResNet(18, small=True).build(), resnet, tmp_path)
+        backbone_tensors(ResNet(18, small=True).build(), resnet, tmp_path)
 
 
 def test_a_name_with_a_file_is_a_frozen_encoder(weights: Path, resnet: dict[str, Tensor]):

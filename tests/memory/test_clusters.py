@@ -148,7 +148,7 @@ def test_offline_labels_start_where_online_ones_do():
     for one in (again, offline):
         one.write(fresh([11], 2))
     assert torch.equal(offline.label, again.label) and not torch.equal(offline.label, before)
-    assert ReclusteredBank(first=0).stretched(2.0, 1.0).first == 0
+    assert ReclusteredBank(first=0).stretch(2.0, 1.0).first == 0
 
 
 @given(
@@ -256,7 +256,7 @@ def test_they_fit_themselves():
         30_000,
     )
     assert ClusteredBank().fit_to(50_000, 256).clusters == 390
-    assert [ReclusteredBank(first=10).stretched(by, 1.0).first for by in (0.01, 1.0, 2.5)] == [1, 10, 25]
+    assert [ReclusteredBank(first=10).stretch(by, 1.0).first for by in (0.01, 1.0, 2.5)] == [1, 10, 25]
     tiny = ClusteredBank().fit_to(40, 8)
     assert (tiny.clusters, tiny.smallest) == (2, 5)
 

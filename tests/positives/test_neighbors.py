@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from vantage.branch import Branch
-from vantage.composition.fitting import stretched
+from vantage.composition.fitting import stretch_all
 from vantage.errors import UserError
 from vantage.estimators import Estimator, InfoNCE, MeanNeighbors, SoftNeighbors
 from vantage.memory import Bank, Queue
@@ -97,8 +97,8 @@ def test_how_many_follows_the_step_and_the_length_of_the_run():
     counts = [Neighbors(Remembered(), ring)(query, (), pool, step).key.shape[1] - 1 for step in (0, 5, 10)]
     assert counts == [8, 6, 4]
     course = BetweenEpochs(Linear(1.0, 0.1, 100))
-    longer = stretched(Neighbors(Remembered(), Ring(course)), 2.0, 1.0)
-    assert longer.ring == stretched(Ring(course), 2.0, 1.0) != Ring(course)
+    longer = stretch_all(Neighbors(Remembered(), Ring(course)), 2.0, 1.0)
+    assert longer.ring == stretch_all(Ring(course), 2.0, 1.0) != Ring(course)
 
 
 def test_the_own_positive_is_checked():

@@ -363,7 +363,7 @@ def test_ring_normalizes_by_the_statistics_of_the_data() -> None:
 def test_lambda_of_the_release_rises_to_two() -> None:
     """λ (e + 1) / E in epoch e of E (main_moco.py); in a run of another length the same line, stretched."""
     (released,) = (recipe for recipe in VARIANTS if recipe.__name__ == "jcl_released")
-    for run in (released(224), released(224).resized(epochs=50)):
+    for run in (released(224), released(224).rescale(epochs=50)):
         fitted = run.fit(IMAGENET)
         steps, estimator = IMAGENET // fitted.batch_size, fitted.branches[0].estimator
         assert isinstance(estimator, JCL)

@@ -144,7 +144,7 @@ def test_they_are_schedules_and_values() -> None:
 @pytest.mark.parametrize("schedule", RATES, ids=lambda schedule: type(schedule).__name__)
 def test_a_scaled_rate_is_the_same_course_times_the_factor(schedule: LearningRate) -> None:
     for step in range(50):
-        assert schedule.scaled(2.5)(step, 5, 10) == pytest.approx(2.5 * schedule(step, 5, 10), rel=1e-12)
+        assert schedule.scale(2.5)(step, 5, 10) == pytest.approx(2.5 * schedule(step, 5, 10), rel=1e-12)
 
 
 def test_a_stretched_rate_moves_its_milestones_in_proportion() -> None:
@@ -222,9 +222,9 @@ def test_13_rings_line_and_levels() -> None:
 def test_courses_in_epochs_fit_the_data_set_and_stretch_with_the_run() -> None:
     course = BetweenEpochs(Linear(1.0, 0.1, 100)).fit_to(images=1000, batch_size=30)
     assert course.steps_per_epoch == 33
-    longer = course.stretched(longer=2.0, finer=1.0)
+    longer = course.stretch(longer=2.0, finer=1.0)
     assert [longer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
-    finer = course.stretched(longer=1.0, finer=2.0)
+    finer = course.stretch(longer=1.0, finer=2.0)
     assert [finer(2 * step) for step in range(0, 4000, 90)] == pytest.approx([course(s) for s in range(0, 4000, 90)])
 
 

@@ -16,7 +16,7 @@ from vantage import processes
 from vantage.composition.codec import decode, encode
 from vantage.composition.fitting import parts_of
 from vantage.encoders import BatchNorm, Encoder, LinearHead, Shared, SplitBatchNorm
-from vantage.encoders.grouped import GroupedStatistics, accumulated
+from vantage.encoders.grouped import GroupedStatistics, set_accumulation
 from vantage.errors import UserError
 from vantage.recipes import RECIPES, instance_discrimination, moco_v2, simclr
 from vantage.training.loop import train
@@ -44,7 +44,7 @@ def seen(run: Run, count: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> s
     for encoder in parts_of(run.encoders):
         if isinstance(encoder, Encoder):
             norm = encoder.normalization.convert(nn.BatchNorm2d(1))
-            accumulated(norm, parts)
+            set_accumulation(norm, parts)
             images = torch.randn(run.batch_size // count // parts, 1, 1, 1, requires_grad=True)
             (gradient,) = torch.autograd.grad(norm(images)[0].sum(), images)
             here = int((gradient != 0).sum())

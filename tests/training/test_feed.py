@@ -79,7 +79,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(resident_bytes: int = 1 << 20, workers: int = 0) -> Run:
-    base = vantage.moco_v2(32).resized(4, 2)
+    base = vantage.moco_v2(32).rescale(4, 2)
     return replace(base, views=Still(), seed=3, data=Data(num_workers=workers, resident_bytes=resident_bytes))
 
 

@@ -69,7 +69,7 @@ def test_it_trains_and_resumes(data: dict[str, int], tmp_path: Path) -> None:
     (record,) = json.loads((folder / "provenance.json").read_text())
     assert record["data"] == {"fingerprint": "squares 0", "images": IMAGES}
     whole = state(folder)
-    assert len(checkpoint.complete(folder)) == 2
+    assert len(checkpoint.complete_checkpoints(folder)) == 2
     newest = checkpoint.latest(folder)
     assert newest is not None
     (newest / "facts.json").unlink()  # back to the checkpoint before

@@ -26,7 +26,7 @@ def test_a_slow_run_says_so_once_and_not_too_soon(clock: list[float]) -> None:
     assert slow.late(1) is None
     clock[0] += 11
     line = slow.late(10)
-    assert line is not None and "6.0 minutes in place of 2.0" in line
+    assert line is not None and "6.0 minutes instead of 2.0" in line
     clock[0] += 100
     assert slow.late(11) is None
 
@@ -35,7 +35,7 @@ def test_time_before_a_resume_counts(clock: list[float]) -> None:
     resumed = Pace(minutes=2.0, steps=120, step=60, seconds=90.0)
     clock[0] += 30
     line = resumed.late(90)
-    assert line is not None and "2.5 minutes in place of 2.0" in line
+    assert line is not None and "2.5 minutes instead of 2.0" in line
 
 
 def test_without_a_plan_nothing_is_late(clock: list[float]) -> None:

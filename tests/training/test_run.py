@@ -23,8 +23,8 @@ from vantage.training.trial import trial
         (lambda: Monitoring(log_every=0), "monitoring.log_every is 0: give at least 1"),
         (lambda: Monitoring(checkpoint_minutes=float("nan")), "monitoring.checkpoint_minutes is nan"),
         (lambda: Monitoring(knn_every=-1), "monitoring.knn_every is -1"),
-        (lambda: simclr(32).resized(epochs=-3), "^epochs is -3: give at least 1"),
-        (lambda: simclr(32).resized(batch_size=0), "^batch_size is 0: give at least 1"),
+        (lambda: simclr(32).rescale(epochs=-3), "^epochs is -3: give at least 1"),
+        (lambda: simclr(32).rescale(batch_size=0), "^batch_size is 0: give at least 1"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused_by_name(build, message: str) -> None:
@@ -34,21 +34,21 @@ def test_numbers_that_make_no_sense_are_refused_by_name(build, message: str) -> 
 
 def test_resized_scales_the_rate_and_stretches_its_course() -> None:
     run = simclr(32)
-    other = run.resized(batch_size=run.batch_size // 2, epochs=run.epochs // 2)
+    other = run.rescale(batch_size=run.batch_size // 2, epochs=run.epochs // 2)
     assert (other.batch_size, other.epochs) == (run.batch_size // 2, run.epochs // 2)
     middle = run.learning_rate(10 * run.epochs // 2, 10, run.epochs)
     assert other.learning_rate(10 * other.epochs // 2, 10, other.epochs) == pytest.approx(middle / 2)
 
 
 def test_a_batch_without_negatives_is_refused() -> None:
-    alone = simclr(32).resized(batch_size=1)
+    alone = simclr(32).rescale(batch_size=1)
     with pytest.raises(UserError, match="branch 0 cannot work: with 1 image.* no query meets a negative"):
         trial(alone)
     with pytest.raises(UserError, match="no query meets a negative"):
         plain = Shared(Encoder(TwoLayers(normalized=False), LinearHead(6)))
-        trial(replace(simclr(32).resized(batch_size=4), accumulate=4, encoders=plain))
-    trial(simclr(32).resized(batch_size=2))
-    queue = moco_v2(32).resized(batch_size=1)
+        trial(replace(simclr(32).rescale(batch_size=4), accumulate=4, encoders=plain))
+    trial(simclr(32).rescale(batch_size=2))
+    queue = moco_v2(32).rescale(batch_size=1)
     assert isinstance(queue.encoders, Momentum)
     encoder = replace(queue.encoders.encoder, normalization=BatchNorm())
     trial(replace(queue, encoders=replace(queue.encoders, encoder=encoder)))  # a queue holds others

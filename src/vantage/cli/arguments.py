@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from vantage.cli.console import first_sentence
 from vantage.cli.old_names import meant
 from vantage.cli.parser import Option, Word, parser_of, without_none
-from vantage.composition.expression import described, read_value, takes_several
+from vantage.composition.expression import describe, read_value, takes_several
 from vantage.composition.fields import field_help
 from vantage.errors import UserError
 
@@ -101,7 +101,7 @@ def _value(command: Command, option: Option, words: Any) -> Any:
     if option.word.repeated:
         return tuple(words)
     if words == ():
-        raise UserError(f"{option.flag}: expected {described(without_none(option.annotation))}, found nothing")
+        raise UserError(f"{option.flag}: expected {describe(without_none(option.annotation))}, found nothing")
     words = list(words) if isinstance(words, list) else [words]
     if takes_several(option.annotation) and get_args(option.annotation)[0] is str:
         return tuple(words)

@@ -12,7 +12,7 @@ from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import check_file
 from vantage.cli.options import Computing, Network
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -121,8 +121,8 @@ def _judgings(options: Comparing) -> list[_Judging]:
     for entry in entries:
         own = [text for text in settings[entry] if re.split(r"[.=]", text)[0] in _OWN]
         rest = [text for text in settings[entry] if text not in own]
-        protocol = assigned(plain[entry], rest, name=names[entry])
-        judgings.append(assigned(_Judging(protocol, names[entry]), own, may_set=_OWN.__contains__))
+        protocol = assign(plain[entry], rest, name=names[entry])
+        judgings.append(assign(_Judging(protocol, names[entry]), own, may_set=_OWN.__contains__))
     return judgings
 
 

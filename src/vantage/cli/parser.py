@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass
 from typing import Any, NoReturn, Union, get_args, get_origin
 
 from vantage.cli.console import columns, paragraphs
-from vantage.composition.expression import described, takes_several
+from vantage.composition.expression import describe, takes_several
 from vantage.errors import UserError
 
 __all__ = ["Option", "Word", "parser_of", "without_none"]
@@ -111,7 +111,7 @@ def _add(section: Any, option: Option) -> None:
 
 
 def _metavar(annotation: Any) -> str:
-    words = described(annotation := without_none(annotation))
+    words = describe(annotation := without_none(annotation))
     if get_origin(annotation) is not None and "Literal" in str(annotation):
         return words.replace(" or ", "|").replace(", ", "|") if len(words) < 24 else "NAME"
     return "N" if "number" in words else "NAME" if annotation is str else "VALUE"

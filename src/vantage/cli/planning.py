@@ -29,7 +29,7 @@ def with_named_parts(recipe: "Callable[[int], Run]", size: int, *, backbone: str
     if optimizer and not isinstance(run.optimizer, OPTIMIZERS[optimizer][0]):
         kind, base = OPTIMIZERS[optimizer]
         own: Any = run.learning_rate
-        rate = own.scaled(base * run.batch_size / 256 / own.base)
+        rate = own.scale(base * run.batch_size / 256 / own.base)
         run = replace(run, optimizer=kind(), learning_rate=rate)
     return run
 

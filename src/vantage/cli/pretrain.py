@@ -17,7 +17,7 @@ from vantage.cli.options import Devices, Images, Loading, absolute, assignments,
 from vantage.cli.planning import in_learned_views, settable, suited, with_named_parts
 from vantage.cli.recipes import find_recipe
 from vantage.composition.assignments import read_assignments
-from vantage.composition.fields import replaced, settings_in
+from vantage.composition.fields import replace_at, settings_in
 from vantage.errors import UserError
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ def pretrain(words: list[str], console: Console) -> int:
         read_start(options.init)  # a mistake is reported before millions of images are read
     if options.minutes is not None or not options.recipe:
         return _train_planned(plan, options, settings, first, out, console, began)
-    source, _ = look_at(replaced(plan(224), first).data, console)
+    source, _ = look_at(replace_at(plan(224), first).data, console)
     size = suited(options.size, source, console)
-    planned, changes = replaced(plan(size), first), _changes(plan(size), settings)
+    planned, changes = replace_at(plan(size), first), _changes(plan(size), settings)
     fitted = planned.fit(len(source), changes.get("batch_size"))
     run = overridden(fitted, changes)
     show_differences(
-        replaced(recipe(size), first), planned, fitted, run, {*changes, *_named(planned, options)}, console
+        replace_at(recipe(size), first), planned, fitted, run, {*changes, *_named(planned, options)}, console
     )
     console.notes("run", _summary(run, len(source)))
     expect(run, source, console)
@@ -144,12 +144,12 @@ def _train_planned(
         bool(options.optimizer),
         lambda run: _changes(run, settings),
     )
-    data = whole(replaced(plan(224), early).data)
+    data = whole(replace_at(plan(224), early).data)
     minutes = _MINUTES if options.minutes is None else options.minutes
     run = planned_run(minutes, wishes, lambda: look_at(data, console)[0], console, began)
     if options.recipe:
         size = run.views.evaluation(0).size
-        before = replaced(plan(size), early)
+        before = replace_at(plan(size), early)
         choices = {*wishes.changes(run), *_named(run, options)}
         show_differences(before, before, before, run, choices, console, f"planned for {minutes:g} minutes")
     return _train(run, out, options.init or None, console)

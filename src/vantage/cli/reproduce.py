@@ -8,7 +8,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console
 from vantage.cli.files import check_folder
 from vantage.cli.options import Computing
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
 
@@ -61,7 +61,7 @@ def _reproduce(kind: Any, words: list[str], console: Console) -> int:
     images = make_dataclass("Paths", [(path.name, Annotated[str, Word("PATH", help=path.help)]) for path in kind.paths])
     command = Command(f"reproduce {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])
     paths, options, entry, computing = read(command, words, images, Reproducing, kind(), Computing)
-    entry = assigned(entry, options.set, name=kind.name)
+    entry = assign(entry, options.set, name=kind.name)
     folder = check_folder(Path(options.out))
     work = computing.work(console)
     sources = {one.name: computing.open(getattr(paths, one.name), console) for one in kind.paths}

@@ -10,7 +10,7 @@ from vantage.cli.console import Console
 from vantage.cli.options import Devices, Loading, RunFolder, assignments, check_devices, is_there
 from vantage.cli.pretrain import ended
 from vantage.composition.assignments import read_assignments
-from vantage.composition.fields import replaced, settings_in
+from vantage.composition.fields import replace_at, settings_in
 from vantage.errors import UserError
 
 __all__ = ["resume"]
@@ -40,7 +40,7 @@ def resume(words: list[str], console: Console) -> int:
     stored = settings.read(options.folder)
     written = [*options.set, *assignments({"data.path": options.data or None})]
     written += [*assignments(vars(loading), "data."), *assignments(vars(devices), "hardware.")]
-    run = replaced(stored, read_assignments(stored, written, name="the run"))
+    run = replace_at(stored, read_assignments(stored, written, name="the run"))
     refuse_conflicts(stored, run)
     check_devices(run.hardware)
     path = run.data.path

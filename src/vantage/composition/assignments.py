@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from vantage.composition.expression import read_value
-from vantage.composition.fields import Setting, replaced, settings_in
+from vantage.composition.fields import Setting, replace_at, settings_in
 from vantage.composition.names import RENAMED_FIELDS
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["assigned", "changes_in", "read_assignments", "split_values"]
+__all__ = ["assign", "changes_in", "read_assignments", "split_values"]
 
 _EARLIER = {old: new for fields in RENAMED_FIELDS.values() for old, new in fields.items() if new is not None}
 """Names of today by the names that fields had in earlier versions."""
 
 
-def assigned(value: Any, texts: Sequence[str], **limits: Any) -> Any:
+def assign(value: Any, texts: Sequence[str], **limits: Any) -> Any:
     """The composition after each `PATH=VALUE`; raises `UserError` as `read_assignments` does, and where a part refuses
     its new values."""
-    return replaced(value, read_assignments(value, texts, **limits))
+    return replace_at(value, read_assignments(value, texts, **limits))
 
 
 def read_assignments(
@@ -49,14 +49,14 @@ def changes_in(
     value: Any,
     path: str,
     text: str,
-    before: Mapping[str, Any] = {},
+    earlier: Mapping[str, Any] = {},
     may_set: Callable[[str], bool] = lambda path: True,
     name: str = "",
 ) -> dict[str, Any]:
-    """New values by full path, from one path and the text of its value, after the changes `before`."""
-    here = {setting.path: setting for setting in settings_in(value, changes=before) if may_set(setting.path)}
+    """New values by full path, from one path and the text of its value, after the changes `earlier`."""
+    settings = {setting.path: setting for setting in settings_in(value, changes=earlier) if may_set(setting.path)}
     changes: dict[str, Any] = {}
-    for setting, position in _targets(here, path, name):
+    for setting, position in _targets(settings, path, name):
         if position is None:
             new = read_value(text, setting.annotation, setting.path)
         else:
@@ -64,12 +64,12 @@ def changes_in(
             kind = kinds[0 if kinds[-1] is Ellipsis else position]
             element = read_value(text, kind, f"{setting.path}.{position}")
             new = (*setting.value[:position], element, *setting.value[position + 1 :])
-        above = next((one for one in before if setting.path.startswith(f"{one}.")), None)
+        above = next((one for one in earlier if setting.path.startswith(f"{one}.")), None)
         if above is None:
             changes[setting.path] = new
         else:
             below = setting.path.removeprefix(f"{above}.")
-            changes[above] = replaced(changes.get(above, before[above]), {below: new})
+            changes[above] = replace_at(changes.get(above, earlier[above]), {below: new})
     return changes
 
 
@@ -86,24 +86,24 @@ def split_values(text: str) -> tuple[str, ...]:
     return tuple(value for value in values if value)
 
 
-def _targets(here: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:
+def _targets(settings: Mapping[str, Setting], path: str, name: str) -> list[tuple[Setting, int | None]]:
     """The settings at a path, or at the paths that end in it, each with a position where the path names one."""
-    if path in here:
-        return [(here[path], None)]
-    if ends := [setting for full, setting in here.items() if full.endswith(f".{path}")]:
+    if path in settings:
+        return [(settings[path], None)]
+    if ends := [setting for full, setting in settings.items() if full.endswith(f".{path}")]:
         return [(setting, None) for setting in ends]
     above, _, last = path.rpartition(".")
     if last.isdecimal() and above:
-        rows = [setting for full, setting in here.items() if full == above or full.endswith(f".{above}")]
+        rows = [setting for full, setting in settings.items() if full == above or full.endswith(f".{above}")]
         rows = [setting for setting in rows if isinstance(setting.value, tuple) and int(last) < len(setting.value)]
         if rows:
             return [(setting, int(last)) for setting in rows]
-    raise UserError(f"{name or 'it'} has no field {path!r}{_meant(path, here)}")
+    raise UserError(f"{name or 'it'} has no field {path!r}{_suggestion(path, settings)}")
 
 
-def _meant(path: str, here: Mapping[str, Setting]) -> str:
+def _suggestion(path: str, settings: Mapping[str, Setting]) -> str:
     """A suggestion for a path that is not there: its fields by their names of today, else the most similar path."""
     today = ".".join(_EARLIER.get(part, part) for part in path.split("."))
-    if today != path and any(full == today or full.endswith(f".{today}") for full in here):
+    if today != path and any(full == today or full.endswith(f".{today}") for full in settings):
         return f"; did you mean {today}?"
-    return did_you_mean(path, here)
+    return did_you_mean(path, settings)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any
 
-__all__ = ["Change", "changes"]
+__all__ = ["SettingChange", "changes"]
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """One setting that differs from its default."""
 
     name: str
@@ -28,7 +28,7 @@ class Change:
         return f"{self.name} is {_words(self.value)} (by default {_words(self.default)})"
 
 
-def changes(value: Any) -> tuple[Change, ...]:
+def changes(value: Any) -> tuple[SettingChange, ...]:
     """The fields of a value, and of the parts in it, that differ from their defaults, in order. Fields without a
     default are left out."""
     return tuple(
@@ -39,13 +39,13 @@ def changes(value: Any) -> tuple[Change, ...]:
     )
 
 
-def _between(name: str, value: Any, default: Any) -> Iterator[Change]:
+def _between(name: str, value: Any, default: Any) -> Iterator[SettingChange]:
     """Field by field where both are the same kind of part."""
     if is_dataclass(value) and type(value) is type(default):
         for f in fields(value):
             yield from _between(f"{name}.{f.name}", getattr(value, f.name), getattr(default, f.name))
     elif value != default:
-        yield Change(name, value, default)
+        yield SettingChange(name, value, default)
 
 
 def _words(value: Any) -> str:

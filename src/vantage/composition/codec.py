@@ -31,11 +31,11 @@ _ALLOWED: ContextVar[tuple[str, ...]] = ContextVar("allowed", default=())
 @contextmanager
 def allowing(*modules: str) -> Iterator[None]:
     """Within this block, parts of these modules, and of modules below them, may be imported by name."""
-    before = _ALLOWED.set((*_ALLOWED.get(), *modules))
+    token = _ALLOWED.set((*_ALLOWED.get(), *modules))
     try:
         yield
     finally:
-        _ALLOWED.reset(before)
+        _ALLOWED.reset(token)
 
 
 def encode(value: Any, path: str = "run") -> Any:
@@ -45,12 +45,12 @@ def encode(value: Any, path: str = "run") -> Any:
             name = name_of(type(value))
         except UserError as problem:
             raise UserError(f"{path}: {problem}") from None
-        inside = {
-            f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if _written(f, value)
+        values = {
+            f.name: encode(getattr(value, f.name), f"{path}.{f.name}") for f in fields(value) if _is_written(f, value)
         }
-        if _PART in inside:
+        if _PART in values:
             raise UserError(f"{path}: {name} has a field named {_PART!r}, which settings reserve; rename it")
-        return {_PART: name, **inside}
+        return {_PART: name, **values}
     if isinstance(value, tuple):
         return [encode(item, f"{path}.{number}") for number, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
@@ -62,7 +62,7 @@ def encode(value: Any, path: str = "run") -> Any:
     )
 
 
-def _written(field: Field[Any], value: Any) -> bool:
+def _is_written(field: Field[Any], value: Any) -> bool:
     """Whether a field is written. One that came later, marked `metadata={"later": True}`, is left out at its default,
     so that what does not use it is written, and keyed, as it was before."""
     return field.init and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
@@ -116,29 +116,29 @@ def _one_of(data: Any, annotation: Any, path: str) -> Any:
 def _tuple(data: Any, annotation: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(data, list):
         _refuse(data, annotation, path)
-    inside = get_args(annotation)
-    if len(inside) == 2 and inside[1] is Ellipsis:
-        inside = inside[:1] * len(data)
-    if len(inside) != len(data):
+    kinds = get_args(annotation)
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        kinds = kinds[:1] * len(data)
+    if len(kinds) != len(data):
         _refuse(data, annotation, path)
-    pairs = enumerate(zip(data, inside, strict=True))
+    pairs = enumerate(zip(data, kinds, strict=True))
     return tuple(decode(item, kind, _below(path, str(number))) for number, (item, kind) in pairs)
 
 
 def _part(data: Mapping[str, Any], annotation: Any, path: str) -> Any:
     kind = _find(data[_PART], path)
     hints = get_type_hints(kind)
-    own = {f.name: f for f in fields(kind) if f.init}
+    by_name = {f.name: f for f in fields(kind) if f.init}
     data = _with_todays_names(kind.__name__, data)
     for name in data:
-        if name not in own and name != _PART:
-            near = difflib.get_close_matches(name, own, 1)
-            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(own) or 'none'}"
+        if name not in by_name and name != _PART:
+            near = difflib.get_close_matches(name, by_name, 1)
+            hint = f"did you mean {near[0]}?" if near else f"its fields are {', '.join(by_name) or 'none'}"
             raise UserError(f"{_below(path, name)}: {kind.__name__} has no field {name!r}; {hint}")
-    for name, f in own.items():
+    for name, f in by_name.items():
         if name not in data and f.default is MISSING and f.default_factory is MISSING:
             raise UserError(f"{_below(path, name)}: {kind.__name__} needs this field, and it is missing")
-    values = {name: decode(data[name], hints[name], _below(path, name)) for name in own if name in data}
+    values = {name: decode(data[name], hints[name], _below(path, name)) for name in by_name if name in data}
     try:
         part = kind(**values)
     except UserError as problem:
@@ -199,8 +199,8 @@ def _is_a(part: Any, annotation: Any) -> bool:
 def _refuse(value: Any, annotation: Any, path: str) -> NoReturn:
     expected = str(annotation) if get_origin(annotation) else getattr(annotation, "__name__", str(annotation))
     expected = re.sub(r"\b(?:typing|types|vantage)(?:\.\w+)*\.(?=\w)", "", expected)
-    shown = json.dumps(value)
-    raise UserError(f"{path or 'run'}: expected {expected}, found {shown if len(shown) <= 60 else shown[:57] + '…'}")
+    text = json.dumps(value)
+    raise UserError(f"{path or 'run'}: expected {expected}, found {text if len(text) <= 60 else text[:57] + '…'}")
 
 
 def _below(path: str, name: str) -> str:

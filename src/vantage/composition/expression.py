@@ -16,7 +16,7 @@ from vantage.composition.kinds import find_part, parts_that_fit
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
 
-__all__ = ["described", "read_value", "takes_several"]
+__all__ = ["describe", "read_value", "takes_several"]
 
 LONGEST, DEEPEST, LARGEST = 20_000, 20, 2**63 - 1
 """Bounds on a text's length in characters, on brackets within brackets, and on whole numbers."""
@@ -47,19 +47,19 @@ def takes_several(annotation: Any) -> bool:
     return any(get_origin(kind) is tuple for kind in _alternatives(annotation))
 
 
-def described(annotation: Any) -> str:
+def describe(annotation: Any) -> str:
     """What a field takes, in words."""
-    *before, last = [words for kind in _alternatives(annotation) for words in _described(kind)]
+    *before, last = [words for kind in _alternatives(annotation) for words in _describe(kind)]
     return f"{', '.join(before)} or {last}" if before else last
 
 
-def _described(kind: Any) -> Iterator[str]:
-    inside = get_args(kind)
+def _describe(kind: Any) -> Iterator[str]:
+    arguments = get_args(kind)
     if get_origin(kind) is Literal:
-        yield from (str(choice) for choice in inside if choice != "")
-    elif get_origin(kind) is tuple and len(set(inside) - {Ellipsis}) == 1:
-        count = "" if inside[-1] is Ellipsis else f"{len(inside)} "
-        yield f"{count}{_MANY[inside[0]]}" if inside[0] in _MANY else f"a tuple of {described(inside[0])}"
+        yield from (str(choice) for choice in arguments if choice != "")
+    elif get_origin(kind) is tuple and len(set(arguments) - {Ellipsis}) == 1:
+        count = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
+        yield f"{count}{_MANY[arguments[0]]}" if arguments[0] in _MANY else f"a tuple of {describe(arguments[0])}"
     elif kind in _PLAIN:
         yield _PLAIN[kind]
     elif isinstance(kind, type):
@@ -97,12 +97,12 @@ def _tree(text: str, annotation: Any, path: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd escapes in text
-            return ast.parse(_dotted(text), mode="eval").body
+            return ast.parse(_with_dots(text), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         _refuse(text, annotation, path)
 
 
-def _dotted(text: str) -> str:
+def _with_dots(text: str) -> str:
     """`MODULE:NAME` as Python would write it; text in quotes stays."""
     letters, quote = [], ""
     for letter in text:
@@ -116,7 +116,7 @@ def _read(node: ast.expr, annotation: Any, path: str, text: str = "") -> Any:
     for choice in _alternatives(annotation):
         if _matches(node, choice):
             return _read_as(node, choice, path, annotation)
-    return _refuse(text or _shown(node), annotation, path)
+    return _refuse(text or _source(node), annotation, path)
 
 
 def _matches(node: ast.expr, kind: Any) -> bool:
@@ -124,11 +124,11 @@ def _matches(node: ast.expr, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return _word(node) in get_args(kind)
     if get_origin(kind) is tuple:
-        inside = get_args(kind)
+        kinds = get_args(kind)
         items = _items(node)
-        if inside[-1] is Ellipsis:
-            return all(any(_matches(item, one) for one in _alternatives(inside[0])) for item in items)
-        return len(items) == len(inside)
+        if kinds[-1] is Ellipsis:
+            return all(any(_matches(item, one) for one in _alternatives(kinds[0])) for item in items)
+        return len(items) == len(kinds)
     if kind is str:
         return isinstance(_word(node), str)
     if kind in _PLAIN:
@@ -142,8 +142,8 @@ def _is_part(node: ast.expr) -> bool:
 
 def _read_as(node: ast.expr, kind: Any, path: str, annotation: Any) -> Any:
     if get_origin(kind) is tuple:
-        inside, items = get_args(kind), _items(node)
-        kinds = inside[:1] * len(items) if inside[-1] is Ellipsis else inside
+        arguments, items = get_args(kind), _items(node)
+        kinds = arguments[:1] * len(items) if arguments[-1] is Ellipsis else arguments
         pairs = enumerate(zip(items, kinds, strict=True))
         return tuple(_read(item, each, f"{path}.{number}") for number, (item, each) in pairs)
     if get_origin(kind) is Literal or kind is str:
@@ -161,10 +161,10 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     kind = find_part(_name(call.func, annotation, path), path)
     if not any(fits(kind, one) for one in _alternatives(annotation) if isinstance(one, type) or one is Any):
-        raise UserError(f"{path}: expected {described(annotation)}, found the part {kind.__name__}")
-    own = {f.name: f for f in fields(kind) if f.init}
-    arguments = _arguments(call, kind, own, path)
-    required = [n for n, f in own.items() if f.default is MISSING and f.default_factory is MISSING]
+        raise UserError(f"{path}: expected {describe(annotation)}, found the part {kind.__name__}")
+    by_name = {f.name: f for f in fields(kind) if f.init}
+    arguments = _arguments(call, kind, by_name, path)
+    required = [n for n, f in by_name.items() if f.default is MISSING and f.default_factory is MISSING]
     missing = [n for n in required if n not in arguments]
     if missing:
         raise UserError(f"{path}: {kind.__name__} needs {' and '.join(missing)}")
@@ -176,15 +176,15 @@ def _part(node: ast.expr, annotation: Any, path: str) -> Any:
         raise UserError(f"{path}: {problem}") from problem
 
 
-def _arguments(call: ast.Call, kind: type, own: Mapping[str, Any], path: str) -> dict[str, ast.expr]:
+def _arguments(call: ast.Call, kind: type, by_name: Mapping[str, Any], path: str) -> dict[str, ast.expr]:
     """The nodes of a call by the names of the fields."""
-    if len(call.args) > len(own):
-        raise UserError(f"{path}: {kind.__name__} takes {len(own)} settings, found {len(call.args)}")
-    arguments = dict(zip(own, call.args, strict=False))
+    if len(call.args) > len(by_name):
+        raise UserError(f"{path}: {kind.__name__} takes {len(by_name)} settings, found {len(call.args)}")
+    arguments = dict(zip(by_name, call.args, strict=False))
     for word in call.keywords:
         name = word.arg or "**"
-        if name not in own:
-            hint = did_you_mean(name, own, f"; its fields are {', '.join(own) or 'none'}")
+        if name not in by_name:
+            hint = did_you_mean(name, by_name, f"; its fields are {', '.join(by_name) or 'none'}")
             raise UserError(f"{path}: {kind.__name__} has no field {name!r}{hint}")
         if name in arguments:
             raise UserError(f"{path}: {kind.__name__} has {name} twice")
@@ -200,7 +200,7 @@ def _name(node: ast.expr, annotation: Any, path: str) -> str:
         names.insert(0, at.attr)
         at = at.value
     if not isinstance(at, ast.Name) or len(names) > 9:
-        _refuse(_shown(node), annotation, path)
+        _refuse(_source(node), annotation, path)
     *module, name = (at.id, *names)
     return f"{'.'.join(module)}:{name}" if module else name
 
@@ -236,7 +236,7 @@ def _items(node: ast.expr) -> list[ast.expr]:
     return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
-def _shown(node: ast.expr) -> str:
+def _source(node: ast.expr) -> str:
     try:
         return ast.unparse(node)
     except (RecursionError, ValueError):
@@ -245,6 +245,6 @@ def _shown(node: ast.expr) -> str:
 
 def _refuse(text: str, annotation: Any, path: str) -> NoReturn:
     hint = did_you_mean(text, [str(choice) for choice in _choices(annotation) if choice != ""])
-    shown = " ".join(text.split())
-    shown = (shown if len(shown) <= 60 else f"{shown[:57]}…") or "nothing"
-    raise UserError(f"{path}: expected {described(annotation)}, found {shown}{hint}")
+    words = " ".join(text.split())
+    words = (words if len(words) <= 60 else f"{words[:57]}…") or "nothing"
+    raise UserError(f"{path}: expected {describe(annotation)}, found {words}{hint}")

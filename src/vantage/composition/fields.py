@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-__all__ = ["Setting", "differences", "field_help", "leaves", "replaced", "settings_in"]
+__all__ = ["Setting", "differences", "field_help", "leaves", "replace_at", "settings_in"]
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ def settings_in(value: Any, path: str = "", changes: Mapping[str, Any] = {}) -> 
         if not f.init:
             continue
         below = f"{path}.{f.name}" if path else f.name
-        inside = changes.get(below, getattr(value, f.name))
-        yield from _settings_at(Setting(below, hints[f.name], inside, words.get(f.name, "")), changes)
+        part = changes.get(below, getattr(value, f.name))
+        yield from _settings_at(Setting(below, hints[f.name], part, words.get(f.name, "")), changes)
 
 
 def _settings_at(field: Setting, changes: Mapping[str, Any]) -> Iterator[Setting]:
-    inside = field.value
-    if isinstance(inside, tuple) and any(map(is_dataclass, inside)):
+    value = field.value
+    if isinstance(value, tuple) and any(map(is_dataclass, value)):
         yield replace(field, holds_parts=True)
         kinds = get_args(field.annotation)
-        for number, part in enumerate(inside):
+        for number, part in enumerate(value):
             below, kind = f"{field.path}.{number}", kinds[0 if kinds[-1] is Ellipsis else number]
             yield from _settings_at(Setting(below, kind, changes.get(below, part), field.help), changes)
-    elif is_dataclass(inside):
+    elif is_dataclass(value):
         yield replace(field, holds_parts=True)
-        yield from settings_in(inside, field.path, changes)
+        yield from settings_in(value, field.path, changes)
     else:
         yield replace(field, holds_parts=_is_for_parts(field.annotation))
 
@@ -65,18 +65,20 @@ def leaves(value: Any, path: str = "") -> Iterator[Setting]:
     return (field for field in settings_in(value, path) if not field.holds_parts)
 
 
-def replaced(value: Any, changes: Mapping[str, Any]) -> Any:
+def replace_at(value: Any, changes: Mapping[str, Any]) -> Any:
     """The composition with new values at some paths; a check of several fields sees all changes at once."""
-    here = {path: new for path, new in changes.items() if "." not in path}
-    below: dict[str, dict[str, Any]] = {}
+    direct = {path: new for path, new in changes.items() if "." not in path}
+    nested: dict[str, dict[str, Any]] = {}
     for path, new in changes.items():
         head, dot, rest = path.partition(".")
         if dot:
-            below.setdefault(head, {})[rest] = new
+            nested.setdefault(head, {})[rest] = new
     if isinstance(value, tuple):
-        parts = ((str(number), here.get(str(number), part)) for number, part in enumerate(value))
-        return tuple(replaced(part, below[number]) if number in below else part for number, part in parts)
-    return replace(value, **here, **{name: replaced(getattr(value, name), inside) for name, inside in below.items()})
+        parts = ((str(number), direct.get(str(number), part)) for number, part in enumerate(value))
+        return tuple(replace_at(part, nested[number]) if number in nested else part for number, part in parts)
+    return replace(
+        value, **direct, **{name: replace_at(getattr(value, name), inside) for name, inside in nested.items()}
+    )
 
 
 @functools.cache

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Fits", "Stretches", "everywhere", "fitted", "parts_of", "stretched"]
+__all__ = ["Fits", "Stretches", "everywhere", "fit_all", "parts_of", "stretch_all"]
 
 
 @runtime_checkable
@@ -20,7 +20,7 @@ class Fits(Protocol):
 class Stretches(Protocol):
     """A part whose settings depend on how long a run is: a schedule counted in epochs."""
 
-    def stretched(self, longer: float, finer: float) -> Any:
+    def stretch(self, longer: float, finer: float) -> Any:
         """The same part for a run of `longer` times the epochs, each of `finer` times the steps."""
         ...
 
@@ -48,11 +48,11 @@ def parts_of(value: Any) -> Iterator[Any]:
         yield from parts_of(part)
 
 
-def fitted(value: Any, images: int, batch_size: int) -> Any:
+def fit_all(value: Any, images: int, batch_size: int) -> Any:
     """`value` with every part that depends on the data set fitted to it."""
     return everywhere(value, lambda part: part.fit_to(images, batch_size) if isinstance(part, Fits) else part)
 
 
-def stretched(value: Any, longer: float, finer: float) -> Any:
+def stretch_all(value: Any, longer: float, finer: float) -> Any:
     """`value` with every part that depends on the length of a run stretched."""
-    return everywhere(value, lambda part: part.stretched(longer, finer) if isinstance(part, Stretches) else part)
+    return everywhere(value, lambda part: part.stretch(longer, finer) if isinstance(part, Stretches) else part)

@@ -14,7 +14,11 @@ def as_python(value: Any, width: int = 100, indent: int = 0) -> str:
     if isinstance(value, tuple):
         opening, items, closing = "(", [("", item) for item in value], ")"
     elif is_dataclass(value):
-        opening, items, closing = f"{_name(type(value))}(", [(f"{n}=", inside) for n, inside in _changed(value)], ")"
+        opening, items, closing = (
+            f"{_name(type(value))}(",
+            [(f"{n}=", inside) for n, inside in _non_defaults(value)],
+            ")",
+        )
     else:
         return line
     margin = " " * (indent + 4)
@@ -27,11 +31,13 @@ def in_a_line(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(in_a_line, value))}{',' * (len(value) == 1)})"
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in _changed(value))})"
+        return (
+            f"{_name(type(value))}({', '.join(f'{name}={in_a_line(inside)}' for name, inside in _non_defaults(value))})"
+        )
     return repr(value)
 
 
-def _changed(value: Any) -> list[tuple[str, Any]]:
+def _non_defaults(value: Any) -> list[tuple[str, Any]]:
     """The fields that differ from their defaults."""
     pairs = [(f, getattr(value, f.name)) for f in fields(value) if f.init]
     defaults = [f.default if f.default_factory is MISSING else f.default_factory() for f, _ in pairs]

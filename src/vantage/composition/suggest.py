@@ -31,8 +31,8 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
 def no_such(what: str, word: str, names: Iterable[str], plural: str = "") -> UserError:
     """The error for a word that names nothing: with the nearest known name, or with all of them where none is near."""
     names = list(names)
-    listed = f" ({plural or f'{what}s'}: {', '.join(names)})"
-    return UserError(f"there is no {what} {word!r}{did_you_mean(word, names, listed)}")
+    listing = f" ({plural or f'{what}s'}: {', '.join(names)})"
+    return UserError(f"there is no {what} {word!r}{did_you_mean(word, names, listing)}")
 
 
 def _last(name: str) -> str:

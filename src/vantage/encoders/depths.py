@@ -50,8 +50,8 @@ def maps(backbone: nn.Module, images: Float[Tensor, "b c h w"]) -> list[Float[Te
     if isinstance(backbone, HasMaps):
         return backbone.maps(images)
     if hasattr(backbone, "forward_intermediates"):
-        inside: Any = backbone.forward_intermediates
-        return list(inside(images, intermediates_only=True))
+        intermediates: Any = backbone.forward_intermediates
+        return list(intermediates(images, intermediates_only=True))
     raise UserError(
         f"{type(backbone).__name__} has no maps, only pooled features: use a run with a ResNet or a timm backbone, or a"
         " protocol that reads pooled features"
@@ -78,7 +78,7 @@ class AtDepth(nn.Module):
         from `example`, which has the shape of the images. Raises `UserError` if there is no such map."""
         super().__init__()
         self.backbone, self.depth, self.pool = backbone, depth, pool
-        layers = _shown(backbone, example)
+        layers = _example_maps(backbone, example)
         if not -len(layers) <= depth < len(layers):
             raise UserError(f"depth {depth} was asked for, but the backbone has {len(layers)} maps")
         self.width: int = pool(layers[depth]).flatten(1).shape[1]
@@ -112,7 +112,7 @@ class AtDepths(nn.Module):
     def __init__(self, backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> None:
         """`example` has the shape of the images, from which the widths follow."""
         super().__init__()
-        layers = _shown(backbone, example)
+        layers = _example_maps(backbone, example)
         self.first = max(0, len(layers) - len(GRIDS))
         layers = layers[self.first :]
         self.backbone = backbone
@@ -131,7 +131,7 @@ class AtDepths(nn.Module):
         return torch.cat([pool(one).flatten(1) for pool, one in zip(self.pools, layers, strict=True)], 1)
 
 
-def _shown(backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> Sequence[Float[Tensor, "b d y x"]]:
+def _example_maps(backbone: nn.Module, example: Float[Tensor, "b c h w"]) -> Sequence[Float[Tensor, "b d y x"]]:
     """The maps of an example, in evaluation mode; the module's mode is restored."""
     before = [(part, part.training) for part in backbone.modules()]
     backbone.eval()

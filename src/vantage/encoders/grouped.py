@@ -1,4 +1,4 @@
-"""BatchNorm with statistics of groups of the joint batch, and how each process comes by them.
+"""BatchNorm with statistics of groups of the joint batch, and how each process computes them.
 
 b: images   c: channels   g: groups   w: processes   ...: height and width, or a length, or nothing
 
@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from vantage import processes
-from vantage.encoders.folded import Folded
+from vantage.encoders.folding import FoldedBatchNorm
 from vantage.errors import UserError
 
-__all__ = ["SPLIT_KINDS", "GroupedStatistics", "accumulated", "average_statistics", "share_of_groups"]
+__all__ = ["SPLIT_KINDS", "GroupedStatistics", "set_accumulation", "average_statistics", "share_of_groups"]
 
 
 def share_of_groups(groups: int, parts: int, count: int) -> tuple[int, int]:
@@ -47,7 +47,7 @@ def _groups(groups: int) -> str:
     return "one group" if groups == 1 else f"{groups} groups"
 
 
-def accumulated(module: nn.Module, parts: int) -> None:
+def set_accumulation(module: nn.Module, parts: int) -> None:
     """Tell every grouped layer of a network in how many accumulated parts a joint batch comes."""
     for layer in module.modules():
         if isinstance(layer, GroupedStatistics):
@@ -89,7 +89,7 @@ class GroupedStatistics(_BatchNorm):
         self._check_input_dim(input)
         here, extent = share_of_groups(self.groups, self.parts, processes.count())
         if extent > 1:
-            return joined_batch_norm(self, input, extent)
+            return joint_batch_norm(self, input, extent)
         # A GPU waits for every group that is started by itself; a CPU would pay more for the copies of folding.
         return (folded_batch_norm if here > 1 and input.is_cuda else grouped_batch_norm)(self, input, here)
 
@@ -149,13 +149,13 @@ def folded_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], groups:
     """
     means, variances, weight_on_new = _running(norm, images, groups)
     running = (None if values is None else values.flatten() for values in (means, variances))
-    result = Folded.apply(images, norm.weight, norm.bias, *running, groups, weight_on_new, norm.eps)
+    result = FoldedBatchNorm.apply(images, norm.weight, norm.bias, *running, groups, weight_on_new, norm.eps)
     _keep(norm, means, variances)
     assert isinstance(result, Tensor)
     return result
 
 
-def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
+def joint_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent: int) -> Float[Tensor, "b c *s"]:
     """Normalize by mean and variance of the images of `extent` consecutive processes, of which one has some at least.
 
     Every process must call it at the same time. The gradient is that of the joint batch, since the statistics are
@@ -167,19 +167,19 @@ def joined_batch_norm(norm: _BatchNorm, images: Float[Tensor, "b c *s"], extent:
         variance, mean = torch.var_mean(values, axes, correction=0)
     else:  # no region of a detector is here
         variance, mean = values.sum(axes), values.sum(axes)
-    own = torch.stack([variance, mean, torch.full_like(mean, images.numel() // images.shape[1])])
+    statistics = torch.stack([variance, mean, torch.full_like(mean, images.numel() // images.shape[1])])
     first = processes.rank() // extent * extent
-    variances, means, counts = processes.gather(own[None])[first : first + extent].unbind(1)
+    variances, means, counts = processes.gather(statistics[None])[first : first + extent].unbind(1)
     weight = counts / counts.sum(0)  # equal in training, where batches are shared equally
     mean = (weight * means).sum(0)
     variance = (weight * (variances + (means - mean).square())).sum(0)  # within processes, and between them
     _follow(norm, mean.detach(), variance.detach(), counts.sum(0))
     scale = torch.rsqrt(variance + norm.eps)
     shape = (1, -1, *[1] * (images.ndim - 2))
-    normalized = (values - mean.view(shape)) * scale.view(shape)
+    result = (values - mean.view(shape)) * scale.view(shape)
     if norm.affine:
-        normalized = normalized * norm.weight.view(shape) + norm.bias.view(shape)
-    return normalized.to(images.dtype)
+        result = result * norm.weight.view(shape) + norm.bias.view(shape)
+    return result.to(images.dtype)
 
 
 @torch.no_grad()

@@ -123,8 +123,8 @@ class JigsawHead:
 
     def build(self, features: int) -> "JigsawNetwork":
         """A freshly initialized module from (b, n, `features`) to (b, d)."""
-        joined = nn.Linear(self.patch.width * self.patches, self.width)
-        return JigsawNetwork(self.patch.build(features), joined, self.patches)
+        join = nn.Linear(self.patch.width * self.patches, self.width)
+        return JigsawNetwork(self.patch.build(features), join, self.patches)
 
 
 class JigsawNetwork(nn.Module):

@@ -25,12 +25,12 @@ class Joined(nn.Module):
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """The features of all backbones, in order."""
         pairs = zip(self.backbones, self.channels, strict=True)
-        return torch.cat([backbone(images[:, some]) for backbone, some in pairs], 1)
+        return torch.cat([backbone(images[:, channels]) for backbone, channels in pairs], 1)
 
     def maps(self, images: Float[Tensor, "b c h w"]) -> list[Float[Tensor, "b d _ _"]]:
         """At each depth the maps of all backbones, joined along the channels."""
         pairs = zip(self.backbones, self.channels, strict=True)
-        each = [maps(backbone, images[:, some]) for backbone, some in pairs]
+        each = [maps(backbone, images[:, channels]) for backbone, channels in pairs]
         return [torch.cat(depth, 1) for depth in zip(*each, strict=True)]
 
     def extra_repr(self) -> str:

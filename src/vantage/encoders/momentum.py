@@ -55,8 +55,8 @@ class MomentumNetworks(RoleNetworks):
         self.network, self.width = network, network.width
         self.slow = copy.deepcopy(network).requires_grad_(False)
         self.momentum, self.follows_after_step = choice.momentum, choice.after_step
-        self.apart = choice.shuffle == "keys"
-        self.grouped = any(isinstance(layer, GroupedStatistics) for layer in network.modules())
+        self.shuffle_keys = choice.shuffle == "keys"
+        self.has_groups = any(isinstance(layer, GroupedStatistics) for layer in network.modules())
 
     @property
     def encoders(self) -> nn.ModuleList:
@@ -75,21 +75,21 @@ class MomentumNetworks(RoleNetworks):
     @torch.no_grad()
     def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
         """Unit vectors of the slow network, without gradient."""
-        if processes.count() == 1 and not self.grouped:
+        if processes.count() == 1 and not self.has_groups:
             return encode_jointly(views, self.slow)
-        if self.apart:
-            return encode_jointly(views, lambda keys: self._shuffled({0: keys}, shuffle)[0])
-        return self._shuffled(views, shuffle)
+        if self.shuffle_keys:
+            return encode_jointly(views, lambda keys: self._encode_shuffled({0: keys}, shuffle)[0])
+        return self._encode_shuffled(views, shuffle)
 
-    def _shuffled(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
+    def _encode_shuffled(self, views: Mapping[int, Tensor], seed: int) -> dict[int, Tensor]:
         """Vectors of the views of all processes, encoded in a random order of their rows."""
         rows = len(next(iter(views.values()))) * processes.count()
         order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-        back = order.argsort()
+        inverse = order.argsort()
         device = next(self.slow.parameters()).device
-        order, back = (index.to(device, non_blocking=True) for index in (order, back))
-        mixed = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
-        return {n: processes.gather(vector)[back] for n, vector in encode_jointly(mixed, self.slow).items()}
+        order, inverse = (index.to(device, non_blocking=True) for index in (order, inverse))
+        batches = {n: processes.own_rows(processes.gather(view)[order]) for n, view in views.items()}
+        return {n: processes.gather(vector)[inverse] for n, vector in encode_jointly(batches, self.slow).items()}
 
     def before_step(self, step: int) -> None:
         """Update the slow network before it encodes keys."""

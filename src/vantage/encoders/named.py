@@ -39,7 +39,7 @@ BACKBONES = (*_RESIDUAL, "resnet9", "tiny_alexnet", "convolutions")
 def backbone_named(name: str, size: int) -> Backbone:
     """The backbone of a name, for images of `size` pixels.
 
-    Names are those of `BACKBONES`, timm:NAME for any model of timm, MODULE:NAME for a part of one's own, or a part
+    Names are those of `BACKBONES`, timm:NAME for any model of timm, MODULE:NAME for a part of your own, or a part
     with its settings, such as `ResNet(18, small=True)`. Residual networks get the stem that suits the size, as in the
     recipes: the small one up to 96 pixels, of stride 2 above 48; Tiny AlexNet and timm's vision transformers are built
     for the size.
@@ -71,11 +71,11 @@ def with_backbone(encoder: Encoder, backbone: Backbone) -> Encoder:
 
     Where a hidden layer of the head was as wide as the features (MoCo v2, SimCLR, InfoMin, InterCLR), it stays so.
     """
-    before: Any = encoder.backbone
-    settings = {name: getattr(before, name, None) for name in ("in_channels", "zero_init_residual")}
+    old_backbone: Any = encoder.backbone
+    settings = {name: getattr(old_backbone, name, None) for name in ("in_channels", "zero_init_residual")}
     settings = {name: value for name, value in settings.items() if value is not None and hasattr(backbone, name)}
     backbone = replace(backbone, **settings)  # pyright: ignore[reportArgumentType]
-    old, new = _width(before), _width(backbone)
+    old, new = _width(old_backbone), _width(backbone)
 
     def follows(part: Any) -> Any:
         return replace(part, hidden=new) if getattr(part, "hidden", None) == old else part
@@ -89,21 +89,21 @@ def with_backbone(encoder: Encoder, backbone: Backbone) -> Encoder:
 
 
 def _width(backbone: Backbone) -> int:
-    """Width of the features; remembered, where the backbone can be a key."""
+    """Width of the features; cached where the backbone can be a key."""
     try:
         hash(backbone)
     except TypeError:  # a user's own part that holds a list
-        return _built_width(backbone)
-    return _known_width(backbone)
+        return _measure_width(backbone)
+    return _cached_width(backbone)
 
 
-def _built_width(backbone: Backbone) -> int:
+def _measure_width(backbone: Backbone) -> int:
     """Width of the features, without memory for the parameters."""
     with torch.device("meta"):
         return width_of(backbone.build())
 
 
-_known_width = cache(_built_width)
+_cached_width = cache(_measure_width)
 
 
 def _has_fixed_size(model: str) -> bool:

@@ -6,7 +6,7 @@ the network can find the key by that instead of by what the picture shows, and t
 their names stay the same, so checkpoints and exports do not depend on the choice.
 
 A choice is about the joint batch of an optimizer step, over all processes and accumulated parts, so that it means the
-same on any number of devices; `vantage.encoders.grouped` says how each process comes by its statistics.
+same on any number of devices; `vantage.encoders.grouped` says how each process computes its statistics.
 """
 
 import sys
@@ -52,7 +52,7 @@ class BatchNorm:
     def convert(self, module: nn.Module) -> nn.Module:
         """`module` itself on one process; on several with every BatchNorm synchronized, which raises `UserError` for
         kinds of BatchNorm that cannot be."""
-        return module if processes.count() == 1 else _grouped(module, 1, "synchronized; train it on one process")
+        return module if processes.count() == 1 else _convert(module, 1, "synchronized; train it on one process")
 
 
 @dataclass(frozen=True)
@@ -81,18 +81,18 @@ class SplitBatchNorm:
 
     def convert(self, module: nn.Module) -> nn.Module:
         """`module` with every BatchNorm split; raises `UserError` for kinds of BatchNorm that cannot be split."""
-        return _grouped(module, self.groups, "split; choose BatchNorm() for it")
+        return _convert(module, self.groups, "split; choose BatchNorm() for it")
 
 
-def _grouped(module: nn.Module, groups: int, refusal: str) -> nn.Module:
+def _convert(module: nn.Module, groups: int, refusal: str) -> nn.Module:
     layers = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
     for layer in layers:
         if isinstance(layer, GroupedStatistics):
             layer.groups, layer.parts = groups, 1
     layers = [layer for layer in layers if not isinstance(layer, GroupedStatistics)]
-    refused = {kind for kind in map(type, layers) if kind not in SPLIT_KINDS and not _keeps_activation(kind)}
-    if refused:
-        names = ", ".join(sorted(kind.__name__ for kind in refused))
+    unsupported = {kind for kind in map(type, layers) if kind not in SPLIT_KINDS and not _keeps_activation(kind)}
+    if unsupported:
+        names = ", ".join(sorted(kind.__name__ for kind in unsupported))
         raise UserError(f"a network with layers of kind {names} cannot have its BatchNorm {refusal}")
     for layer in layers:
         # Only the behavior changes: parameters, buffers, hooks and references to the layer stay as they are.

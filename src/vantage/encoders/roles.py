@@ -117,8 +117,8 @@ class SharedNetworks(RoleNetworks):
     def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
         """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
-        encoded = {**queries, **encode_jointly(rest, self.network)}
-        return {number: processes.gather(encoded[number]) for number in views}
+        vectors = {**queries, **encode_jointly(rest, self.network)}
+        return {number: processes.gather(vectors[number]) for number in views}
 
 
 @dataclass(frozen=True)
@@ -159,5 +159,5 @@ class PerViewNetworks(RoleNetworks):
     def keys(self, views: Mapping[int, Tensor], queries: Mapping[int, Tensor], shuffle: int) -> dict[int, Tensor]:
         """The vectors of the views, with gradient; those of query views are reused."""
         rest = {number: view for number, view in views.items() if number not in queries}
-        encoded = {**queries, **self.queries(rest)}
-        return {number: processes.gather(encoded[number]) for number in views}
+        vectors = {**queries, **self.queries(rest)}
+        return {number: processes.gather(vectors[number]) for number in views}

@@ -76,9 +76,9 @@ class TinyAlexNetFeatures(nn.Module):
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
         """What fc7 gives. Raises `UserError` for images of another size."""
         if images.shape[2:] != (self.image_size, self.image_size):
-            seen = " x ".join(map(str, images.shape[2:]))
+            size = " x ".join(map(str, images.shape[2:]))
             raise UserError(
-                f"TinyAlexNet was built for {self.image_size} pixels and is shown {seen}: set its image_size to that of"
+                f"TinyAlexNet was built for {self.image_size} pixels and is shown {size}: set its image_size to that of"
                 " the views"
             )
         return self.fc7(self.fc6(self.maps(images)[-1].flatten(1)))

@@ -15,7 +15,15 @@ from torch import Tensor, nn
 from vantage.errors import UserError
 from vantage.storage.near import near_path
 
-__all__ = ["PICKLES", "PREFIXES", "Fitting", "differing", "fit_weights", "fitting", "read_weights"]
+__all__ = [
+    "PICKLES",
+    "PREFIXES",
+    "BackboneTensors",
+    "describe_difference",
+    "fit_weights",
+    "backbone_tensors",
+    "read_weights",
+]
 
 PREFIXES = (
     "module.encoder_q.",
@@ -41,7 +49,7 @@ _COUNTER = "num_batches_tracked"
 """What BatchNorm counts, which files of early versions of torch lack."""
 
 
-class Fitting(NamedTuple):
+class BackboneTensors(NamedTuple):
     """The tensors of a file that are a backbone's."""
 
     state: dict[str, Tensor]
@@ -54,7 +62,7 @@ class Fitting(NamedTuple):
 def read_weights(file: Path) -> dict[str, Tensor]:
     """The tensors of a safetensors file, on the CPU. Executes nothing.
 
-    Raises `UserError` where it is none; one that torch pickled is to be converted first.
+    Raises `UserError` where it is not one; a file that torch pickled has to be converted first.
     """
     if not file.is_file():
         raise UserError(f"there is no file {file}{near_path(file)}")
@@ -70,44 +78,48 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         raise UserError(f"{file} is not a safetensors file, or is damaged ({problem})") from problem
 
 
-def fitting(backbone: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> Fitting:
+def backbone_tensors(backbone: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> BackboneTensors:
     """The tensors that are the backbone's, under whichever of `PREFIXES` most of its names are found.
 
     Raises `UserError` that names what is missing, surplus or of another shape.
     """
-    own = backbone.state_dict()
-    prefix = max(PREFIXES, key=lambda each: sum(f"{each}{name}" in tensors for name in own))
-    theirs = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-    tops = {name for name in theirs if name not in own and _is_on_top(name, backbone)}
-    counters = {name: own[name] for name in own if name.endswith(_COUNTER) and name not in theirs}
-    state = {name: value for name, value in theirs.items() if name not in tops} | counters
+    expected = backbone.state_dict()
+    prefix = max(PREFIXES, key=lambda each: sum(f"{each}{name}" in tensors for name in expected))
+    candidates = {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+    tops = {name for name in candidates if name not in expected and _is_on_top(name, backbone)}
+    counters = {name: expected[name] for name in expected if name.endswith(_COUNTER) and name not in candidates}
+    state = {name: value for name, value in candidates.items() if name not in tops} | counters
     if prefix == "":
-        beside = [name for name in state if name not in own and name.partition(".")[0] == "module"]
+        beside = [name for name in state if name not in expected and name.partition(".")[0] == "module"]
         state = {name: value for name, value in state.items() if name not in beside}
-    if apart := differing(own, state):
-        raise UserError(f"the weights in {file} are not those of this backbone: {apart}")
+    if difference := describe_difference(expected, state):
+        raise UserError(f"the weights in {file} are not those of this backbone: {difference}")
     used = {f"{prefix}{name}" for name in state}
-    return Fitting(state, tuple(name for name in tensors if name not in used))
+    return BackboneTensors(state, tuple(name for name in tensors if name not in used))
 
 
 def fit_weights(backbone: nn.Module, file: Path) -> tuple[str, ...]:
-    """Fill a backbone with the weights in a file; returns the names that were left out. Raises as `fitting`."""
-    state, left_out = fitting(backbone, read_weights(file), file)
+    """Fill a backbone with the weights in a file; returns the names that were left out. Raises as
+    `backbone_tensors`."""
+    state, left_out = backbone_tensors(backbone, read_weights(file), file)
     backbone.load_state_dict(state)
     return left_out
 
 
-def differing(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> str:
+def describe_difference(expected: Mapping[str, Tensor], actual: Mapping[str, Tensor]) -> str:
     """How two states differ in names and shapes, with an example of each kind; empty where they do not."""
-    lacking, surplus = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
-    other = [name for name in ours if name in theirs and ours[name].shape != theirs[name].shape]
+    missing, surplus = (
+        [name for name in expected if name not in actual],
+        [name for name in actual if name not in expected],
+    )
+    other = [name for name in expected if name in actual and expected[name].shape != actual[name].shape]
     parts = [
         f"{len(names)} tensors {words}, such as {names[0]}"
-        for names, words in ((lacking, "are missing in it"), (surplus, "of it are not needed"))
+        for names, words in ((missing, "are missing in it"), (surplus, "of it are not needed"))
         if names
     ]
     if other:
-        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (theirs, ours))
+        shapes = " and not ".join(str(tuple(state[other[0]].shape)) for state in (actual, expected))
         parts.append(f"{len(other)} are of another shape, such as {other[0]}: {shapes}")
     return "; ".join(parts)
 

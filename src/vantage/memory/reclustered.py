@@ -61,7 +61,7 @@ class ReclusteredBank:
         at_least(self, 1, "clusterings", "every", "iterations", "images_per_cluster")
         at_least(self, 0, "first")
 
-    def stretched(self, longer: float, finer: float) -> "ReclusteredBank":
+    def stretch(self, longer: float, finer: float) -> "ReclusteredBank":
         """The first clustering at the same part of a run of `longer` times the epochs, after one at least if not at
         once."""
         return replace(self, first=max(1, round(self.first * longer)) if self.first else 0)

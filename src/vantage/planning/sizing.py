@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vantage.composition.fields import replaced
+from vantage.composition.fields import replace_at
 from vantage.composition.fitting import everywhere, parts_of
 from vantage.data.order import steps_in
 from vantage.encoders import Backbone, Convolutions, Encoder, Momentum, ResNet, ResNet9, with_backbone
@@ -78,7 +78,7 @@ def composed(wishes: Wishes, rung: Rung) -> Run:
         run = with_network(run, rung.backbone)
     if any(not isinstance(part.backbone, _ANY_SIZE) for part in parts_of(run.encoders) if isinstance(part, Encoder)):
         run = replace(run, resizing=None)
-    return replaced(run, early(wishes.changes(run)))
+    return replace_at(run, early(wishes.changes(run)))
 
 
 def early(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def with_network(run: Run, backbone: Backbone) -> Run:
 
 def overridden(fitted: Run, changes: Mapping[str, Any]) -> Run:
     """A fitted run with the user's values, which take precedence; the learning rate follows batch size and epochs."""
-    resized = fitted.resized(changes.get("batch_size"), changes.get("epochs"))
-    return replaced(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
+    resized = fitted.rescale(changes.get("batch_size"), changes.get("epochs"))
+    return replace_at(resized if {"batch_size", "epochs"} & set(changes) else fitted, changes)
 
 
 def least_epochs(run: Run) -> int:
@@ -117,12 +117,12 @@ def sized(wishes: Wishes, planned: Run, images: int, epochs: int) -> Run:
     """
     changes = wishes.changes(planned)
     epochs = changes.get("epochs", epochs)
-    run = overridden(planned.fit(images, changes.get("batch_size")), changes).resized(None, epochs)
+    run = overridden(planned.fit(images, changes.get("batch_size")), changes).rescale(None, epochs)
     steps = epochs * steps_in(images, run.batch_size)
     run = replace(run, encoders=everywhere(run.encoders, lambda part: _quicker(part, steps)))
     if steps < _FEW_STEPS:
         run = _short(run, wishes.own_optimizer)
-    return replaced(run, wishes.changes(run))
+    return replace_at(run, wishes.changes(run))
 
 
 def _quicker(part: Any, steps: int) -> Any:
@@ -137,9 +137,9 @@ def _short(run: Run, own_optimizer: bool) -> Run:
     optimizer, own = run.optimizer, getattr(rate, "base", 0.0) * 256 / run.batch_size
     if isinstance(optimizer, LARS) and not own_optimizer:
         optimizer = SGD(optimizer.momentum, optimizer.weight_decay)
-        rate = rate.scaled(_SHORT_LARS / own) if own else rate
+        rate = rate.scale(_SHORT_LARS / own) if own else rate
     elif isinstance(optimizer, SGD) and 0 < own < _SHORT_RATE:
-        rate = rate.scaled(_SHORT_RATE / own)
+        rate = rate.scale(_SHORT_RATE / own)
     if isinstance(optimizer, SGD) and getattr(rate, "warmup_epochs", None) == 0 and run.epochs >= 4:
         milestones = getattr(rate, "milestones", ()) or (run.epochs,)
         rate = replace(rate, warmup_epochs=min(max(1, round(0.05 * run.epochs)), milestones[0]))

@@ -106,4 +106,4 @@ def _run(name: str, size: int, negatives: tuple[Rule, ...], estimator: Estimator
 
 def _at_512(run: Run, size: int) -> Run:
     """The paper's batch and rate, on large images."""
-    return run if size <= SMALL else run.resized(batch_size=512)
+    return run if size <= SMALL else run.rescale(batch_size=512)

@@ -6,7 +6,7 @@ import math
 from vantage.errors import UserError
 
 
-def moved(epoch: int, epochs: int, to: int) -> int:
+def move_epoch(epoch: int, epochs: int, to: int) -> int:
     """An epoch of a run of `epochs`, moved in proportion to a run of `to`."""
     return min(round(epoch * to / epochs), to - 1)
 

@@ -1,6 +1,6 @@
 """Numbers that follow the epochs: any schedule, counted in epochs instead of steps.
 
-`Run.fit` sets how many steps an epoch has, and `Run.resized` stretches them with the run.
+`Run.fit` sets how many steps an epoch has, and `Run.rescale` stretches them with the run.
 """
 
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ class _Epochs:
         """The same course in epochs of `images` images."""
         return replace(self, steps_per_epoch=max(1, images // batch_size))
 
-    def stretched(self, longer: float, finer: float) -> "_Epochs":
+    def stretch(self, longer: float, finer: float) -> "_Epochs":
         """The same course for `longer` times the epochs, each of `finer` times the steps."""
         return replace(self, every=self.every * longer, steps_per_epoch=max(1, round(self.steps_per_epoch * finer)))
 

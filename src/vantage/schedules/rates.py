@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from vantage.schedules.checks import at_least, check_run, climb, growing, half_cosine, moved, require
+from vantage.schedules.checks import at_least, check_run, climb, growing, half_cosine, move_epoch, require
 
 __all__ = ["CosineByEpoch", "CosineByStep", "LearningRate", "StepDecay"]
 
@@ -16,7 +16,7 @@ class LearningRate(Protocol):
         """The learning rate of `step` (from 0) in a run of `epochs` epochs of `steps_per_epoch` optimizer steps."""
         ...
 
-    def scaled(self, factor: float) -> "LearningRate":
+    def scale(self, factor: float) -> "LearningRate":
         """The same schedule at `factor` times the learning rate, as for a batch `factor` times as large."""
         ...
 
@@ -46,13 +46,13 @@ class CosineByEpoch:
     warmup_epochs: int = 0
     """Epochs of linear warm-up."""
 
-    def scaled(self, factor: float) -> "CosineByEpoch":
+    def scale(self, factor: float) -> "CosineByEpoch":
         """The same schedule at `factor` times the learning rate."""
         return replace(self, base=self.base * factor, final=self.final * factor)
 
     def for_epochs(self, epochs: int, to: int) -> "CosineByEpoch":
         """The same schedule for `to` epochs instead of `epochs`."""
-        return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
+        return replace(self, warmup_epochs=move_epoch(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
         at_least(self, 0, "base", "final", "warmup_epochs")
@@ -62,8 +62,8 @@ class CosineByEpoch:
         check_run(self, step, steps_per_epoch, epochs, self.warmup_epochs)
         if step < self.warmup_epochs * steps_per_epoch:
             return climb(self.base, step, self.warmup_epochs * steps_per_epoch)
-        done = min(step // steps_per_epoch - self.warmup_epochs, epochs - self.warmup_epochs)
-        return half_cosine(self.base, self.final, done / (epochs - self.warmup_epochs))
+        epoch = min(step // steps_per_epoch - self.warmup_epochs, epochs - self.warmup_epochs)
+        return half_cosine(self.base, self.final, epoch / (epochs - self.warmup_epochs))
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,13 @@ class CosineByStep:
     warmup_epochs: int = 0
     """Epochs of linear warm-up."""
 
-    def scaled(self, factor: float) -> "CosineByStep":
+    def scale(self, factor: float) -> "CosineByStep":
         """The same schedule at `factor` times the learning rate."""
         return replace(self, base=self.base * factor, final=self.final * factor)
 
     def for_epochs(self, epochs: int, to: int) -> "CosineByStep":
         """The same schedule for `to` epochs instead of `epochs`."""
-        return replace(self, warmup_epochs=moved(self.warmup_epochs, epochs, to))
+        return replace(self, warmup_epochs=move_epoch(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
         at_least(self, 0, "base", "final", "warmup_epochs")
@@ -127,7 +127,7 @@ class StepDecay:
     warmup_epochs: int = 0
     """Epochs of linear warm-up; no drop may come before its end."""
 
-    def scaled(self, factor: float) -> "StepDecay":
+    def scale(self, factor: float) -> "StepDecay":
         """The same schedule at `factor` times the learning rate."""
         return replace(self, base=self.base * factor)
 
@@ -136,8 +136,8 @@ class StepDecay:
         other, and none falls on the first."""
         drops: list[int] = []
         for drop in self.milestones:
-            drops.append(max(moved(drop, epochs, to), drops[-1] + 1 if drops else min(drop, 1)))
-        return replace(self, milestones=tuple(drops), warmup_epochs=moved(self.warmup_epochs, epochs, to))
+            drops.append(max(move_epoch(drop, epochs, to), drops[-1] + 1 if drops else min(drop, 1)))
+        return replace(self, milestones=tuple(drops), warmup_epochs=move_epoch(self.warmup_epochs, epochs, to))
 
     def __post_init__(self) -> None:
         at_least(self, 0, "base", "factor", "warmup_epochs")

@@ -18,10 +18,12 @@ def backbone_of(run: Run, networks: RoleNetworks, network: int | None) -> nn.Mod
     sees them all, that network on each. Raises `UserError` where there is no such network."""
     backbones = [network.get_submodule("backbone") for network in networks.encoders]
     if network is None:
-        seen, views = evaluation_view(run).channels, len(backbones) if len(backbones) > 1 else run.views.count
+        view_channels, views = evaluation_view(run).channels, len(backbones) if len(backbones) > 1 else run.views.count
         each = [run.views.evaluation(number).channels for number in range(views)]
-        if len(backbones) > 1 or set(each) != {seen}:  # the only network sees what each view shows, one after the other
-            channels = [[seen.index(channel) for channel in some] for some in each]
+        if len(backbones) > 1 or set(each) != {
+            view_channels
+        }:  # the only network sees what each view shows, one after the other
+            channels = [[view_channels.index(channel) for channel in some] for some in each]
             return Joined(backbones if len(backbones) > 1 else backbones * views, channels)
     if not 0 <= (network or 0) < len(backbones):
         choice = f"choose 0 to {len(backbones) - 1}" if len(backbones) > 1 else "leave --network out"

@@ -21,13 +21,13 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from vantage.composition.names import RENAMED_TENSORS
-from vantage.encoders.weights import differing
+from vantage.encoders.weights import describe_difference
 from vantage.errors import UserError
 from vantage.storage.files import digest_of_file
 
 __all__ = [
     "check_fits",
-    "complete",
+    "complete_checkpoints",
     "digest_of",
     "fill",
     "latest",
@@ -48,21 +48,21 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     Raises `UserError` if the disk is full or not writable; older checkpoints stay usable.
     """
     folder = run_folder / "checkpoint"
-    target, draft, replaced = folder / f"step-{step:09d}", folder / f".draft-{step:09d}", folder / ".draft-replaced"
+    target, draft, previous = folder / f"step-{step:09d}", folder / f".draft-{step:09d}", folder / ".draft-replaced"
     try:
         for draft_folder in folder.glob(".draft-*"):  # by a process that was killed while writing
             shutil.rmtree(draft_folder, ignore_errors=True)
         draft.mkdir(parents=True)
-        save_file(_apart(tensors), draft / _TENSORS)
-        sealed = {**facts, "step": step, _TENSORS: digest_of_file(draft / _TENSORS)}
-        (draft / _FACTS).write_text(json.dumps({**sealed, _SEAL: _seal(sealed)}, indent=1, allow_nan=False))
+        save_file(_separate(tensors), draft / _TENSORS)
+        record = {**facts, "step": step, _TENSORS: digest_of_file(draft / _TENSORS)}
+        (draft / _FACTS).write_text(json.dumps({**record, _SEAL: _seal(record)}, indent=1, allow_nan=False))
         for name in (_TENSORS, _FACTS):
             _flush(draft / name)
         if target.exists():  # renamed, not deleted first, so that the time in which a kill loses it is short
-            target.rename(replaced)
+            target.rename(previous)
         draft.rename(target)
         _flush(folder)
-        shutil.rmtree(replaced, ignore_errors=True)
+        shutil.rmtree(previous, ignore_errors=True)
     except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
         newest = latest(run_folder)
@@ -74,18 +74,18 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
                 else "Free some space and start again"
             )
         ) from problem
-    for old in complete(run_folder)[:-KEEP]:
+    for old in complete_checkpoints(run_folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
     return target
 
 
 def latest(run_folder: Path) -> Path | None:
     """The newest complete checkpoint of a run, or `None`."""
-    checkpoints = complete(run_folder)
+    checkpoints = complete_checkpoints(run_folder)
     return checkpoints[-1] if checkpoints else None
 
 
-def complete(run_folder: Path) -> list[Path]:
+def complete_checkpoints(run_folder: Path) -> list[Path]:
     """The complete checkpoints of a run, the newest last: at most two."""
     return sorted(path for path in (run_folder / "checkpoint").glob("step-*") if (path / _FACTS).is_file())
 
@@ -96,9 +96,9 @@ def load(checkpoint: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     path = checkpoint / _TENSORS
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {_current(name): file.get_tensor(name) for name in file.keys()}
+            tensors = {_current_name(name): file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError) as problem:
-        raise _damaged(checkpoint, str(problem)) from problem
+        raise _damage_error(checkpoint, str(problem)) from problem
     return tensors, facts
 
 
@@ -112,19 +112,19 @@ def check_fits(checkpoint: Path, build: Callable[[], nn.Module], prefix: str) ->
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
             shapes = {name: file.get_slice(name).get_shape() for name in file.keys() if name.startswith(prefix)}
     except (OSError, SafetensorError) as problem:
-        raise _damaged(checkpoint, str(problem)) from problem
+        raise _damage_error(checkpoint, str(problem)) from problem
     try:
         with torch.device("meta"):
-            ours = build().state_dict()
-        state = {_current(name.removeprefix(prefix)): torch.empty(s, device="meta") for name, s in shapes.items()}
-        apart = differing(ours, state)
+            expected = build().state_dict()
+        state = {_current_name(name.removeprefix(prefix)): torch.empty(s, device="meta") for name, s in shapes.items()}
+        difference = describe_difference(expected, state)
     except UserError:
         raise
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:  # sizes that no tensor can have
-        apart = " ".join(str(problem).split())[:300]
-    if apart:
-        _facts(checkpoint)  # one that was altered is called so
-        raise _misfit(checkpoint, apart)
+        difference = " ".join(str(problem).split())[:300]
+    if difference:
+        _facts(checkpoint)  # which reports one that was altered
+        raise _misfit_error(checkpoint, difference)
 
 
 def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
@@ -136,9 +136,9 @@ def load_network(checkpoint: Path, network: nn.Module, prefix: str) -> None:
     try:
         with safe_open(checkpoint / _TENSORS, framework="pt") as file:
             names = [name for name in file.keys() if name.startswith(prefix)]
-            state = {_current(name.removeprefix(prefix)): file.get_tensor(name) for name in names}
+            state = {_current_name(name.removeprefix(prefix)): file.get_tensor(name) for name in names}
     except (OSError, SafetensorError) as problem:
-        raise _damaged(checkpoint, str(problem)) from problem
+        raise _damage_error(checkpoint, str(problem)) from problem
     fill(network, state, checkpoint)
 
 
@@ -147,8 +147,8 @@ def fill(module: nn.Module, state: dict[str, Tensor], checkpoint: Path) -> None:
     try:
         module.load_state_dict(state)
     except RuntimeError as problem:
-        apart = differing(module.state_dict(), state) or " ".join(str(problem).split())[:300]
-        raise _misfit(checkpoint, apart) from problem
+        difference = describe_difference(module.state_dict(), state) or " ".join(str(problem).split())[:300]
+        raise _misfit_error(checkpoint, difference) from problem
 
 
 def digest_of(checkpoint: Path) -> str:
@@ -156,7 +156,7 @@ def digest_of(checkpoint: Path) -> str:
     return digest_of_file(checkpoint / _TENSORS)
 
 
-def _current(name: str) -> str:
+def _current_name(name: str) -> str:
     """The name that a tensor has today."""
     path, dot, last = name.rpartition(".")
     return f"{path}{dot}{RENAMED_TENSORS.get(last, last)}"
@@ -164,28 +164,29 @@ def _current(name: str) -> str:
 
 @contextmanager
 def restoring(checkpoint: Path) -> Iterator[None]:
-    """Facts of a checkpoint that are not as a run wrote them end in a `UserError`: whoever can write, can seal too."""
+    """A context in which facts that no run has written end in a `UserError`: whoever can write them can also seal
+    them."""
     try:
         yield
     except UserError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as problem:
-        raise _damaged(checkpoint, f"its facts are not those of a run: {problem!r}"[:200]) from problem
+        raise _damage_error(checkpoint, f"its facts are not those of a run: {problem!r}"[:200]) from problem
 
 
 def _facts(checkpoint: Path) -> dict[str, Any]:
     try:
         facts = json.loads((checkpoint / _FACTS).read_text())
-        sealed = facts.pop(_SEAL) == _seal(facts)
+        seal_fits = facts.pop(_SEAL) == _seal(facts)
         intact = facts.pop(_TENSORS) == digest_of_file(checkpoint / _TENSORS)
-        counted = type(facts["step"]) is int and facts["step"] >= 0
-        timed = math.isfinite(facts.get("seconds", 0.0))
+        has_step = type(facts["step"]) is int and facts["step"] >= 0
+        has_seconds = math.isfinite(facts.get("seconds", 0.0))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as problem:
-        raise _damaged(checkpoint, str(problem)) from problem
-    if not (sealed and intact):
-        raise _damaged(checkpoint, f"{_FACTS if intact else _TENSORS} has been altered")
-    if not (counted and timed):
-        raise _damaged(checkpoint, "it states no number of steps or seconds")
+        raise _damage_error(checkpoint, str(problem)) from problem
+    if not (seal_fits and intact):
+        raise _damage_error(checkpoint, f"{_FACTS if intact else _TENSORS} has been altered")
+    if not (has_step and has_seconds):
+        raise _damage_error(checkpoint, "its number of steps or of seconds is missing")
     return facts
 
 
@@ -194,7 +195,7 @@ def _seal(facts: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _separate(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Each tensor in separate memory on the CPU, since safetensors refuses the shared memory of tied weights."""
     separate, addresses = {}, set()
     for name, tensor in tensors.items():
@@ -205,11 +206,13 @@ def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return separate
 
 
-def _misfit(checkpoint: Path, apart: str) -> UserError:
-    return UserError(f"{checkpoint} does not fit the settings of its run (another architecture or data set): {apart}")
+def _misfit_error(checkpoint: Path, difference: str) -> UserError:
+    return UserError(
+        f"{checkpoint} does not fit the settings of its run (another architecture or data set): {difference}"
+    )
 
 
-def _damaged(checkpoint: Path, problem: str) -> UserError:
+def _damage_error(checkpoint: Path, problem: str) -> UserError:
     return UserError(
         f"the checkpoint {checkpoint} is damaged ({problem}): delete this folder to fall back to the one before"
     )

@@ -34,8 +34,10 @@ from vantage.views import ViewMaker
 __all__ = ["Feed", "feed_of", "held_out_part", "open_feed", "open_images", "training_part", "usual_size"]
 
 _PART = 0x9A27  # the purpose of a seed
-_SAMPLED = 32  # images by which a set counts as of one size
-_SCANNED = 10_000_000  # sets of more images are not decoded to see which can be read: it would take as long as an epoch
+_SAMPLE = 32  # images by which a set counts as of one size
+_MOST_SCANNED = (
+    10_000_000  # sets of more images are not decoded to see which can be read: it would take as long as an epoch
+)
 
 
 def open_images(
@@ -52,7 +54,7 @@ def open_images(
             "from Python"
         )
     whole = open_source(data.path, progress=progress) if source is None else check_source(source)
-    if len(whole) > _SCANNED:
+    if len(whole) > _MOST_SCANNED:
         line = f"{len(whole):,} images, too many to try each of them first (data.on_bad_image: {data.on_bad_image})"
         return training_part(whole, data), line
     result = scan(whole, num_workers=max(1, data.num_workers), progress=progress)
@@ -71,33 +73,33 @@ def training_part(source: Source, data: Data) -> Source:
     if not data.hold_out and not data.max_images:
         return source
     label = labels_of(source)
-    numbers = (~_held_out(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
+    numbers = (~_hold_out_mask(label, data.hold_out)).nonzero()[:, 0] if data.hold_out else torch.arange(len(source))
     if data.max_images > len(numbers):
         raise UserError(
             f"{data.max_images:,} training images were asked for, but there are {len(numbers):,}: ask for fewer"
         )
     if data.max_images:
-        mixed = numbers[torch.randperm(len(numbers), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
-        rank = torch.empty_like(mixed)  # of an image within its class
-        for number in label[mixed].unique():
-            own = label[mixed] == number
-            rank[own] = torch.arange(int(own.sum()))
-        numbers = mixed[rank.argsort(stable=True)[: data.max_images]].sort().values
+        order = numbers[torch.randperm(len(numbers), generator=torch.Generator().manual_seed(draws.mix(0, _PART)))]
+        rank = torch.empty_like(order)  # of an image within its class
+        for number in label[order].unique():
+            of_class = label[order] == number
+            rank[of_class] = torch.arange(int(of_class.sum()))
+        numbers = order[rank.argsort(stable=True)[: data.max_images]].sort().values
     return SourceSubset(source, numbers)
 
 
 def held_out_part(source: Source, data: Data) -> Source:
     """The images of a source that `data.hold_out` leaves out of training, in their order."""
-    out = _held_out(labels_of(source), data.hold_out)
+    out = _hold_out_mask(labels_of(source), data.hold_out)
     return SourceSubset(source, out.nonzero()[:, 0])
 
 
-def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
+def _hold_out_mask(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
     """The labeled images that `evaluate` holds out, or a share of all images where none is labeled."""
-    labeled = label >= 0
+    has_label = label >= 0
     out = torch.zeros(len(label), dtype=torch.bool)
-    if labeled.any():
-        out[labeled] = hold_out_mask(label[labeled], share, 0)
+    if has_label.any():
+        out[has_label] = hold_out_mask(label[has_label], share, 0)
     else:
         out = hold_out_mask(torch.zeros_like(label), share, 0)
     return out
@@ -106,15 +108,15 @@ def _held_out(label: Int[Tensor, "n"], share: float) -> Bool[Tensor, "n"]:
 def usual_size(source: Source) -> tuple[int, bool]:
     """Median short side, in pixels, of up to some 60 images spread over the set, and whether all of them have one
     size."""
-    step = max(1, len(source) // _SAMPLED)
-    shapes, sampled = [], range(0, len(source), step)
-    for number in sampled:
+    step = max(1, len(source) // _SAMPLE)
+    shapes, numbers = [], range(0, len(source), step)
+    for number in numbers:
         try:
             shapes.append(tuple(source.image(number).shape[1:]))
         except UnreadableImage:
             continue
     if not shapes:
-        raise DataError(f"none of the images tried ({len(sampled)} of {len(source)}) can be read. Check the files")
+        raise DataError(f"none of the images tried ({len(numbers)} of {len(source)}) can be read. Check the files")
     sides = sorted(min(shape) for shape in shapes)
     return sides[len(sides) // 2], len(set(shapes)) == 1
 
@@ -147,8 +149,8 @@ class Feed:
 
 def _channels_last(view: Float[Tensor, "b *rest c h w"]) -> Float[Tensor, "b *rest c h w"]:
     """The layout in which convolutions are fastest, for the patches of a jigsaw too."""
-    joined = view.flatten(0, -4).contiguous(memory_format=torch.channels_last)
-    return joined.unflatten(0, view.shape[:-3])
+    flat = view.flatten(0, -4).contiguous(memory_format=torch.channels_last)
+    return flat.unflatten(0, view.shape[:-3])
 
 
 def open_feed(
@@ -180,23 +182,23 @@ def feed_of(
     `progress` gets (images done, images in all) while images are decoded into memory.
     """
     rank, world_size, accumulate = share
-    alike = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
+    settings = {"rank": rank, "world_size": world_size, "accumulate": accumulate, "shuffle_window": data.shuffle_window}
     side, one_size = usual_size(source)
-    room = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from elsewhere
-    if one_size and len(source) * 3 * side * side <= room:
-        resident = partial(ResidentImages, source, batch_size, seed, **alike, device=device, progress=progress)
+    budget = min(data.resident_bytes, memory_of(str(device)) // 2)  # settings may come from elsewhere
+    if one_size and len(source) * 3 * side * side <= budget:
+        resident = partial(ResidentImages, source, batch_size, seed, **settings, device=device, progress=progress)
         try:
-            images = resident(budget=room, num_workers=max(1, data.num_workers), cache=cache_folder())
+            images = resident(budget=budget, num_workers=max(1, data.num_workers), cache=cache_folder())
             return Feed(images, views)
         except DataError:
             pass  # an image of another size, or more bytes than expected from the short side: stream
-    streamed = StreamedImages(
+    stream = StreamedImages(
         source,
         views,
         batch_size,
         seed,
         num_workers=data.num_workers,
         on_bad_image=data.on_bad_image,
-        **alike,
+        **settings,
     )
-    return Feed(streamed, views)
+    return Feed(stream, views)

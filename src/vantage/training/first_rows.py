@@ -1,4 +1,4 @@
-"""What the networks make of images before the first step, for memories that begin with it."""
+"""Vectors of images before the first step, for memories that start from them."""
 
 import torch
 from torch import nn
@@ -55,7 +55,7 @@ def fill(learner: Learner, run: Run, branch: int, source: Source, progress: Prog
 
 def key_encoder(networks: RoleNetworks, branch: Branch) -> EncoderNetwork:
     """The network that makes the keys which a branch remembers."""
-    several: nn.ModuleList = networks.key_encoders
-    network = several[branch.pooled[0] if len(several) > 1 else 0]
+    encoders: nn.ModuleList = networks.key_encoders
+    network = encoders[branch.pooled[0] if len(encoders) > 1 else 0]
     assert isinstance(network, EncoderNetwork)
     return network

@@ -79,7 +79,7 @@ def train(
     folder = Path(folder)
     refuse_a_run(folder)
     start = None if init is None else read_start(init)
-    return _go(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
+    return _train(run, folder, None, progress or QuietProgress(), source, start, resumed=False)
 
 
 def resume(
@@ -93,10 +93,12 @@ def resume(
     folder = Path(folder)
     newest = checkpoint.latest(folder)
     start = None if newest else recorded_start(folder)
-    return _go(run or settings.read(folder), folder, newest, progress or QuietProgress(), source, start, resumed=True)
+    return _train(
+        run or settings.read(folder), folder, newest, progress or QuietProgress(), source, start, resumed=True
+    )
 
 
-def _go(
+def _train(
     run: Run,
     folder: Path,
     newest: Path | None,
@@ -111,17 +113,17 @@ def _go(
     check_labels(run, images)  # not at the first validation, which would lose the epoch before it
     data = {"fingerprint": images.fingerprint(), "images": len(images)}
     if resumed:
-        _check_unchanged(run, folder, data)
+        _check_same_run(run, folder, data)
     if newest:
         check_fits(newest, run, len(images))
     with counting(progress, "decoding images") as report:
         session = Session(run, fabric, images, report)
     origin = start and take(start, session.learner, session.optimizer.optimizer, run, images, progress)
-    with only_writer(folder), _withdrawn_if_it_fails(folder):
+    with only_writer(folder), _remove_on_failure(folder):
         if not resumed:  # another process may have begun meanwhile
             refuse_a_run(folder)
             everywhere(True)  # all have looked before one writes
-        _introduce(run, folder, data, resumed, origin)
+        _write_settings(run, folder, data, resumed, origin)
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
             begin(session.learner, run, images, progress)
@@ -130,28 +132,29 @@ def _go(
         if resumed:
             at = f"continuing at step {step:,}" if newest else "there is no checkpoint yet: starting at the first step"
             progress.line(f"{at} of {run.epochs * session.feed.steps:,}")
-        with Signals() as stopping:
-            step = _loop(session, folder, step, clock, progress, stopping)
+        with Signals() as signals:
+            step = _loop(session, folder, step, clock, progress, signals)
     progress.stop()
     return TrainingOutcome(folder, step, finished=step == run.epochs * session.feed.steps)
 
 
 @contextmanager
-def _withdrawn_if_it_fails(folder: Path) -> Iterator[None]:
-    """A failure before the first checkpoint takes away what was written, so that it does not block the next start."""
-    before = set(folder.iterdir()) if folder.is_dir() else None
+def _remove_on_failure(folder: Path) -> Iterator[None]:
+    """A context in which a failure before the first checkpoint removes what was written, so that it does not block the
+    next start."""
+    existing = set(folder.iterdir()) if folder.is_dir() else None
     try:
         yield
     except BaseException:
         if processes.rank() == 0 and folder.is_dir() and checkpoint.latest(folder) is None:
-            for path in set(folder.iterdir()) - (before or set()):
+            for path in set(folder.iterdir()) - (existing or set()):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if before is None:
+            if existing is None:
                 folder.rmdir()
         raise
 
 
-def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, stopping: Signals) -> int:
+def _loop(session: Session, folder: Path, step: int, clock: float, progress: Progress, signals: Signals) -> int:
     run, steps = session.run, session.feed.steps
     start_time, save_time, read_time = time.monotonic() - clock, time.monotonic(), time.monotonic()
     alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
@@ -164,15 +167,15 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
             watch.add(step, session.step(batch.to(session.fabric.device), step))
             step += 1
             late = time.monotonic() - save_time > 60 * run.monitoring.checkpoint_minutes
-            soon = alone and (stopping.requested or late or time.monotonic() - read_time > _READ_SECONDS)
+            soon = alone and (signals.requested or late or time.monotonic() - read_time > _READ_SECONDS)
             if step % run.monitoring.log_every and step % steps and not soon:
                 continue
             loss, read_time = watch.check(), time.monotonic()
             speed = run.batch_size * (step - epoch_step) / (time.monotonic() - epoch_time)
-            progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_rounded(speed)} images/s")
-            if metrics is not None and (behind := pace.late(step)):
-                progress.warn(behind)
-            stop = stopping.anywhere()
+            progress.advance(step, f"epoch {epoch + 1}/{run.epochs}  loss {loss:.4f}  {_format_speed(speed)} images/s")
+            if metrics is not None and (message := pace.late(step)):
+                progress.warn(message)
+            stop = signals.anywhere()
             if step % steps and (stop or anywhere(late)):
                 session.save(folder, step, time.monotonic() - start_time)
                 save_time = time.monotonic()
@@ -182,14 +185,14 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         _end_epoch(session, metrics, epoch, step, time.monotonic() - start_time, progress)
         session.save(folder, step, time.monotonic() - start_time)
         save_time = time.monotonic()
-        if stopping.anywhere():
+        if signals.anywhere():
             break
     if metrics is not None:
         metrics.close()
     return step
 
 
-def _rounded(speed: float) -> str:
+def _format_speed(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
 
 
@@ -225,24 +228,24 @@ def _validate(session: Session) -> float:
     return accuracy
 
 
-def _introduce(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:
+def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:
     """Write the settings and the provenance (with what a warm start took); of a resumed run one record more. Only the
     first process writes."""
     if processes.rank():
         return
-    record, before = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
+    record, records = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
     if not resumed:
         settings.write(run, folder)
-    write_json(folder / "provenance.json", [*before, record if origin is None else {**record, "init": origin}])
+    write_json(folder / "provenance.json", [*records, record if origin is None else {**record, "init": origin}])
 
 
-def _check_unchanged(run: Run, folder: Path, data: dict[str, Any]) -> None:
+def _check_same_run(run: Run, folder: Path, data: dict[str, Any]) -> None:
     """Raises `UserError` unless a resumed run and its images are still the same. Every process checks, so that all of
     them stop."""
     refuse_conflicts(settings.read(folder), run)
-    before = read_provenance(folder)
-    if before and before[0]["data"] != data:
+    records = read_provenance(folder)
+    if records and records[0]["data"] != data:
         raise UserError(
-            f"the run in {folder} began on {before[0]['data']['images']:,} images, but these are {data['images']:,}, "
+            f"the run in {folder} began on {records[0]['data']['images']:,} images, but these are {data['images']:,}, "
             "or others: give the same images back (--data PATH if they have moved, or `source` from Python)"
         )

@@ -8,39 +8,40 @@ from torch import Tensor, nn
 
 from vantage.training.slots import restore_optimizer
 
-__all__ = ["give_moments"]
+__all__ = ["copy_moments"]
 
 _SLOTS = "optimizer."
 
 
-def give_moments(
-    ours: nn.Module,
+def copy_moments(
+    module: nn.Module,
     optimizer: torch.optim.Optimizer,
     other: torch.optim.Optimizer,
-    theirs: nn.Module,
+    other_module: nn.Module,
     tensors: Mapping[str, Tensor],
     facts: Mapping[str, Any] | None,
     names: Mapping[str, str],
 ) -> bool:
-    """Fill `optimizer`, of the parameters of `ours`, with what `other` kept of those of `theirs`; whether that fits.
+    """Fill `optimizer`, of the parameters of `module`, with what `other` keeps of those of `other_module`; returns
+    whether that fits.
 
     `tensors` and `facts` are as `optimizer_state` made them. `names` says which parameters were taken: the
     beginning of their names here, and the beginning of their names there.
     """
-    before = _numbers(other, theirs)
-    if facts is None or sum(len(group["params"]) for group in facts["groups"]) != len(before):
+    other_numbers = _numbers(other, other_module)
+    if facts is None or sum(len(group["params"]) for group in facts["groups"]) != len(other_numbers):
         return False  # the other run had parameters beside those of its networks
     slots = {**tensors, **{name.removeprefix(_SLOTS): value for name, value in facts["numbers"].items()}}
-    moved: dict[str, Any] = {}
-    for name, number in _numbers(optimizer, ours).items():
+    copies: dict[str, Any] = {}
+    for name, number in _numbers(optimizer, module).items():
         for here, there in names.items():
             if name.startswith(here):
-                old = f"{before[there + name.removeprefix(here)]}."
+                prefix = f"{other_numbers[there + name.removeprefix(here)]}."
                 for slot, value in slots.items():
-                    if slot.startswith(old):
-                        moved[f"{_SLOTS}{number}.{slot.removeprefix(old)}"] = value
-    state = {slot: value for slot, value in moved.items() if isinstance(value, Tensor)}
-    numbers = {slot: value for slot, value in moved.items() if slot not in state}
+                    if slot.startswith(prefix):
+                        copies[f"{_SLOTS}{number}.{slot.removeprefix(prefix)}"] = value
+    state = {slot: value for slot, value in copies.items() if isinstance(value, Tensor)}
+    numbers = {slot: value for slot, value in copies.items() if slot not in state}
     groups = optimizer.state_dict()["param_groups"]
     restore_optimizer(optimizer, state, {"groups": groups, "numbers": numbers})
     return True

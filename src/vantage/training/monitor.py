@@ -13,7 +13,7 @@ from vantage.measures import alignment, deviation, effective_rank, pair_potentia
 __all__ = ["SMALLEST_DEVIATION", "Monitor", "smallest_rank", "warning"]
 
 SMALLEST_DEVIATION = 0.1
-"""Deviation of the vectors below which they count as one point, where 1 is well spread."""
+"""Deviation below which vectors count as a single point; 1 is well spread."""
 
 
 class Monitor(nn.Module):
@@ -48,8 +48,8 @@ class Monitor(nn.Module):
         """Add one batch: its loss, the unit vectors of its queries, and their cosines with their positives and with the
         nearest key of another image."""
         query, positive, nearest = query.float(), positive.float(), nearest.float()
-        right = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
-        parts = [loss.double(), right.double().mean(), alignment(positive), pair_potential(query)]
+        correct = positive > nearest + 1e-6  # by more than rounding, so that a collapsed encoder scores 0
+        parts = [loss.double(), correct.double().mean(), alignment(positive), pair_potential(query)]
         # A process has a share of the batch: sums of all processes then weigh each step alike, however many they are.
         self.sums += torch.stack([part.to(self.sums.device) for part in parts]) / processes.count()
         self.batches[0] += 1.0 / processes.count()

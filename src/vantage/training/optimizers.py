@@ -80,9 +80,9 @@ class SGD:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.SGD:
         """torch's SGD; raises `UserError` where `module` has nothing to train."""
-        decayed, excluded = _split(module, self.exclude)
-        groups = [{"params": decayed}, {"params": excluded, "weight_decay": 0.0}]
-        return torch.optim.SGD(_filled(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        with_decay, without_decay = _split(module, self.exclude)
+        groups = [{"params": with_decay}, {"params": without_decay, "weight_decay": 0.0}]
+        return torch.optim.SGD(_nonempty(groups), lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ class AdamW:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> torch.optim.AdamW:
         """torch's AdamW; raises `UserError` where `module` has nothing to train."""
-        decayed, excluded = _split(module, self.exclude)
-        groups = [{"params": decayed}, {"params": excluded, "weight_decay": 0.0}]
+        with_decay, without_decay = _split(module, self.exclude)
+        groups = [{"params": with_decay}, {"params": without_decay, "weight_decay": 0.0}]
         moments = (self.beta1, self.beta2)
-        return torch.optim.AdamW(_filled(groups), lr=lr, betas=moments, eps=self.eps, weight_decay=self.weight_decay)
+        return torch.optim.AdamW(_nonempty(groups), lr=lr, betas=moments, eps=self.eps, weight_decay=self.weight_decay)
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ class LARS:
 
     def build(self, module: nn.Module, lr: float = 0.0) -> "LARSOptimizer":
         """The optimizer below; raises `UserError` where `module` has nothing to train."""
-        adapted, excluded = _split(module, self.exclude)
+        with_decay, without_decay = _split(module, self.exclude)
         groups = [
-            {"params": adapted, "weight_decay": self.weight_decay, "adapt": True},
-            {"params": excluded, "weight_decay": 0.0, "adapt": False},
+            {"params": with_decay, "weight_decay": self.weight_decay, "adapt": True},
+            {"params": without_decay, "weight_decay": 0.0, "adapt": False},
         ]
-        return LARSOptimizer(_filled(groups), lr=lr, momentum=self.momentum, trust=self.trust_coefficient)
+        return LARSOptimizer(_nonempty(groups), lr=lr, momentum=self.momentum, trust=self.trust_coefficient)
 
 
 OPTIMIZERS: dict[str, tuple[type, float]] = {"sgd": (SGD, 0.03), "adamw": (AdamW, 1e-3), "lars": (LARS, 0.3)}
@@ -221,7 +221,7 @@ def _split(module: nn.Module, exclude: Exclusion) -> tuple[list[nn.Parameter], l
     return [parameter for name, parameter in pairs if not exclude(name, parameter)], excluded
 
 
-def _filled(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _nonempty(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [group for group in groups if group["params"]]
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from vantage.branch import Branch
 from vantage.composition.fields import differences
-from vantage.composition.fitting import Fits, fitted, parts_of, stretched
+from vantage.composition.fitting import Fits, fit_all, parts_of, stretch_all
 from vantage.data.order import WINDOW
 from vantage.encoders import Role
 from vantage.errors import UserError
@@ -138,7 +138,7 @@ class Run:
     fewer negatives; a queue or bank is read as it was before the whole batch."""
 
     resizing: ProgressiveResizing | None = field(default=None, metadata={"later": True})
-    """Small views first, for short runs; none: the views as they are made."""
+    """Small views first, for short runs; None: views as they are made."""
 
     seed: int = 0
     """All randomness is a function of it and of the step."""
@@ -184,15 +184,15 @@ class Run:
         Raises `UserError` for fewer images than `batch_size`; if it is omitted, for fewer than 8.
         """
         if batch_size is None:
-            batch_size = self._halved_batch(images)
+            batch_size = self._smaller_batch(images)
         elif batch_size > images:
             raise UserError(f"a batch of {batch_size} was asked for, but found {images} images: give at most {images}")
         longer = min(4.0, max(1.0, (50_000 / images) ** 0.5))
-        run = self.resized(batch_size, round(self.epochs * longer))
-        parts = {name: fitted(getattr(run, name), images, batch_size) for name in ("branches", "encoders")}
+        run = self.rescale(batch_size, round(self.epochs * longer))
+        parts = {name: fit_all(getattr(run, name), images, batch_size) for name in ("branches", "encoders")}
         return replace(run, **parts)
 
-    def resized(self, batch_size: int | None = None, epochs: int | None = None) -> "Run":
+    def rescale(self, batch_size: int | None = None, epochs: int | None = None) -> "Run":
         """This run with another batch size or number of epochs.
 
         The learning rate follows the batch size in proportion; its schedule and whatever else is counted in epochs is
@@ -201,13 +201,13 @@ class Run:
         batch_size = self.batch_size if batch_size is None else batch_size
         epochs = self.epochs if epochs is None else epochs
         _at_least(1, "", batch_size=batch_size, epochs=epochs)  # before any schedule is stretched by nonsense
-        learning_rate = self.learning_rate.scaled(batch_size / self.batch_size).for_epochs(self.epochs, epochs)
+        learning_rate = self.learning_rate.scale(batch_size / self.batch_size).for_epochs(self.epochs, epochs)
         parts = (self.branches, self.encoders)
-        branches, encoders = stretched(parts, epochs / self.epochs, self.batch_size / batch_size)
+        branches, encoders = stretch_all(parts, epochs / self.epochs, self.batch_size / batch_size)
         changed = replace(self, batch_size=batch_size, epochs=epochs, learning_rate=learning_rate)
         return replace(changed, branches=branches, encoders=encoders)
 
-    def _halved_batch(self, images: int) -> int:
+    def _smaller_batch(self, images: int) -> int:
         size = self.batch_size
         while size % 2 == 0 and size > 8 and size * 8 > images and (size // 2) % self._parts == 0:
             size //= 2
@@ -234,13 +234,13 @@ def _at_most(most: int, part: str, **values: int) -> None:
             raise UserError(f"{part}.{name} is {value}: give at most {most:,}")
 
 
-def refuse_conflicts(stored: Run, run: Run) -> None:
+def refuse_conflicts(original: Run, run: Run) -> None:
     """Raises `UserError` naming settings that differ, though a resumed run may change only hardware, monitoring, and
     where the data come from."""
     free = ("hardware.", "monitoring.", "data.")
     conflicts = [
         change
-        for change in differences(stored, run)
+        for change in differences(original, run)
         if not change[0].startswith(free) or change[0] == "data.shuffle_window"  # it decides the order of images
     ]
     if conflicts:

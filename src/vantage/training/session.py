@@ -21,7 +21,7 @@ from vantage.data import Batch, Source
 from vantage.data.order import steps_in
 from vantage.devices import check_hardware
 from vantage.encoders import EncoderNetwork
-from vantage.encoders.grouped import accumulated
+from vantage.encoders.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.progress import Progress
@@ -55,7 +55,7 @@ class Session:
         try_networks(run, source)
         torch.manual_seed(run.seed)
         self.learner = Learner(run.encoders, run.branches, len(source), run.seed)
-        accumulated(self.learner.networks, run.accumulate)
+        set_accumulation(self.learner.networks, run.accumulate)
         self.learner.networks.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         optimizer = run.optimizer.build(self.learner)
         if run.hardware.compile:
@@ -81,9 +81,9 @@ class Session:
         self.learner.before_step(step)
         losses, fresh = [], []
         for number, part in enumerate(_parts(batch, run.accumulate)):
-            last, own = number == run.accumulate - 1, len(part.image)
-            self.generator.share = (rank * own, (rank + 1) * own, processes.count() * own)
-            with nullcontext() if last else self._unsynchronized():
+            last, size = number == run.accumulate - 1, len(part.image)
+            self.generator.share = (rank * size, (rank + 1) * size, processes.count() * size)
+            with nullcontext() if last else self._no_sync():
                 result = self.model(self.views_of(part, step), part.image, step)
                 self.fabric.backward(result.loss / run.accumulate)
             losses.append(result.loss.detach())
@@ -102,7 +102,7 @@ class Session:
         share = step / (self.run.epochs * self.feed.steps)
         return [self.run.resizing(view, share) for view in views]
 
-    def _unsynchronized(self) -> AbstractContextManager[Any]:
+    def _no_sync(self) -> AbstractContextManager[Any]:
         return self.fabric.no_backward_sync(self.model)
 
     def save(self, folder: Path, step: int, clock: float) -> None:
@@ -179,7 +179,7 @@ def launch(run: Run, progress: Progress) -> tuple[Fabric, Run]:
 
 
 def start(hardware: Hardware) -> Fabric:
-    """The launched engine: its processes have met. Raises `UserError` where this machine has too few devices."""
+    """The launched engine, whose processes have met. Raises `UserError` where this machine has too few devices."""
     check_hardware(hardware.accelerator, hardware.devices, hardware.precision)
     several = hardware.devices * hardware.nodes > 1
     strategy = DDPStrategy(**_ALONE) if several else "auto"
@@ -206,7 +206,7 @@ def start(hardware: Hardware) -> Fabric:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Without the lines in which Fabric introduces itself and gives advice on precision."""
+    """A context without the lines in which Fabric introduces itself and gives advice on precision."""
     logger = logging.getLogger("lightning_fabric.utilities.rank_zero")
     before = logger.disabled
     logger.disabled = True

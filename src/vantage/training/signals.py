@@ -14,21 +14,21 @@ class Signals:
     """A first SIGINT or SIGTERM requests a clean end; a second one ends the process at once."""
 
     def __enter__(self) -> "Signals":
-        self.requested, self.before = False, {}
+        self.requested, self.handlers = False, {}
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
-                self.before[number] = signal.signal(number, self._ask)
+                self.handlers[number] = signal.signal(number, self._request)
             except ValueError:  # not the main thread: whoever owns it handles signals
                 break
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
+        for number, handler in self.handlers.items():
             signal.signal(number, handler)
 
-    def _ask(self, number: int, _: FrameType | None) -> None:
+    def _request(self, number: int, _: FrameType | None) -> None:
         self.requested = True
-        signal.signal(number, self.before[number])
+        signal.signal(number, self.handlers[number])
 
     def anywhere(self) -> bool:
         """Whether any process has been asked to end."""

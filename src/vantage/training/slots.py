@@ -22,30 +22,32 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     """The inverse of `optimizer_state`. What is not of this optimizer raises one of the errors that
     `checkpoint.restoring` puts into words."""
     slots: dict[int, dict[str, Any]] = {}
-    mine = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
-    for path, value in {**mine, **facts["numbers"]}.items():
+    slots_of_optimizer = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
+    for path, value in {**slots_of_optimizer, **facts["numbers"]}.items():
         _, index, name = path.split(".", 2)
         slots.setdefault(int(index), {})[name] = value
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     groups = []
     for old, new in zip(optimizer.state_dict()["param_groups"], facts["groups"], strict=True):
-        if not all(name not in old or name == "params" or _alike(value, old[name]) for name, value in new.items()):
+        if not all(name not in old or name == "params" or _same_kind(value, old[name]) for name, value in new.items()):
             raise ValueError("a setting of the optimizer is of another kind")
         groups.append({**old, **new, "params": old["params"]})
-    if not all(_fitting(index, value, parameters) for index, each in slots.items() for value in each.values()):
+    if not all(_fits(index, value, parameters) for index, each in slots.items() for value in each.values()):
         raise ValueError("a state of the optimizer has another shape than its parameter")
     optimizer.load_state_dict({"state": slots, "param_groups": groups})
 
 
-def _fitting(index: int, value: Any, parameters: list[Tensor]) -> bool:
+def _fits(index: int, value: Any, parameters: list[Tensor]) -> bool:
     """Whether a slot is a number or has the shape of its parameter."""
     return not isinstance(value, Tensor) or value.numel() == 1 or value.shape == parameters[index].shape
 
 
-def _alike(value: Any, like: Any) -> bool:
+def _same_kind(value: Any, template: Any) -> bool:
     """Whether a setting of a group of parameters, as JSON has it, is of the kind that the optimizer has."""
-    if isinstance(like, tuple | list):
-        return isinstance(value, tuple | list) and len(value) == len(like) and all(map(_alike, value, like))
-    if like is None or isinstance(like, bool):  # which of torch's loops is used may change from version to version
+    if isinstance(template, tuple | list):
+        return isinstance(value, tuple | list) and len(value) == len(template) and all(map(_same_kind, value, template))
+    if template is None or isinstance(
+        template, bool
+    ):  # which of torch's loops is used may change from version to version
         return value is None or isinstance(value, bool)
-    return isinstance(value, int | float) if isinstance(like, int | float) else value == like
+    return isinstance(value, int | float) if isinstance(template, int | float) else value == template

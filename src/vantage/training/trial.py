@@ -1,4 +1,4 @@
-"""A run tried before its first epoch, so that what does not fit is refused before anything is written.
+"""A run is tried before its first epoch, so that what does not fit is refused before anything is written.
 
 Networks are tried on views of real images, every branch on random vectors at the first step and at the last.
 """
@@ -29,7 +29,7 @@ from vantage.training.run import Fits, Run
 __all__ = ["trial", "try_networks"]
 
 _IMAGES, _BATCH, _WIDTH = 64, 8, 16
-_SEEN = 2  # real images that the networks are tried on
+_SAMPLES = 2  # real images that the networks are tried on
 
 
 def try_networks(run: Run, source: Source) -> None:
@@ -67,7 +67,7 @@ def _device(run: Run) -> str:
 
 
 def _sizes(run: Run, view: Tensor) -> list[Tensor]:
-    """A view, and as small as it will be at the beginning of the run."""
+    """A view, and the same view as small as it is at the beginning of the run."""
     return [view] if run.resizing is None else [view, run.resizing(view, 0.0)]
 
 
@@ -79,7 +79,7 @@ def _some_views(run: Run, source: Source) -> list[Tensor]:
             crops.append(run.views.crop(source.image(number), generator))
         except UnreadableImage:
             continue
-        if len(crops) == _SEEN:
+        if len(crops) == _SAMPLES:
             break
     return run.views.finish(tuple(map(torch.stack, zip(*crops, strict=True))), generator)
 
@@ -151,9 +151,9 @@ def _try(branch: Branch, batch: int, step: int) -> None:
     fresh = [Keys(normalize(torch.randn(batch, _WIDTH), dim=1), image) for _ in range(branch.views)]
     vector = fresh[branch.query].vector.clone().requires_grad_()
     query = Keys(vector, image, seed=draws.query_seeds(0, 0, image), step_seed=0)
-    remembered = branch.remember(tuple(fresh[view] for view in branch.pooled))
+    memory_keys = branch.remember(tuple(fresh[view] for view in branch.pooled))
     keys = tuple(fresh[view] for view in branch.keys)
-    result = branch.contrast(query, keys, store.read(remembered), step, state)
+    result = branch.contrast(query, keys, store.read(memory_keys), step, state)
     result.loss.backward()
     if not torch.isfinite(result.loss) or vector.grad is None or not torch.isfinite(vector.grad).all():
         raise UserError(f"on random vectors the loss is {result.loss.item()}: check the temperature and the rules")
@@ -162,4 +162,4 @@ def _try(branch: Branch, batch: int, step: int) -> None:
             f"with {batch} image(s) at once no query meets a negative, so there is nothing to learn: "
             "give a larger batch, fewer accumulated parts, or a memory"
         )
-    store.write(remembered)
+    store.write(memory_keys)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vantage.branch import Branch, owners
 from vantage.data import Source
 from vantage.encoders import EncoderNetwork, RoleNetworks
-from vantage.encoders.weights import differing, fitting
+from vantage.encoders.weights import backbone_tensors, describe_difference
 from vantage.errors import UserError
 from vantage.learner import Learner
 from vantage.memory import EachKey, Store
@@ -17,7 +17,7 @@ from vantage.progress import Progress
 from vantage.records import Keys
 from vantage.training.checkpoint import restoring
 from vantage.training.first_rows import fill, key_encoder
-from vantage.training.moments import give_moments
+from vantage.training.moments import copy_moments
 from vantage.training.run import Run
 from vantage.training.warm_start import WarmStart
 
@@ -40,43 +40,50 @@ def take(
         fitting_branches: list[list[int]] = [[] for _ in run.branches]
     else:
         with torch.device("meta"):  # only for its names
-            theirs = start.run.encoders.build()
-        pairs = _pairs(theirs, learner.networks, start.path)
+            other_networks = start.run.encoders.build()
+        pairs = _pairs(other_networks, learner.networks, start.path)
         outcome = _take_networks(learner.networks, start, pairs)
         parts = {
-            f"networks.{name}.": f"networks.{_other(name, pairs)}." for name, fate in outcome.items() if fate == TAKEN
+            f"networks.{name}.": f"networks.{_other_name(name, pairs)}."
+            for name, fate in outcome.items()
+            if fate == TAKEN
         }
+        other = nn.ModuleDict({"networks": other_networks})
         with restoring(start.path):
-            given = type(start.run.optimizer) is type(run.optimizer) and give_moments(
-                learner, optimizer, start.run.optimizer.build(nn.ModuleDict({"networks": theirs})),
-                nn.ModuleDict({"networks": theirs}), start.state("optimizer"), start.facts.get("optimizer"), parts,
+            has_moments = type(start.run.optimizer) is type(run.optimizer) and copy_moments(
+                learner, optimizer, start.run.optimizer.build(other), other,
+                start.state("optimizer"), start.facts.get("optimizer"), parts,
             )  # fmt: skip
-        outcome["optimizer"] = TAKEN if given else ANEW
+        outcome["optimizer"] = TAKEN if has_moments else ANEW
         same = start.images == {"fingerprint": source.fingerprint(), "images": len(source)}
         fitting_branches = [
-            _fitting_branches(start.run, theirs, learner.networks, branch, pairs, outcome, number) if same else []
+            _matching_branches(start.run, other_networks, learner.networks, branch, pairs, outcome, number)
+            if same
+            else []
             for number, branch in enumerate(run.branches)
         ]
-    for number, others in enumerate(fitting_branches):
-        outcome |= _take_state(start, learner, run, number, others, source, progress)
+    for number, matches in enumerate(fitting_branches):
+        outcome |= _take_state(start, learner, run, number, matches, source, progress)
     progress.line(f"starting from {start.path} (sha256 {start.digest[:12]}):")
     for fate in dict.fromkeys(outcome.values()):
-        progress.line(f"  {fate}: {', '.join(part for part, own in outcome.items() if own == fate)}")
+        progress.line(f"  {fate}: {', '.join(part for part, its_fate in outcome.items() if its_fate == fate)}")
     step = start.facts.get("step")
     return {"from": str(start.path.absolute()), "step": step, "sha256": start.digest, "parts": outcome}
 
 
-def _pairs(theirs: RoleNetworks, ours: RoleNetworks, path: Path) -> dict[str, str]:
+def _pairs(other_networks: RoleNetworks, networks: RoleNetworks, path: Path) -> dict[str, str]:
     """The network of the other run, by name, that each network here takes."""
-    trained, there = [_name(network, ours) for network in ours.encoders], _encoders(theirs)
-    source = [_name(network, theirs) for network in theirs.encoders]
-    if len(source) != 1 and len(source) != len(trained):
+    names, other_names = [_name(network, networks) for network in networks.encoders], _encoders(other_networks)
+    source = [_name(network, other_networks) for network in other_networks.encoders]
+    if len(source) != 1 and len(source) != len(names):
         raise UserError(
-            f"the run of {path} trained {len(source)} networks, this one trains {len(trained)}: start from a run with"
+            f"the run of {path} trained {len(source)} networks, this one trains {len(names)}: start from a run with"
             " one network, or with as many"
         )
-    of = dict(zip(trained, source if len(source) > 1 else source * len(trained), strict=True))
-    return {name: of[name] if name in of else name if name in there else source[0] for name in _encoders(ours)}
+    of = dict(zip(names, source if len(source) > 1 else source * len(names), strict=True))
+    return {
+        name: of[name] if name in of else name if name in other_names else source[0] for name in _encoders(networks)
+    }
 
 
 def _encoders(networks: RoleNetworks) -> list[str]:
@@ -87,7 +94,7 @@ def _name(network: nn.Module, networks: RoleNetworks) -> str:
     return next(name for name, module in networks.named_modules() if module is network)
 
 
-def _other(part: str, pairs: dict[str, str]) -> str:
+def _other_name(part: str, pairs: dict[str, str]) -> str:
     """The name of a network's part in the other run."""
     network, _, last = part.rpartition(".")
     return f"{pairs[network]}.{last}"
@@ -95,7 +102,7 @@ def _other(part: str, pairs: dict[str, str]) -> str:
 
 def _load(module: nn.Module, state: dict[str, Tensor]) -> str:
     """Fill a module with a state, if it fits."""
-    if differing(module.state_dict(), state):
+    if describe_difference(module.state_dict(), state):
         return ANEW
     module.load_state_dict(state)
     return TAKEN
@@ -111,7 +118,7 @@ def _take_networks(networks: RoleNetworks, start: WarmStart, pairs: dict[str, st
             if part == "backbone" and fate == ANEW:
                 raise UserError(
                     f"the backbone in {start.path} is not the one of this run: "
-                    f"{differing(module.state_dict(), state)}. Choose the backbone that it was trained with"
+                    f"{describe_difference(module.state_dict(), state)}. Choose the backbone that it was trained with"
                 )
     return outcome
 
@@ -123,67 +130,73 @@ def _take_weights(networks: RoleNetworks, start: WarmStart) -> dict[str, str]:
         for part, module in networks.get_submodule(name).named_children():
             outcome[f"{name}.{part}"] = ANEW
             if part == "backbone":
-                state, left_out = fitting(module, start.tensors, start.path)
+                state, left_out = backbone_tensors(module, start.tensors, start.path)
                 module.load_state_dict(state)
                 outcome |= {f"{name}.{part}": TAKEN, **{f"{each} in the file": "left out" for each in left_out}}
     return outcome
 
 
-def _fitting_branches(
+def _matching_branches(
     other: Run,
-    theirs: RoleNetworks,
-    ours: RoleNetworks,
+    other_networks: RoleNetworks,
+    networks: RoleNetworks,
     branch: Branch,
     pairs: dict[str, str],
     outcome: dict[str, str],
     number: int,
 ) -> list[int]:
-    """The branches of the other run whose keys come from the network that makes them here, which was taken whole; the
-    one of the same number first."""
-    encoder = _name(key_encoder(ours, branch), ours)
+    """The branches of the other run whose keys come from the network that was taken, whole, for those of this branch;
+    the one of the same number first."""
+    encoder = _name(key_encoder(networks, branch), networks)
     if any(fate != TAKEN for part, fate in outcome.items() if part.startswith(f"{encoder}.")):
         return []
     order = sorted(range(len(other.branches)), key=lambda each: each != number)
-    return [each for each in order if pairs[encoder] == _name(key_encoder(theirs, other.branches[each]), theirs)]
+    return [
+        each
+        for each in order
+        if pairs[encoder] == _name(key_encoder(other_networks, other.branches[each]), other_networks)
+    ]
 
 
 def _take_state(
-    start: WarmStart, learner: Learner, run: Run, number: int, others: list[int], source: Source, progress: Progress
+    start: WarmStart, learner: Learner, run: Run, number: int, matches: list[int], source: Source, progress: Progress
 ) -> dict[str, str]:
     """Fill the store of a branch, and what its estimator keeps."""
     outcome, branch = {}, run.branches[number]
     if owners(run.branches)[number] == number and learner.store(number).state_dict():
-        fate = _take_memory(start, learner.store(number), branch, others, len(source))
+        fate = _take_memory(start, learner.store(number), branch, matches, len(source))
         if fate == ANEW and learner.store(number).room:
             fill(learner, run, number, source, progress, "the warm network")
             fate = FILLED
         outcome[f"memory of branch {number}"] = fate
     if str(number) in learner.estimators:
-        equal = number in others and start.run is not None and start.run.branches[number].estimator == branch.estimator
+        equal = number in matches and start.run is not None and start.run.branches[number].estimator == branch.estimator
         state = start.state("learner", "estimators", str(number)) if equal else {}
         outcome[f"estimator of branch {number}"] = _load(learner.estimators[str(number)], state)
     return outcome
 
 
-def _take_memory(start: WarmStart, store: Store, branch: Branch, others: list[int], images: int) -> str:
+def _take_memory(start: WarmStart, store: Store, branch: Branch, matches: list[int], images: int) -> str:
     """Fill a store with the first memory of the other run that fits: as it is, or else the rows of a bank."""
-    own = store.state_dict()
+    expected = store.state_dict()
     branches = start.run.branches if start.run is not None else ()
     candidates = [
         (branches[number], start.state("learner", "stores", str(number)))
-        for number in others
+        for number in matches
         if branches[number].remember in (branch.remember, EachKey())
     ]
     for other, state in candidates:
-        if other.memory == branch.memory and not differing(own, state):
-            keep = {name: own[name] for name in own if name == "seed"}  # clusterings follow from the new run's seed
+        if other.memory == branch.memory and not describe_difference(expected, state):
+            keep = {
+                name: expected[name] for name in expected if name == "seed"
+            }  # clusterings follow from the new run's seed
             store.load_state_dict({**state, **keep})
             return TAKEN
     for _, state in candidates:
         rows, image = state.get("vector"), state.get("image")
-        if rows is None or image is None or store.room != images or own["vector"].shape != rows.shape:
+        if rows is None or image is None or store.room != images or expected["vector"].shape != rows.shape:
             continue
         if torch.equal(image, torch.arange(images)):
             store.begin(Keys(rows, image).rows(store.share))
-            return TAKEN if own.keys() <= {"vector", "image"} else ROWS_TAKEN
+            return TAKEN if expected.keys() <= {"vector", "image"} else ROWS_TAKEN
     return ANEW

@@ -70,13 +70,13 @@ def read_start(path: Path | str) -> WarmStart:
         return WarmStart(path, None, None, read_weights(path), {}, digest_of_file(path))
     at_checkpoint = path.parent.name == "checkpoint" and not (path / settings.FILE).exists()
     folder = path.parent.parent if at_checkpoint else path
-    stored = settings.read(folder)
+    run_settings = settings.read(folder)
     newest = path if at_checkpoint else checkpoint.latest(folder)
     if newest is None or not newest.is_dir():
         missing = f"{folder} holds no checkpoint yet" if newest is None else f"there is no checkpoint {newest}"
         raise UserError(f"{missing}: let the run reach it, or start from another")
     tensors, facts = checkpoint.load(newest)
-    run = decode(facts["run"], Run) if "run" in facts else stored
+    run = decode(facts["run"], Run) if "run" in facts else run_settings
     records = read_provenance(folder)
     images = records[0]["data"] if records else None
     return WarmStart(newest, run, images, tensors, facts, checkpoint.digest_of(newest))

@@ -19,16 +19,16 @@ _PATIENCE = 10.0
 
 @contextmanager
 def only_writer(folder: Path, doing: str = "training the run in") -> Iterator[None]:
-    """Nobody else trains the run in `folder`, or does this other work in it, meanwhile. Raises `UserError`, on every
-    process of this run, if one does; `doing` is for its message.
+    """Make sure that no other process trains the run in `folder`, or does other work in it, meanwhile. Raises
+    `UserError`, on every process of this run, if one does; `doing` names the work in its message.
 
-    The folder itself is locked: nothing is left in it, and a process that ends in whatever way lets go. Where it cannot
-    be made, or its file system knows no locks, nothing is checked.
+    The folder itself is locked: nothing is left in it, and a process that ends, however it ends, releases the lock.
+    Where it cannot be made, or its file system knows no locks, nothing is checked.
     """
     new = not folder.exists()
-    handle = _opened(folder) if processes.rank() == 0 else None
+    handle = _open(folder) if processes.rank() == 0 else None
     try:
-        if not everywhere(handle is None or _locked(handle)):
+        if not everywhere(handle is None or _try_lock(handle)):
             raise UserError(f"another process is {doing} {folder}: wait until it ends, or name another folder")
         yield
     finally:
@@ -51,7 +51,7 @@ def refuse_a_run(folder: Path) -> None:
     raise UserError(f"{folder} already holds a run: continue it with `vantage resume {folder}`, or name another folder")
 
 
-def _opened(folder: Path) -> int | None:
+def _open(folder: Path) -> int | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder, os.O_RDONLY)
@@ -59,7 +59,7 @@ def _opened(folder: Path) -> int | None:
         return None
 
 
-def _locked(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     import fcntl  # Windows has none, and opens no folder
 
     began = time.monotonic()

@@ -58,7 +58,7 @@ def stepped(few: Source) -> Callable[..., int]:
     def train(run: Run, out: Path, init: object, console: object) -> int:
         with torch.device("meta"):
             run.encoders.build()
-        small = run.fit(FEW, FEW).resized(FEW, 1)
+        small = run.fit(FEW, FEW).rescale(FEW, 1)
         small = replace(small, encoders=everywhere(small.encoders, narrow), data=Data(), hardware=Hardware("cpu"))
         assert loop.train(small, out, QuietProgress(), source=few).finished
         return 0

@@ -9,7 +9,7 @@ from vantage.cli.arguments import Command, Repeated, Word, read, wants_help
 from vantage.cli.console import Console, catalog, paragraphs
 from vantage.cli.files import check_folder
 from vantage.cli.options import Computing, Images
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
@@ -87,7 +87,7 @@ def _calculate(kind: Any, words: list[str], console: Console) -> int:
 
     command = Command(f"analyse {kind.name}", kind.__doc__ or "", lambda: [one.path for one in settings_in(kind())])
     options, toy = read(command, words, Toy, kind())
-    toy = assigned(toy, options.set, name=kind.name)
+    toy = assign(toy, options.set, name=kind.name)
     return _show(experiment(toy, check_folder(Path(options.out))), console)
 
 

@@ -12,7 +12,7 @@ from vantage.cli.files import check_folder
 from vantage.cli.options import Computing, Images, absolute, assignments, look_at
 from vantage.cli.planning import suited, with_named_parts
 from vantage.cli.recipes import find_recipe
-from vantage.composition.assignments import assigned, read_assignments
+from vantage.composition.assignments import assign, read_assignments
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import did_you_mean
 from vantage.errors import UserError
@@ -103,7 +103,7 @@ def sweep(words: list[str], console: Console) -> int:
     source, data = _open(images, options, computing, console)
     planned = plan(suited(options.size, source, console))
     changes = _changes(planned, of_run, options)
-    fitted = planned.fit(len(source), changes.get("batch_size")).resized(epochs=options.epochs)
+    fitted = planned.fit(len(source), changes.get("batch_size")).rescale(epochs=options.epochs)
     run = replace(overridden(fitted, changes), data=data)
     study = _study(chosen, run, options, information, len(source))
     return _run(study, source, _test(images, options, computing, console), Path(options.out), work, console)
@@ -141,7 +141,7 @@ def _study(sweep: "Sweep", run: "Run", options: Sweeping, information: list[str]
     from vantage.studies.analyse.held_out import HeldOutInformation
     from vantage.studies.sweep import Study
 
-    shared = assigned(HeldOutInformation(), information, name="information")
+    shared = assign(HeldOutInformation(), information, name="information")
     protocols = (LinearCached(), KNN(k=min(20, images)))
     return Study(sweep, run, options.seeds, shared, protocols, options.baselines, options.discard)
 

@@ -10,7 +10,7 @@ from vantage.cli.evaluate.protocols import described, protocol_named, protocols
 from vantage.cli.evaluate.tasks import TaskImages, kind_of_images
 from vantage.cli.files import file_or_kept
 from vantage.cli.options import Images, Network, RunOrWeights, Together
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
 
@@ -91,7 +91,7 @@ def _evaluate(name: str, protocol: Any, words: list[str], console: Console) -> i
     from vantage.evaluate import evaluate as run_protocol
     from vantage.frozen.encoder import load
 
-    protocol = assigned(protocol, options.set, name=name)
+    protocol = assign(protocol, options.set, name=name)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
     out = file_or_kept(options.out, run.home)
     if kind_of_images(protocol) == "classes":

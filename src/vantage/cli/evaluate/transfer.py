@@ -9,7 +9,7 @@ from vantage.cli.console import Console
 from vantage.cli.evaluate.protocols import protocol_named, protocols
 from vantage.cli.files import file_or_kept
 from vantage.cli.options import Network, RunOrWeights, Together
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.composition.fields import leaves
 from vantage.errors import UserError
 from vantage.storage.files import write_result
@@ -68,7 +68,7 @@ def transfer(words: list[str], console: Console) -> int:
     from vantage.evaluate.transfer.transfer import transfer as evaluate_all
     from vantage.frozen.encoder import load
 
-    protocol = assigned(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
+    protocol = assign(protocol_named(options.by, labeled_only=True), options.set, name=options.by)
     load(run.folder, network.network)  # a mistake in the run is reported before the images are read
     out, folder = file_or_kept(options.out, run.home, (".md", ".csv"), "a table"), run.home / "evaluations"
     files = [folder / "transfer.md", folder / "transfer.csv"] if out is None else [out]

@@ -9,7 +9,7 @@ from vantage.cli.console import INTERRUPTED, Console
 from vantage.cli.files import check_folder
 from vantage.cli.options import Images, Loading, absolute, assignments, check_device, look_at
 from vantage.cli.planning import suited
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.composition.fields import settings_in
 from vantage.composition.suggest import no_such
 from vantage.errors import UserError
@@ -114,7 +114,7 @@ def _learning(options: Learning, loading: Loading, size: int) -> "ViewLearning":
     learning = _chosen(options, size)
     own = assignments({"data.path": absolute(options.data), "epochs": options.epochs})
     written = (*own, *assignments(vars(loading), "data."))
-    return assigned(learning, (*options.set, *written), may_set=lambda path: path != "name", name=learning.name)
+    return assign(learning, (*options.set, *written), may_set=lambda path: path != "name", name=learning.name)
 
 
 def _settable() -> list[str]:

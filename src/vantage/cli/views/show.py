@@ -11,7 +11,7 @@ from vantage.cli.files import check_file
 from vantage.cli.options import Images, Reading
 from vantage.cli.planning import in_learned_views, settable, suited
 from vantage.cli.recipes import find_recipe
-from vantage.composition.assignments import assigned
+from vantage.composition.assignments import assign
 from vantage.storage.files import result_file
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show(words: list[str], console: Console) -> int:
     out = check_file(Path(options.out), (".png",), "a picture")
 
     def chosen(size: int) -> "Run":
-        return assigned(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
+        return assign(recipe(size), options.set, may_set=lambda path: path.startswith("views"), name=recipe.__name__)
 
     if options.size is not None:
         chosen(options.size)  # a mistake is reported before the images are read

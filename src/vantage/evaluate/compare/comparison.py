@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-from vantage.composition.changes import Change, changes
+from vantage.composition.changes import SettingChange, changes
 from vantage.data.sources.source import Source
 from vantage.encoding import Work
 from vantage.errors import UserError
@@ -86,7 +86,7 @@ class Column:
     correction. A test needs three seeds or more."""
     best: str | None
     """The row that is better than every other trained one beyond the spread; None if any difference is undecided."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
     """Settings of the protocol that differ from the default."""
     trials: int = 1
     """How many times each run was judged."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from vantage.composition.changes import Change, changes
+from vantage.composition.changes import SettingChange, changes
 from vantage.encoding import Work
 from vantage.errors import UserError
 from vantage.evaluate.compare.contenders import Contender, ContenderEncoder
@@ -52,7 +52,7 @@ class Trials:
             raise Refusal(str(problem), task.protocol) from problem
 
 
-def title(protocol: str, settings: Sequence[Change]) -> str:
+def title(protocol: str, settings: Sequence[SettingChange]) -> str:
     """A protocol, with its settings that differ from the default."""
     return " ".join((protocol, *map(str, settings)))
 

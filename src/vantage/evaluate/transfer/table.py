@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vantage.composition.changes import Change
+from vantage.composition.changes import SettingChange
 from vantage.storage.tables import Table, csv_text
 
 __all__ = ["TransferRow", "TransferTable"]
@@ -53,7 +53,7 @@ class TransferTable:
     left_out: Mapping[str, str]
     """Sets that were not evaluated, and why."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
     """Settings that differ from the defaults."""
 
     checkpoint: str = ""

@@ -86,7 +86,11 @@ class TrainedNetworks:
 
     def before(self) -> "TrainedNetworks | None":
         """The networks of the previous checkpoint, if it is still there."""
-        older = [path for path in checkpoint.complete(self.folder) if path != self.checkpoint] if self.folder else []
+        older = (
+            [path for path in checkpoint.complete_checkpoints(self.folder) if path != self.checkpoint]
+            if self.folder
+            else []
+        )
         if not older or self.checkpoint is None or older[0] > self.checkpoint:
             return None
         learner, step = _filled(self.run, self.images, older[0])

@@ -42,7 +42,7 @@ def _larger(run: Run) -> Run:
         return part
 
     data = Data(hold_out=run.data.hold_out, max_images=IMAGES)
-    run = run.fit(IMAGES, BATCH).resized(BATCH, LONGER * run.epochs)
+    run = run.fit(IMAGES, BATCH).rescale(BATCH, LONGER * run.epochs)
     parts = {name: everywhere(getattr(run, name), larger) for name in ("encoders", "branches")}
     return replace(run, **parts, data=data, hardware=Hardware())
 

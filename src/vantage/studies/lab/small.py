@@ -24,7 +24,7 @@ _RATE = 0.03
 def shortened(run: Run, epochs: int, falling: bool = False) -> Run:
     """A recipe for 32 pixels on four convolutions, for some epochs of `IMAGES` images: queues of `QUEUE` keys, a tenth
     of each class held out, SGD at a constant rate, or at one that falls to 0 on half a cosine."""
-    run = run.fit(IMAGES, BATCH).resized(BATCH, epochs)
+    run = run.fit(IMAGES, BATCH).rescale(BATCH, epochs)
 
     def smaller(part: Any) -> Any:
         if isinstance(part, ResNet):

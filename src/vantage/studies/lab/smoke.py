@@ -63,7 +63,7 @@ def _smaller(run: Run) -> Run:
         return part
 
     data, hardware = Data(hold_out=run.data.hold_out), Hardware("cpu", precision="32-true")
-    run = run.fit(80, 16).resized(16, 1)
+    run = run.fit(80, 16).rescale(16, 1)
     parts = {name: everywhere(getattr(run, name), smaller) for name in ("views", "encoders", "branches")}
     return replace(run, **parts, data=data, hardware=hardware)
 

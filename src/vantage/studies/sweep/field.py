@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vantage.composition.assignments import changes_in, split_values
-from vantage.composition.fields import replaced
+from vantage.composition.fields import replace_at
 from vantage.errors import UserError
 from vantage.studies.sweep.sweeps import Point
 from vantage.training.run import Run
@@ -94,7 +94,7 @@ def _point(paths: tuple[str, ...], base: Run, texts: tuple[str, ...]) -> Point:
     try:
         for path, text in zip(paths, texts, strict=True):
             changes |= changes_in(base, path, text, changes, _may_move, base.recipe)
-        run = replaced(base, changes)
+        run = replace_at(base, changes)
     except UserError as problem:
         raise UserError(f"{pairs}: {problem}") from problem
     return Point(", ".join(texts), run, _number(texts[0]))

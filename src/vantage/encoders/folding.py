@@ -10,30 +10,31 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Folded"]
+__all__ = ["FoldedBatchNorm"]
 
 
-class Folded(torch.autograd.Function):
-    """A function of its own, so that its result is no view: an activation in place would copy it once more."""
+class FoldedBatchNorm(torch.autograd.Function):
+    """BatchNorm of groups. It is an autograd function so that its result is no view, which an activation in place would
+    copy once more."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor, weight: Tensor | None, bias: Tensor | None, *rest: Any) -> Tensor:
         """Normalize; `rest` are running mean and variance of g · c channels, groups, weight of a batch on them, eps."""
         mean, variance, ctx.groups, weight_on_new, ctx.eps = rest
-        folded = _fold(images, ctx.groups)
+        flat = _fold(images, ctx.groups)
         scale, shift = (None if values is None else values.repeat(ctx.groups) for values in (weight, bias))
-        result, *own = torch.native_batch_norm(folded, scale, shift, mean, variance, True, weight_on_new, ctx.eps)
-        ctx.save_for_backward(folded, scale, *own)
+        result, *own = torch.native_batch_norm(flat, scale, shift, mean, variance, True, weight_on_new, ctx.eps)
+        ctx.save_for_backward(flat, scale, *own)
         return _unfold(result, images, ctx.groups)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The gradients of images, weight and bias."""
-        folded, scale, *own = ctx.saved_tensors
+        flat, scale, *own = ctx.saved_tensors
         needs = list(ctx.needs_input_grad[:3])
         images, *affine = torch.ops.aten.native_batch_norm_backward(
-            _fold(gradients[0], ctx.groups), folded, scale, None, None, *own, True, ctx.eps, needs
+            _fold(gradients[0], ctx.groups), flat, scale, None, None, *own, True, ctx.eps, needs
         )
         pairs = zip(affine, needs[1:], strict=True)
         sums = (values.view(ctx.groups, -1).sum(0) if need else None for values, need in pairs)
@@ -43,17 +44,15 @@ class Folded(torch.autograd.Function):
 def _fold(images: Float[Tensor, "g_n c *s"], groups: int) -> Float[Tensor, "n g_c *s"]:
     """Images of g groups as images of g times as many channels, which lie together in memory."""
     by_group = _by_group(images, groups)
-    folded = torch.empty(by_group.shape, dtype=images.dtype, device=images.device)
-    _copy(folded, by_group)
-    return folded.flatten(-2).movedim(-1, 1)
+    flat = torch.empty(by_group.shape, dtype=images.dtype, device=images.device)
+    _copy(flat, by_group)
+    return flat.flatten(-2).movedim(-1, 1)
 
 
-def _unfold(
-    folded: Float[Tensor, "n g_c *s"], like: Float[Tensor, "g_n c *s"], groups: int
-) -> Float[Tensor, "g_n c *s"]:
-    """The way back, to the layout of `like`."""
+def _unfold(flat: Float[Tensor, "n g_c *s"], like: Float[Tensor, "g_n c *s"], groups: int) -> Float[Tensor, "g_n c *s"]:
+    """The inverse of `_fold`, in the layout of `like`."""
     images = torch.empty_like(like)
-    _copy(_by_group(images, groups), folded.movedim(1, -1).unflatten(-1, (groups, -1)))
+    _copy(_by_group(images, groups), flat.movedim(1, -1).unflatten(-1, (groups, -1)))
     return images
 
 
@@ -62,8 +61,8 @@ def _by_group(images: Float[Tensor, "g_n c *s"], groups: int) -> Float[Tensor, "
 
 
 def _copy(target: Tensor, origin: Tensor) -> None:
-    """Copy, 16 bytes at a time where channels allow it: a GPU is several times faster at it than value by value."""
-    several = 16 // origin.element_size()
-    if target.shape[-1] % several == 0 and all(part.stride(-1) == 1 for part in (target, origin)):
+    """Copy, 16 bytes at a time where channels allow it: a GPU does that several times as fast as value by value."""
+    step = 16 // origin.element_size()
+    if target.shape[-1] % step == 0 and all(part.stride(-1) == 1 for part in (target, origin)):
         target, origin = target.view(torch.complex128), origin.view(torch.complex128)
     target.copy_(origin)
