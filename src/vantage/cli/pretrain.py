@@ -93,7 +93,7 @@ def pretrain(words: list[str], console: Console) -> int:
     out = check_new_run(Path(options.out)) if options.out else _free_folder(options.recipe and recipe.__name__)
     settings = (*options.set, *_settings(options, devices, loading))
     first = early(_first_changes(plan, options.size, settings, options.recipe or "the plan"))
-    check_devices(replaced(plan(224), first).hardware)
+    check_devices(replace_at(plan(224), first).hardware)
     if options.init:
         from vantage.training.warm_start import read_start
 

@@ -58,7 +58,7 @@ def try_networks(run: Run, source: Source) -> None:
                     kept += bytes_of_view
         half = 0.5 if run.hardware.precision == "bf16-mixed" else 1.0
         check_memory(
-            int(half * images * kept / _SEEN), device, f"the backward pass of {images:,} images at once", remedy
+            int(half * images * kept / _SAMPLES), device, f"the backward pass of {images:,} images at once", remedy
         )
 
 
