@@ -1,12 +1,10 @@
-"""MoCo v2 in one file of plain PyTorch, to read in one sitting; no part of the library is used.
+"""MoCo v2 in one file of plain PyTorch, short enough to read in one sitting. It uses no part of the library.
 
-    python examples/moco_in_one_file.py                      # random images: shows that it runs
+    python examples/moco_in_one_file.py                      # random images, to see that it runs
     python examples/moco_in_one_file.py --npz images.npz     # a uint8 array "images" of (n, h, w, 3), 32 to 64 pixels
 
-He et al., "Momentum Contrast", arXiv 1911.05722, with the changes of Chen et al., arXiv 2003.04297, in a size for small
-images. A test proves that it gives the losses of the recipe `vantage.moco_v2`, given the same weights and views.
-
-b: images of a batch   d: width of the vectors   k: keys in the queue
+He et al., "Momentum Contrast", arXiv 1911.05722, with the changes of Chen et al., arXiv 2003.04297, scaled to small
+images. A test checks that it has the same losses as the recipe `vantage.moco_v2`, given the same weights and views.
 """
 
 import argparse
@@ -22,19 +20,19 @@ from torchvision.transforms import v2
 
 
 class SplitBatchNorm(nn.BatchNorm2d):
-    """Statistics over parts of the batch, as on several devices, so that a query cannot tell its key by them."""
+    """BatchNorm over parts of the batch, as on several devices, so that its statistics do not reveal a query's key."""
 
     groups = 8
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalize each part by itself; keys must be shuffled before."""
+        """Normalize each part separately; the keys must have been shuffled."""
         if not self.training:
             return super().forward(input)
         return torch.cat([super(SplitBatchNorm, self).forward(part) for part in input.chunk(self.groups)])
 
 
 def encoder(width: int = 128) -> nn.Module:
-    """ResNet-18 with a stem for small images, and a head of two layers in place of its classifier."""
+    """ResNet-18 with a stem for small images, and a head of two layers instead of its classifier."""
     network = resnet18(norm_layer=SplitBatchNorm)
     network.conv1 = nn.Conv2d(3, 64, kernel_size=3, padding=1, bias=False)
     nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")
@@ -44,7 +42,7 @@ def encoder(width: int = 128) -> nn.Module:
 
 
 class MoCo(nn.Module):
-    """A query network, a slow copy of it that encodes keys, and a queue of the newest keys."""
+    """A query network, a momentum encoder for the keys, and a queue of the newest keys."""
 
     queue: Tensor
 
@@ -55,7 +53,7 @@ class MoCo(nn.Module):
         self.momentum, self.temperature, self.oldest = momentum, temperature, 0
 
     def forward(self, first: Tensor, second: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of two views of a batch, and the keys to remember after the step; keys are encoded in `order`."""
+        """The loss of two views of a batch, and the keys to remember after the step. Keys are encoded in `order`."""
         q = normalize(self.query(first), dim=1)
         with torch.no_grad():  # no gradient to keys
             for slow, fast in zip(self.key.parameters(), self.query.parameters(), strict=True):
@@ -68,14 +66,14 @@ class MoCo(nn.Module):
 
     @torch.no_grad()
     def remember(self, keys: Tensor) -> None:
-        """Replace the oldest keys; after the step, so that no key is a negative of its own query."""
+        """Replace the oldest keys. Call this after the step, so that no key is a negative of its own query."""
         rows = (self.oldest + torch.arange(len(keys), device=keys.device)) % len(self.queue)
         self.queue[rows] = keys
         self.oldest = (self.oldest + len(keys)) % len(self.queue)
 
 
 def views(images: Tensor, size: int) -> Tensor:
-    """One view of every image: crop, jitter, gray, blur, flip; each image by itself."""
+    """One view of every image, each drawn separately: crop, jitter, gray, blur, flip."""
     blur = v2.GaussianBlur(kernel_size=5, sigma=(0.1, 2.0))
     make = v2.Compose(
         [
@@ -92,12 +90,12 @@ def views(images: Tensor, size: int) -> Tensor:
 
 
 def learning_rate(epoch: int, epochs: int, base: float) -> float:
-    """Half a cosine, from `base` down to 0, by epoch."""
+    """Half a cosine from `base` down to 0, by epoch."""
     return base * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
 
 
 def train(images: Tensor, epochs: int, batch_size: int, device: str) -> nn.Module:
-    """Train on uint8 images (n, 3, h, w); gives the query network."""
+    """Train on uint8 images (n, 3, h, w); returns the query network."""
     size, steps = images.shape[-1], len(images) // batch_size
     if steps == 0:
         raise SystemExit(f"{len(images)} images do not fill a batch of {batch_size}: lower --batch-size")
@@ -120,13 +118,11 @@ def train(images: Tensor, epochs: int, batch_size: int, device: str) -> nn.Modul
 
 
 def main() -> None:
-    """Read the arguments, train, save the query network's weights."""
+    """Read the arguments, train, and save the weights of the query network."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--npz", help='file with a uint8 array "images" of (n, h, w, 3); random images without it')
+    parser.add_argument("--npz", help='file with a uint8 array "images" of (n, h, w, 3); if omitted, random images')
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument(
-        "--batch-size", type=int, default=32, help="a multiple of 8 that leaves each part two images or more"
-    )
+    parser.add_argument("--batch-size", type=int, default=32, help="a multiple of 8, and at least 16")
     parser.add_argument("--out", help="where to write the weights")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Vantage: contrastive learning of visual representations, in parts that compose.
+"""Vantage: contrastive learning of visual representations, from composable parts.
 
 >>> import vantage
 >>> run = vantage.moco_v2(size=64).fit(images=13_000)
