@@ -21,7 +21,7 @@ from vantage.training.run import Data, Hardware, Monitoring, Run
 
 IMAGES, SIZE = 48, 16
 
-PRELOADED = ["vantage.training.loop", "vantage.recipes", "torch.utils.tensorboard"]
+PRELOADED = ["vantage.training.loop", "vantage.recipes", "tensorboard.compat.proto.event_pb2"]
 """What the process imports from which others are forked."""
 
 

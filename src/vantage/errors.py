@@ -1,6 +1,6 @@
 """Errors that the user can correct; their messages say what was asked for, what was found, and what to do."""
 
-__all__ = ["DataError", "UnreadableImage", "UserError"]
+__all__ = ["DataError", "UnreadableImage", "UserError", "WriteError"]
 
 
 class UserError(ValueError):
@@ -15,6 +15,11 @@ class UserError(ValueError):
 
 class DataError(UserError):
     """A data set that cannot be used in the way requested."""
+
+
+class WriteError(UserError):
+    """A file that could not be written: the disk is full, or the place is not writable. It ends any work, since what is
+    made next could not be kept either."""
 
 
 class UnreadableImage(DataError):

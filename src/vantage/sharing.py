@@ -21,6 +21,7 @@ from vantage.storage.arrays import AT_ONCE, Rows, kept_rows, made_rows, open_row
 
 __all__ = [
     "alike",
+    "by_first",
     "everywhere",
     "from_first",
     "in_order",
@@ -112,6 +113,22 @@ def from_first(number: int) -> int:
 def from_each(number: int) -> list[int]:
     """The number that each process has, by rank."""
     return processes.gather(torch.tensor([number], device=processes.device())).tolist()
+
+
+def by_first(make: Callable[[], T]) -> T | None:
+    """What the first process makes, which the others wait for and do not have; if it fails, they get a `UserError`."""
+    if processes.rank():
+        if not everywhere(True):
+            raise _Stopped(_WORDS)
+        return None
+    try:
+        made = make()
+    except BaseException:
+        with contextlib.suppress(RuntimeError):  # the others may have ended too
+            everywhere(False)
+        raise
+    everywhere(True)
+    return made
 
 
 def written_by_first(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import normalizing
 import pytest
 import ranks
 import torch
@@ -94,6 +95,15 @@ def test_a_refused_run_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UserError, match="2 accumulated parts"):
         train(replace(run, accumulate=2), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", normalizing.COUNTS)
+def test_every_recipe_and_variant_normalizes_as_many_images_on_real_processes(count: int, tmp_path: Path) -> None:
+    """At the paper's batch size, in a small network."""
+    papers = {recipe.__name__: [normalizing.expected(recipe(224), recipe.__name__)] for recipe in normalizing.EVERY}
+    for told in ranks.spawn(normalizing.count_all, tmp_path, count):
+        assert {name: seen.tolist() for name, seen in told.items()} == papers
 
 
 def test_shares_that_are_equal_and_networks_without_batch_norm_are_taken() -> None:

@@ -104,14 +104,13 @@ def test_metrics_on_a_full_disk_are_told_and_the_rows_before_stay(tmp_path: Path
     metrics.write({"step": 1, "loss": 1.0})
     kept = (tmp_path / "metrics.jsonl").rename(tmp_path / "kept")
     (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
-    with pytest.raises(UserError, match=r"metrics.jsonl .*: No space left on device. Free some space and continue"):
+    with pytest.raises(UserError, match=r"metrics.jsonl .*: No space left on device. Free some space and start"):
         metrics.write({"step": 2, "loss": 0.5})
     (tmp_path / "metrics.jsonl").unlink()
     kept.rename(tmp_path / "metrics.jsonl")
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2, "lo')  # what of a line had room
-    metrics.close()
-    Metrics(tmp_path, 1).close()
+    Metrics(tmp_path, 1)
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
 
 

@@ -79,7 +79,9 @@ def main(words: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        return _run(list(sys.argv[1:] if words is None else words))
+        status = _run(list(sys.argv[1:] if words is None else words))
+        sys.stdout.flush()  # what finds no room is told, not dropped when the process ends
+        return status
     except SystemExit as end:  # after help
         return end.code if isinstance(end.code, int) else 0
     except UserError as mistake:
@@ -92,12 +94,26 @@ def main(words: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as problem:
-        if isinstance(problem, OSError) and problem.errno == errno.ENAMETOOLONG:
-            print(f"vantage: no path can be as long as {problem.filename}", file=sys.stderr)
+        if isinstance(problem, OSError) and (told := _told(problem)):
+            print(f"vantage: {told}", file=sys.stderr)
             return 2
         traceback.print_exc()
         print("vantage: this is a bug; please report it with the lines above", file=sys.stderr)
         return 1
+
+
+def _told(problem: OSError) -> str:
+    """What the user can mend of a problem that no room above has told in its own words; nothing for others."""
+    if problem.errno == errno.ENAMETOOLONG:
+        return f"no path can be as long as {problem.filename}"
+    if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    try:
+        sys.stdout.flush()
+    except OSError:  # it keeps what it could not write, and would try again when the process ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    what = problem.filename or "the output"
+    return f"{what} could not be written: {problem.strerror}. Free some space and run the same again"
 
 
 def _run(words: list[str]) -> int:

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vantage import processes
 from vantage.errors import UserError
 from vantage.facts.results import current_settings
 from vantage.frozen.outside import home_of
 from vantage.measures.accuracy import TOP1, TOP5, Accuracy
+from vantage.sharing import by_first
 from vantage.storage.cache import hash_of
 from vantage.storage.files import write_result
 
@@ -107,8 +107,7 @@ def path_of(result: Result, run_folder: Path, out: Path | None = None) -> Path:
 
 def save(result: Result, path: Path) -> Result:
     """Write a result as JSON, by the first process; repeating an evaluation overwrites its file."""
-    if processes.rank() == 0:
-        write_result(path, json.dumps(asdict(result), indent=1), "the result")
+    by_first(lambda: write_result(path, json.dumps(asdict(result), indent=1), "the result"))
     return result
 
 

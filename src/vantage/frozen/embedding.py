@@ -24,7 +24,7 @@ from vantage.frozen.encoder import FrozenEncoder
 from vantage.frozen.features import batches
 from vantage.sharing import written_by_first
 from vantage.storage.arrays import RowsFile, draft_of, fill, finish, forget_note
-from vantage.storage.files import written_whole
+from vantage.storage.files import not_written, written_whole
 
 __all__ = ["check_file", "facts_of", "write_embeddings", "write_parquet"]
 
@@ -78,10 +78,9 @@ def write_embeddings(encoder: FrozenEncoder, source: Source, file: Path, work: W
     try:
         written_by_first(write, parts)
     except OSError as problem:
-        raise UserError(
-            f"embeddings could not be written to {file}: {problem.strerror or problem}. Finished rows are kept in"
-            f" {draft.name}: make room and run the same again"
-        ) from problem
+        then = f"Finished rows are kept in {draft.name}: make" if draft.exists() else "Make"
+        then += " room and run the same again"
+        raise not_written("embeddings", file, problem, then) from problem
     return file
 
 

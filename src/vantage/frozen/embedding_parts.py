@@ -23,6 +23,7 @@ from vantage.errors import UserError
 from vantage.frozen.embedding import facts_of, write_parquet
 from vantage.frozen.encoder import FrozenEncoder
 from vantage.storage.arrays import RowsFile, draft_of, fill, forget_note
+from vantage.storage.files import not_written
 
 __all__ = ["PART_IMAGES", "check_folder", "write_embedding_parts"]
 
@@ -57,10 +58,8 @@ def write_embedding_parts(
         try:
             _write(encoder, SourceSubset(source, images), folder, names[number], own, work)
         except OSError as problem:
-            raise UserError(
-                f"{names[number]} could not be written to {folder}: {problem.strerror or problem}. What is finished is"
-                " kept: mend this and run the same again"
-            ) from problem
+            then = "What is finished is kept: mend this and run the same again"
+            raise not_written(names[number], folder, problem, then) from problem
     if all((folder / name).exists() for name in names):  # nobody writes any more
         with contextlib.suppress(OSError):
             _drafts(folder).rmdir()

@@ -161,13 +161,12 @@ def fill(
     header, row_bytes = _header(shape, dtype), math.prod(shape[1:]) * dtype.itemsize
     facts = {**facts, "shape": list(shape), "dtype": str(dtype)}
     with _alone(draft) as file:
-        done = _safe_rows(draft, facts, len(header), row_bytes)
-        if sparing and 2 * row_bytes * (shape[0] - done) > shutil.disk_usage(draft.parent).free:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        file.write(header)
-        file.truncate(file.seek(len(header) + done * row_bytes))  # what came after the last note may be torn
-        last = time.monotonic()
+        done, last = _safe_rows(draft, facts, len(header), row_bytes), time.monotonic()
         try:
+            if sparing and 2 * row_bytes * (shape[0] - done) > shutil.disk_usage(draft.parent).free:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            file.write(header)
+            file.truncate(file.seek(len(header) + done * row_bytes))  # what came after the last note may be torn
             for rows in batches(done):
                 file.write(rows.contiguous().numpy().data)
                 done += len(rows)

@@ -6,13 +6,24 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from vantage.errors import UserError
+from vantage.errors import WriteError
 
-__all__ = ["digest_of_file", "result_file", "write_json", "write_result", "write_text", "written_whole"]
+__all__ = [
+    "all_or_none",
+    "append",
+    "digest_of_file",
+    "not_written",
+    "reason",
+    "result_file",
+    "write_json",
+    "write_result",
+    "write_text",
+    "written_whole",
+]
 
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
@@ -43,19 +54,48 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def append(path: Path, content: bytes) -> None:
+    """Add bytes to the end of a file, all or none of them, unless the process is killed. Raises `OSError`."""
+    with path.open("ab", buffering=0) as file:
+        before = file.seek(0, os.SEEK_END)
+        try:
+            written = 0
+            while written < len(content):  # on a full disk the first write is a short one
+                written += file.write(content[written:])
+        except BaseException:
+            with suppress(OSError):  # no file that has an end
+                file.truncate(before)
+            raise
+
+
+@contextmanager
+def all_or_none(path: Path) -> Iterator[None]:
+    """What several writes make at `path`, a new file or a new or empty folder, is taken away where one of them
+    fails."""
+    begun = path.is_file() or (path.is_dir() and any(path.iterdir()))
+    try:
+        yield
+    except BaseException:
+        if not begun and path.is_dir():
+            for inside in path.iterdir():
+                inside.unlink()
+        elif not begun:
+            path.unlink(missing_ok=True)
+        raise
+
+
 @contextmanager
 def result_file(path: Path, what: str) -> Iterator[IO[bytes]]:
     """A binary file that appears at `path` complete or not at all; an older one stays until then.
 
-    Raises `UserError` that names `what` it is, such as "the table", if the disk is full, the folder is not writable, or
-    a folder is in the way.
+    Raises `WriteError` that names `what` it is, such as "the table", if the disk is full, the folder is not writable,
+    or a folder is in the way.
     """
     try:
         with written_whole(path) as file:
             yield file
     except OSError as problem:
-        message = f"{what} could not be written to {path}: {problem.strerror or problem}"
-        raise UserError(f"{message}. {_remedy(problem)}") from problem
+        raise not_written(what, path, problem, _remedy(problem)) from problem
 
 
 def write_result(path: Path, content: str | bytes, what: str) -> None:
@@ -72,6 +112,17 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people; see `result_file`."""
     write_text(path, json.dumps(value, indent=1) + "\n")
+
+
+def not_written(what: str, path: Path, problem: Exception, then: str) -> WriteError:
+    """The error that says what could not be written where, why, and what to do then."""
+    return WriteError(f"{what} could not be written to {path}: {reason(problem)}. {then}")
+
+
+def reason(problem: Exception) -> str:
+    """Why a file could not be written, in the system's words, which safetensors wraps in its own."""
+    words = problem.strerror if isinstance(problem, OSError) else None
+    return words or str(problem).removeprefix("Error while serializing: I/O error: ").partition(" (os error")[0]
 
 
 def digest_of_file(path: Path) -> str:

@@ -1,11 +1,13 @@
 """The numbers that a run reports, row by row."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vantage.errors import UserError
-from vantage.storage.files import write_text
+from vantage.storage.events import Events
+from vantage.storage.files import append, not_written, write_text
 
 __all__ = ["Metrics", "read_metrics"]
 
@@ -13,33 +15,30 @@ __all__ = ["Metrics", "read_metrics"]
 class Metrics:
     """`metrics.jsonl`, a line for each epoch, and the same numbers as TensorBoard events."""
 
-    def __init__(self, folder: Path, step: int) -> None:
-        """Rows after `step` are dropped, since a resumed run writes them again."""
-        from torch.utils.tensorboard.writer import SummaryWriter  # half a second to import: only where a run trains
-
-        self.path = folder / "metrics.jsonl"
+    def __init__(self, folder: Path, step: int, again: str = "the same command") -> None:
+        """Rows after `step` are dropped, since a resumed run writes them again. `again` says what goes on where the
+        disk was full. Raises `WriteError` if it is."""
+        self.path, self._again = folder / "metrics.jsonl", again
         rows = [row for row in read_metrics(folder) if row["step"] <= step]
         write_text(self.path, "".join(json.dumps(row) + "\n" for row in rows))
-        self.events = SummaryWriter(str(folder / "events"), purge_step=step + 1 if step else None)
+        with self._told():
+            self.events = Events(folder, step)
 
     def write(self, row: dict[str, Any]) -> None:
-        """Add a row; it has a `step`. Raises `UserError` if the disk is full; resuming drops a line cut short."""
-        try:
-            with self.path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            for name, value in row.items():
-                if isinstance(value, float):
-                    self.events.add_scalar(name, value, row["step"])
-            self.events.flush()
-        except OSError as problem:
-            raise UserError(
-                f"{self.path.name} and its events could not be written to {self.path.parent}: "
-                f"{problem.strerror or problem}. Free some space and continue with `vantage resume {self.path.parent}`"
-            ) from problem
+        """Add a row; it has a `step`. Raises `WriteError` if the disk is full; resuming drops a line cut short."""
+        with self._told():
+            append(self.path, json.dumps(row).encode() + b"\n")
+            self.events.write({name: value for name, value in row.items() if isinstance(value, float)}, row["step"])
 
-    def close(self) -> None:
-        """Flush and close the events."""
-        self.events.close()
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            begun = any(self.path.parent.glob("checkpoint/step-*"))
+            then = f"continue with {self._again}" if begun else "start again"
+            what = f"{self.path.name} and its events"
+            raise not_written(what, self.path.parent, problem, f"Free some space and {then}") from problem
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

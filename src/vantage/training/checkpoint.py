@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from vantage.composition.names import RENAMED_TENSORS
 from vantage.encoders.weights import describe_difference
 from vantage.errors import UserError
-from vantage.storage.files import digest_of_file
+from vantage.storage.files import digest_of_file, not_written
 
 __all__ = [
     "check_fits",
@@ -45,7 +45,7 @@ KEEP = 2
 def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Path:
     """Write the checkpoint of `step` under `run_folder`/checkpoint and drop all but the newest two.
 
-    Raises `UserError` if the disk is full or not writable; older checkpoints stay usable.
+    Raises `WriteError` if the disk is full or not writable; older checkpoints stay usable.
     """
     folder = run_folder / "checkpoint"
     target, draft, previous = folder / f"step-{step:09d}", folder / f".draft-{step:09d}", folder / ".draft-replaced"
@@ -66,14 +66,10 @@ def save(run_folder: Path, step: int, tensors: dict[str, Tensor], facts: dict[st
     except (OSError, ValueError, SafetensorError) as problem:
         shutil.rmtree(draft, ignore_errors=True)
         newest = latest(run_folder)
-        raise UserError(
-            f"the checkpoint of step {step} could not be written to {folder}: {problem}. "
-            + (
-                f"{newest.name} is intact; free some space and resume from it"
-                if newest
-                else "Free some space and start again"
-            )
-        ) from problem
+        then = "Free some space and start again"
+        if newest:
+            then = f"{newest.name} is intact; free some space and resume from it"
+        raise not_written(f"the checkpoint of step {step}", folder, problem, then) from problem
     for old in complete_checkpoints(run_folder)[:-KEEP]:
         shutil.rmtree(old, ignore_errors=True)
     return target

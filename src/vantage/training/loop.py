@@ -16,7 +16,7 @@ from vantage import processes
 from vantage.data import Source
 from vantage.errors import UserError
 from vantage.progress import Progress, QuietProgress, counting
-from vantage.sharing import everywhere
+from vantage.sharing import by_first, everywhere
 from vantage.storage.files import write_json
 from vantage.storage.metrics import Metrics
 from vantage.storage.provenance import provenance, read_provenance
@@ -123,7 +123,7 @@ def _train(
         if not resumed:  # another process may have begun meanwhile
             refuse_a_run(folder)
             everywhere(True)  # all have looked before one writes
-        _write_settings(run, folder, data, resumed, origin)
+        by_first(lambda: _write_settings(run, folder, data, resumed, origin))
         step, clock = session.restore(newest) if newest else (0, 0.0)
         if not newest:
             begin(session.learner, run, images, progress)
@@ -158,7 +158,7 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
     run, steps = session.run, session.feed.steps
     start_time, save_time, read_time = time.monotonic() - clock, time.monotonic(), time.monotonic()
     alone = processes.count() == 1  # several read at the same steps, since they exchange what they read
-    metrics = Metrics(folder, step) if processes.rank() == 0 else None
+    metrics = by_first(lambda: Metrics(folder, step, f"`vantage resume {folder}`"))
     progress.start(run.recipe, run.epochs * steps, step)
     watch, pace = Watch(session, folder), Pace(run.monitoring.minutes, run.epochs * steps, step, clock)
     for epoch in range(step // steps, run.epochs):
@@ -187,8 +187,6 @@ def _loop(session: Session, folder: Path, step: int, clock: float, progress: Pro
         save_time = time.monotonic()
         if signals.anywhere():
             break
-    if metrics is not None:
-        metrics.close()
     return step
 
 
@@ -211,8 +209,7 @@ def _end_epoch(
         row["knn"] = _validate(session)
         progress.line(f"epoch {epoch + 1}: kNN {row['knn']:.1f} % on labeled training images")
     row |= {f"adapted.{number}": value for number, value in enumerate(session.learner.reached())}
-    if metrics is not None:
-        metrics.write(row)
+    by_first(lambda: metrics and metrics.write(row))
     progress.line(
         f"epoch {epoch + 1}: loss {numbers['loss']:.4f}, accuracy {numbers['accuracy']:.1%}, "
         f"alignment {numbers['alignment']:.3f}, uniformity {numbers['uniformity']:.2f}, rank {numbers['rank']:.1f}"
@@ -229,10 +226,7 @@ def _validate(session: Session) -> float:
 
 
 def _write_settings(run: Run, folder: Path, data: dict[str, Any], resumed: bool, origin: dict[str, Any] | None) -> None:
-    """Write the settings and the provenance (with what a warm start took); of a resumed run one record more. Only the
-    first process writes."""
-    if processes.rank():
-        return
+    """Write the settings and the provenance (with what a warm start took); of a resumed run one record more."""
     record, records = provenance(data["fingerprint"], data["images"]), read_provenance(folder) if resumed else []
     if not resumed:
         settings.write(run, folder)

@@ -25,6 +25,7 @@ from vantage.encoders.grouped import set_accumulation
 from vantage.errors import UserError
 from vantage.learner import Fresh, Learner
 from vantage.progress import Progress
+from vantage.sharing import by_first
 from vantage.training import checkpoint, settings
 from vantage.training.feed import open_feed
 from vantage.training.monitor import Monitor
@@ -111,16 +112,14 @@ class Session:
         tensors |= {f"monitor.{name}": processes.total(value) for name, value in self.monitor.state_dict().items()}
         slots, facts = optimizer_state(self.optimizer.optimizer)
         scaler = self.fabric.strategy.precision.state_dict()
-        if processes.rank() == 0:
-            facts = {
-                "optimizer": facts,
-                "scaler": scaler,
-                "seconds": clock,
-                "run": encode(self.run),
-                "schema": settings.SCHEMA,
-            }
-            checkpoint.save(folder, step, tensors | slots, facts)
-        self.fabric.barrier()
+        facts = {
+            "optimizer": facts,
+            "scaler": scaler,
+            "seconds": clock,
+            "run": encode(self.run),
+            "schema": settings.SCHEMA,
+        }
+        by_first(lambda: checkpoint.save(folder, step, tensors | slots, facts))
 
     def restore(self, path: Path) -> tuple[int, float]:
         """Load a checkpoint; returns its step and the seconds trained so far.

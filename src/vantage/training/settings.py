@@ -13,7 +13,7 @@ from rich.pretty import pretty_repr
 from vantage.composition.codec import decode, encode
 from vantage.errors import UserError
 from vantage.storage import beside
-from vantage.storage.files import written_whole
+from vantage.storage.files import not_written, written_whole
 from vantage.storage.near import near_path
 from vantage.training.run import Run
 
@@ -43,7 +43,7 @@ def write(run: Run, folder: Path) -> Path:
         beside.keep(run, folder)
         _replace(folder / FILE, text + "\n")
     except OSError as problem:
-        raise UserError(f"the settings could not be written to {folder}: {problem.strerror or problem}") from problem
+        raise not_written("the settings", folder, problem, "Free some space or choose another folder") from problem
     return folder / FILE
 
 

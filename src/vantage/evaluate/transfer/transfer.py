@@ -21,7 +21,7 @@ from vantage.data.sources.opening import open_source
 from vantage.data.sources.source import Source, cache_key, marks_in, stamp_of
 from vantage.data.splits import with_labels
 from vantage.encoding import Work
-from vantage.errors import DataError, UserError
+from vantage.errors import DataError, UserError, WriteError
 from vantage.evaluate.judge import judge_once, result_of, with_baselines
 from vantage.evaluate.protocols.linear.depths import statistics_of
 from vantage.evaluate.task import EvaluationProtocol, Task, task_of
@@ -93,6 +93,8 @@ def _rows(
             for encoder in encoders:
                 encoder_of_set = replace(encoder, view=replace(encoder.view, statistics=statistics))
                 yield _row(one.name, task, encoder_of_set, run_folder, work)
+        except WriteError:  # nor could the results of the other sets be kept
+            raise
         except UserError as problem:
             reasons[one.name] = str(problem)
             work.progress.warn(f"{one.name} is left out: {problem}")

@@ -32,7 +32,7 @@ from vantage.frozen.export.to_timm import timm_script
 from vantage.frozen.export.to_torch import torch_file, torch_script
 from vantage.frozen.export.to_torchvision import torchvision_script
 from vantage.frozen.export.to_vantage import vantage_script
-from vantage.storage.files import write_result
+from vantage.storage.files import all_or_none, write_result
 
 __all__ = ["ENDINGS", "Exported", "Format", "export", "export_backbone"]
 
@@ -102,6 +102,11 @@ def export(
 
 def export_backbone(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None = None) -> Exported:
     """Write an encoder that is already loaded; see `export`."""
+    with all_or_none(file):  # without a card it could not be made again under the same name
+        return _export(encoder, to, file, source)
+
+
+def _export(encoder: FrozenEncoder, to: Format, file: Path, source: Source | None) -> Exported:
     if to == "detectron2":
         weights = write_folder(encoder, file)
         how = f"cd {file.as_posix()}\npython train_net.py --config-file coco-mask-rcnn-fpn-1x.yaml --num-gpus 8\n"

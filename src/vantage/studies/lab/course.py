@@ -4,12 +4,14 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 import torch
 
 from vantage.encoders import Convolutions, Momentum, PerView
 from vantage.encoding import Work
+from vantage.errors import UserError
 from vantage.planning.words import duration
 from vantage.progress import Progress, QuietProgress
 from vantage.studies.lab.entry import Arm, Entry
@@ -139,18 +141,24 @@ def make_all(order: Order, jobs: int = 1, report: Callable[[str], None] = lambda
     if jobs == 1:
         return _work(order, report)
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_alone, args=(order,)) for _ in range(jobs)]
+    problems = context.SimpleQueue()
+    workers = [context.Process(target=_alone, args=(order, problems)) for _ in range(jobs)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
+    if not problems.empty():
+        raise problems.get()
     maker = order.maker()
     return not missing(maker, order.entries, order.seeds)
 
 
-def _alone(order: Order) -> None:
+def _alone(order: Order, problems: "SimpleQueue[UserError]") -> None:
     torch.set_num_threads(1)
-    _work(order, lambda line: print(line, flush=True))
+    try:
+        _work(order, lambda line: print(line, flush=True))
+    except UserError as problem:
+        problems.put(UserError(str(problem)))
 
 
 def _work(order: Order, report: Callable[[str], None]) -> bool:

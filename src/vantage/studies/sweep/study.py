@@ -12,7 +12,7 @@ from vantage.composition.codec import encode
 from vantage.data.sources.source import Source
 from vantage.data.splits import RenumberedSource, check_apart, with_labels
 from vantage.encoding import Work
-from vantage.errors import UserError
+from vantage.errors import UserError, WriteError
 from vantage.evaluate import KNN, EvaluationProtocol, LinearCached
 from vantage.frozen.encoder import FrozenEncoder, load
 from vantage.progress import Progress, QuietProgress
@@ -160,6 +160,8 @@ class _Course:
         try:
             begun = (run_folder / "settings.json").exists()
             outcome = loop.resume(run_folder, run, progress) if begun else loop.train(run, run_folder, progress)
+        except WriteError:  # it is not this value's fault
+            raise
         except UserError as problem:
             raise UserError(f"{name}: {problem}. What is done is kept; leave this value out to go on") from problem
         if not outcome.finished:

@@ -125,7 +125,6 @@ class _Course:
                 break
             if self.step % 5 == 0:
                 self.progress.advance(self.step, self._note())
-        metrics.close()
 
     def _one(self, images: Tensor | None, labeled: LabeledBatch | None) -> None:
         torch.manual_seed(draws.mix(self.learning.seed, self.step, _STEP))

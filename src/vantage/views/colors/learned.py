@@ -9,7 +9,6 @@ b: images   h, w: height and width in pixels
 import functools
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,10 +68,7 @@ class LearnedSpace:
         copy = self._copy(folder)
         if copy.is_file() and (Path(self.file).samefile(copy) or _digest(copy) == self.digest):
             return
-        try:
-            shutil.copyfile(self.file, copy)
-        except OSError as problem:
-            raise UserError(f"the learned views could not be copied to {copy}: {problem}") from problem
+        write_result(copy, Path(self.file).read_bytes(), "the copy of the learned views")
 
     def beside(self, folder: Path) -> "LearnedSpace":
         """The same channels, read from the copy in this folder where there is one."""

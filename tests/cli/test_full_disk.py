@@ -1,0 +1,247 @@
+"""A disk that is full, at each kind of write of each verb: told in one sentence, and nothing is lost.
+
+The disk is a real file system, without pages or without room for another file. Each verb runs as a process of its own.
+"""
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from full_disk import ENOUGH, Ended, Room, SmallDisk
+from PIL import Image
+from safetensors.torch import load
+from small_runs import write_images
+from tiny import kept_run, tiny_run
+
+from vantage.encoders import Convolutions, Encoder, LinearHead, ResNet, Shared
+
+pytestmark = pytest.mark.slow
+
+QUICK = "--backbone Convolutions((4,8)) --batch-size 8 --epochs 1 --seeds 0 --values 0.5 --no-baselines --num-workers 1"
+FLOAT = "--set accelerator=cpu --set precision=32-true --set information.negatives=5"
+VERBS = {
+    "knn": "evaluate knn run DATA --k 3",
+    "a named result": "evaluate nearest-neighbor run DATA --out result.json",
+    "linear": "evaluate linear-moco run DATA --epochs 1",
+    "linear-cached": "evaluate linear-cached run DATA",
+    "svm": "evaluate svm run DATA --costs 1",
+    "lowshot": "evaluate lowshot run DATA --shots 1 --negatives 5 --costs 1",
+    "finetune": "evaluate finetune run DATA --epochs 1",
+    "segmentation": "evaluate segmentation run --data MASKED --epochs 1 --batch-size 4 --size 16 --width 4",
+    "transfer": "evaluate transfer run --sets a=IMAGES b=OTHERS --by knn --set k=3 --out table.md",
+    "retrieval": "evaluate retrieval run DATA --k 3 --rows 2 --out picture.png",
+    "compare": "compare run DATA --protocols nearest-neighbor --out table.tex",
+    "benefit": "benefit run DATA --shares 100 --seeds 0 1 --epochs 1 --batch-size 16 --learning-rates 0.05",
+    "shots": "shots lowshot.json --out picture.svg",
+    "analyse": "analyse similarity run DATA --out found --augmentations 2",
+    "sweep": f"analyse views jitter DATA --out sweep {QUICK} {FLOAT}",
+    "embed .npy": "embed run DATA --out rows.npy --num-workers 1",
+    "embed .parquet": "embed run DATA --out rows.parquet --num-workers 1",
+    "embed in parts": "embed run DATA --out parts --num-workers 1",
+    "find .csv": "find duplicates run DATA --out found.csv --num-workers 1",
+    "find .parquet": "find outliers run DATA --out found.parquet --num-workers 1",
+    "report": "report run DATA --out report.html --num-workers 1",
+    "export": "export run --to safetensors",
+    "export to timm": "export large --to timm --out timm.safetensors",
+    "export to detectron2": "export large --to detectron2 --out detectron2",
+    "export to torch": "export run --to torch",
+    "export to onnx": "export run --to onnx",
+    "convert": "convert weights.pth weights.safetensors",
+    "views show": "views show simclr DATA --images 2 --size 16 --out picture.png",
+    "views learn": "views learn unsupervised DATA --out learned --epochs 1 --size 8 --network convolutions"
+    " --set batch_size=16",
+    "reproduce": "reproduce cnce-appendix-c --level smoke --seeds 0 --out lab --page claims.md",
+}
+"""What each kind of result is written by."""
+
+PRETRAIN = (
+    "pretrain moco_v2 DATA --epochs 2 --batch-size 16 --size 16 --backbone Convolutions((4,8)) --precision 32-true"
+    " --set hardware.accelerator=cpu"
+)
+TOLD = re.compile(r"vantage: \S.* could not be written( to \S+)?: No space left on device\. \S.*\n")
+SLOW = ("benefit", "export to onnx", "export to torch", "sweep", "reproduce")
+"""Verbs that run less often here."""
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images, runs and the cache, which are elsewhere."""
+    folder = tmp_path_factory.mktemp("outside")
+    shutil.copy(write_images(folder / "images.npz"), folder / "others.npz")
+    kept_run(folder / "run", tiny_run(Shared(Encoder(Convolutions((4, 8)), LinearHead(8)))))
+    kept_run(folder / "large", tiny_run(Shared(Encoder(ResNet(18), LinearHead(8)))))
+    outcome = {"measures": {"mAP": 20.0}, "details": {"shots": {"1": [10.0, 30.0]}}}
+    (folder / "lowshot.json").write_text(json.dumps({"protocol": "lowshot", "version": 1, "outcomes": {"a": outcome}}))
+    torch.save({"conv1.weight": torch.zeros(300, 30)}, folder / "weights.pth")
+    for name in ("images", "masks"):
+        (folder / name).mkdir()
+        for number in range(8):
+            pixels = np.random.default_rng(number).integers(0, 2, (16, 16)).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def disk(outside: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
+    small = SmallDisk(tmp_path_factory.mktemp("disk"), {"VANTAGE_CACHE": str(outside / "cache")})
+    yield small
+    small.close()
+
+
+def begin(disk: SmallDisk, outside: Path) -> None:
+    """Two runs and two files are on the disk."""
+    disk.shell(f"rm -rf * && echo held > held && cp -r {outside}/run {outside}/lowshot.json {outside}/weights.pth .")
+    disk.shell(f"ln -s {outside}/large large")
+
+
+def spoken(words: str, outside: Path) -> str:
+    words = words.replace("DATA", "--data IMAGES").replace("MASKED", f"{outside}/images#{outside}/masks")
+    words = words.replace("OTHERS", f"{outside}/others.npz")
+    return words.replace("IMAGES", f"{outside}/images.npz") + " --quiet"
+
+
+def told(ended: Ended) -> str:
+    """The sentence that a command ends with on a full disk."""
+    assert ended.status == 2, (ended.status, ended.err)
+    said = "".join(line for line in ended.err.splitlines(keepends=True) if not line.startswith("warning: "))
+    assert TOLD.fullmatch(said), said
+    return said
+
+
+def check_whole(name: str, content: bytes) -> None:
+    """That a file can be read to its end."""
+    match Path(name).suffix:
+        case ".json":
+            json.loads(content)
+        case ".jsonl":
+            assert content.endswith(b"\n") and all(json.loads(line) for line in content.splitlines())
+        case ".npy":
+            np.load(io.BytesIO(content))
+        case ".png":
+            Image.open(io.BytesIO(content)).load()
+        case ".parquet":
+            pq.read_table(io.BytesIO(content))
+        case ".safetensors":
+            load(content)
+        case ".html" | ".svg":
+            assert content.rstrip().endswith((b"</html>", b"</svg>"))
+        case _:
+            assert content or "/locks/" in name
+
+
+def plainly(name: str) -> str:
+    """A file's name without the time and the process that are in it."""
+    return re.sub(r"tfevents\..*", "tfevents", name)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_full_disk_is_told_and_leaves_what_is_whole(verb: str, disk: SmallDisk, outside: Path) -> None:
+    begin(disk, outside)
+    words, before = spoken(VERBS[verb], outside), disk.files()
+    first = disk.run(words)
+    assert first.status == 0, first.err
+    after = disk.files()
+    made = {plainly(name) for name in after.keys() - before.keys()}
+    assert made
+    if verb not in SLOW:
+        again = disk.run(words, Room(pages=0))
+        assert again.status in (0, 2) and "Traceback" not in again.err
+        assert disk.files() == after, "what is there from before stays as it is"
+
+    half = Room(pages=(ENOUGH.pages - first.room.pages) // 2)
+    ended = first
+    for room in [Room(files=1)] if verb in SLOW else [Room(pages=0), Room(files=0), Room(files=1), half]:
+        if ended.status == 0:
+            begin(disk, outside)
+        ended = disk.run(words, room)
+        if ended.status or 0 in room:
+            told(ended)
+        there = disk.files()
+        assert before.items() <= there.items()
+        for name in there.keys() - before.keys():
+            if ".draft" not in name:
+                assert plainly(name) in made
+                check_whole(name, disk.read(name))
+    if ended.status:
+        ended = disk.run(words)
+    assert ended.status == 0, ended.err
+    names = {plainly(name) for name in disk.files().keys() - before.keys()}
+    assert names == made, "with room, the same command goes on"
+
+
+def kept(disk: SmallDisk, folder: str) -> tuple[dict[str, str], list[dict[str, object]]]:
+    """The tensors of every checkpoint of a run, and its metrics but for the seconds."""
+    tensors = {
+        name.removeprefix(folder): digest
+        for name, digest in disk.files().items()
+        if name.startswith(f"{folder}/checkpoint/step-") and name.endswith(".safetensors")
+    }
+    rows = [json.loads(line) for line in disk.read(f"{folder}/metrics.jsonl").splitlines()]
+    return tensors, [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def test_a_run_whose_disk_fills_at_any_write_goes_on_as_if_it_had_not(disk: SmallDisk, outside: Path) -> None:
+    begin(disk, outside)
+    words = spoken(PRETRAIN, outside)
+    first = disk.run(f"{words} --out mine")
+    assert first.status == 0, first.err
+    whole, used = kept(disk, "mine"), ENOUGH.pages - first.room.pages
+    sentences = []
+    for pages in (0, 1, 3, 4, 5, 6, 7, used // 2 + 1, used - 1):
+        disk.shell("rm -rf mine")
+        sentences.append(told(disk.run(f"{words} --out mine", Room(pages=pages))))
+        stopped = {name: digest for name, digest in disk.files().items() if name.startswith("mine/")}
+        if "is intact" not in sentences[-1]:
+            assert not stopped, "nothing that would block the next start"
+            continue
+        for room in (Room(pages=0), Room(pages=1), Room(files=1)):
+            sentences.append(told(disk.run("resume mine --quiet", room)))
+            assert {
+                name: digest for name, digest in stopped.items() if "/step-" in name
+            }.items() <= disk.files().items()
+        ended = disk.run("resume mine --quiet")
+        assert ended.status == 0, ended.err
+        assert kept(disk, "mine") == whole
+    for what in ("the settings", "provenance.json", "metrics.jsonl", "the checkpoint of step 3", "of step 6"):
+        assert any(what in sentence for sentence in sentences), (what, sentences)
+
+
+def test_output_that_finds_no_room_is_told(disk: SmallDisk, outside: Path) -> None:
+    begin(disk, outside)
+    ended = disk.run("recipes", Room(pages=0), out="said.txt")
+    assert told(ended).startswith("vantage: the output could not be written: ")
+    assert disk.run("recipes", out="said.txt").status == 0 and b"moco_v2" in disk.read("said.txt")
+
+
+def test_a_full_cache_costs_nothing(disk: SmallDisk, outside: Path, tmp_path: Path) -> None:
+    """Results elsewhere are as they are with a cache."""
+    disk.shell("rm -rf * && echo held > held")
+    shutil.copytree(outside / "run", tmp_path / "run")
+    for verb in ("knn", "embed .npy", "lowshot", "views show"):
+        words = (
+            spoken(VERBS[verb], outside).replace(" run ", f" {tmp_path}/run ").replace("--out ", f"--out {tmp_path}/")
+        )
+        for room in (Room(pages=0), Room(pages=2), Room(files=0)):
+            disk.shell("rm -rf cache")
+            ended = disk.run(words, room, cache="cache")
+            assert (ended.status, ended.err) == (0, ""), (verb, room)
+            (tmp_path / "rows.npy").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("pages", [0, 8])
+def test_of_several_processes_all_stop(pages: int, disk: SmallDisk, outside: Path) -> None:
+    """At the settings, and at the first checkpoint."""
+    begin(disk, outside)
+    ended = disk.run(f"{spoken(PRETRAIN, outside)} --out two --devices 2", Room(pages=pages), anew=True)
+    said = [line for line in ended.err.splitlines() if line.startswith("vantage: ")]
+    assert ended.status == 2 and "Traceback" not in ended.err, ended.err
+    assert "vantage: another process of this run stopped: its message says why" in said and len(said) == 2
+    assert TOLD.fullmatch(next(line for line in said if "No space left" in line) + "\n")
+    assert not any(name.startswith("two/") for name in disk.files())

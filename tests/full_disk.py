@@ -1,0 +1,221 @@
+"""A file system of a few pages in memory, and commands that write to it until it is full.
+
+`SmallDisk` starts this file as a process in a mount namespace of its own, so that nobody else sees the file system and
+it is gone with the process. For every command that process forks another, which does what `vantage` does and ends as a
+process ends, but need not import torch again.
+"""
+
+import atexit
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+_SECONDS = 120.0
+IMPORTED = ("vantage.cli.program", "vantage.training.loop", "vantage.recipes", "vantage.evaluate", "tiny")
+"""What no command has to import again."""
+_WAYS = (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount"))
+"""As root, or as anybody where the system lets them."""
+
+
+class Room(NamedTuple):
+    """What is free before a command begins."""
+
+    pages: int = 16_384
+    """Pages of the file system."""
+
+    files: int = 16_384
+    """Files and folders that can be made."""
+
+
+ENOUGH = Room()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    """Its exit status."""
+
+    out: str
+    """Its standard output."""
+
+    err: str
+    """Its standard error."""
+
+    room: Room
+    """What is free after it."""
+
+
+class SmallDisk:
+    """A file system in memory at `root`, an empty folder; skips the test where none can be mounted."""
+
+    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+        self.root = root
+        self._process = subprocess.Popen(
+            [*_way(), sys.executable, __file__, str(root)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        )
+
+    def close(self) -> None:
+        """End the process, and the file system with it."""
+        self._process.communicate()
+
+    def run(self, words: str, room: Room = ENOUGH, out: str = "", cache: str = "", anew: bool = False) -> Ended:
+        """`vantage` with these words, in `root`, where there is so much room.
+
+        `out` is a file there that standard output goes to, `cache` a folder for the cache, and `anew` asks for an
+        interpreter of its own, which several processes need.
+        """
+        answer = self._ask(do="run", words=words.split(), room=[*room], out=out, cache=cache, anew=anew)
+        return Ended(**{**answer, "room": Room(*answer["room"])})
+
+    def files(self) -> dict[str, str]:
+        """The digest of every file by its path from `root`."""
+        return self._ask(do="files")
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        return bytes.fromhex(self._ask(do="read", name=name))
+
+    def shell(self, line: str) -> None:
+        """Run a line of shell in `root`, with room."""
+        assert self._ask(do="shell", line=line) == 0, line
+
+    def _ask(self, **question: Any) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, "the process of the small disk has ended"
+        return json.loads(answer)
+
+
+@cache
+def _way() -> Sequence[str]:
+    """Words that start a process with a mount namespace of its own."""
+    for way in _WAYS:
+        try:
+            tried = subprocess.run([*way, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
+        except FileNotFoundError:
+            break
+        if tried.returncode == 0:
+            return way
+    pytest.skip("no file system can be mounted here, by root or in a namespace of one's own")
+
+
+def _make_room(root: str, room: Room) -> None:
+    """A file system in memory may change its size at any time."""
+    used = os.statvfs(root)
+    pages, files = used.f_blocks - used.f_bfree + room.pages, used.f_files - used.f_ffree + room.files
+    subprocess.run(["mount", "-o", f"remount,size={pages * PAGE},nr_inodes={files}", root], check=True)
+
+
+def _run(root: str, words: list[str], room: Room, out: str, cache: str, anew: bool) -> dict[str, Any]:
+    """A command in a process of its own."""
+    streams = [os.open(out, os.O_RDWR | os.O_CREAT | os.O_TRUNC) if out else os.memfd_create("out")]
+    streams += [os.memfd_create("err")]
+    learned = os.memfd_create("modules")
+    _make_room(root, room)
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, stream in enumerate(streams, 1):
+            os.dup2(stream, number)
+        if cache:
+            os.environ["VANTAGE_CACHE"] = str(Path(cache).absolute())
+        if anew:
+            os.execv(sys.executable, [sys.executable, "-m", "vantage.cli", *words])
+        from vantage.cli.program import main
+
+        sys.argv[:] = ["vantage", *words]
+        status = main()
+        os.write(learned, json.dumps([*sys.modules]).encode())
+        _leave(status)
+    end = time.monotonic() + _SECONDS
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(child, 9)
+        time.sleep(0.002)
+    said, err, modules = (os.pread(stream, os.fstat(stream).st_size, 0).decode() for stream in (*streams, learned))
+    for stream in (*streams, learned):
+        os.close(stream)
+    _import(json.loads(modules or "[]"))
+    free = os.statvfs(root)
+    _make_room(root, ENOUGH)
+    return {
+        "status": os.waitstatus_to_exitcode(ended[1]),
+        "out": said,
+        "err": err,
+        "room": [free.f_bfree, free.f_ffree],
+    }
+
+
+def _leave(status: int) -> None:
+    """End as the interpreter does, but without taking a million objects apart, which takes longer than a command."""
+    threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = 120
+    os._exit(status)
+
+
+def _import(modules: Sequence[str]) -> None:
+    """What one command imported, the next need not."""
+    for module in modules:
+        if module not in sys.modules:
+            with suppress(Exception):  # names that no file stands for
+                importlib.import_module(module)
+
+
+def _files(root: str) -> dict[str, str]:
+    paths = [path for path in Path(root).rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def _serve(root: str) -> None:
+    """Answer questions, a line each, until there are no more."""
+    os.chdir("/")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ENOUGH.pages * PAGE}", "tmpfs", root], check=True)
+    os.chdir(root)
+    Path("held").write_text("one page is used, since a size of 0 would mean no limit")
+    for module in IMPORTED:
+        importlib.import_module(module)
+
+    for line in sys.stdin:
+        match json.loads(line):
+            case {"do": "run", **run}:
+                answer: Any = _run(root, **{**run, "room": Room(*run["room"])})
+            case {"do": "files"}:
+                answer = _files(root)
+            case {"do": "read", "name": name}:
+                answer = Path(name).read_bytes().hex()
+            case {"do": "shell", "line": words}:
+                answer = subprocess.run(words, shell=True).returncode
+            case other:
+                raise AssertionError(other)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
