@@ -16,7 +16,6 @@ of their own, which count as false here, so precision is a lower bound; `natural
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from planted_photos import CHANGES, Planted, dhash, pixels_of, with_copies, with_strangers, with_wrong_labels
-from timing import RESULTS, write_results
+from timing import kept_beside, write_results
 from torch import Tensor
 
 from vantage.cli import main as vantage_command
@@ -66,10 +65,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     options = parser.parse_args()
     for name in options.sets:
-        rows = quality(name, options)
-        file = RESULTS / "find.json"  # what another set has found stays
-        before = json.loads(file.read_text())["rows"] if file.exists() else []
-        print(write_results("find", [*(row for row in before if row["set"] != name), *rows]))
+        print(write_results("find", kept_beside("find", "set", quality(name, options))))
 
 
 def quality(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:

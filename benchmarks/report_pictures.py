@@ -10,7 +10,6 @@ sizes and times in `results/report_pictures.json`.
 
 import argparse
 import io
-import json
 import shutil
 import tempfile
 import time
@@ -21,7 +20,7 @@ from typing import Any
 
 from PIL import Image
 from selenium import webdriver
-from timing import RESULTS, write_results
+from timing import kept_beside, write_results
 
 from vantage.cli import main as vantage
 
@@ -86,13 +85,6 @@ def smallest(whole: Image.Image, file: Path, most: int = 300_000) -> int:
     return file.stat().st_size
 
 
-def others(pages: list[str]) -> list[dict[str, Any]]:
-    """What is recorded of pages that are not made now."""
-    file = RESULTS / "report_pictures.json"
-    rows = json.loads(file.read_text())["rows"] if file.exists() else []
-    return [row for row in rows if row["page"] not in pages]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flowers", required=True, help="the images of flowers5-128")
@@ -118,7 +110,7 @@ def main() -> None:
             size = smallest(picture(driver, page, SECTIONS[name]), options.out / f"report_{name}.webp")
             sizes = {"page_bytes": page.stat().st_size, "picture_bytes": size}
             rows.append({"page": name, "runs": len(PAGES[name]), "seconds": seconds, **sizes})
-    write_results("report_pictures", [*others(options.pages), *rows])
+    write_results("report_pictures", kept_beside("report_pictures", "page", rows))
 
 
 if __name__ == "__main__":

@@ -89,15 +89,30 @@ def write_results(name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         "hardware": hardware()
         | {"load_1_minute": round(os.getloadavg()[0], 2), "system": platform.platform(terse=True)},
         "versions": versions(("lightly", "kornia")),
-        "command": " ".join(
-            [Path(sys.executable).name, *(os.path.relpath(part) if os.path.exists(part) else part for part in sys.argv)]
-        ),
+        "command": command(),
         "rows": [dict(row) for row in rows],
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     return path
+
+
+def command() -> str:
+    """The command of this call, with paths from the current folder."""
+    words = (os.path.relpath(part) if os.path.exists(part) else part for part in sys.argv)
+    return " ".join([Path(sys.executable).name, *words])
+
+
+def kept_beside(name: str, key: str, made: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for results/<name>.json where a call makes only some of them: those that are there and whose `key` is not
+    made anew, then the new ones, each with the command and the commit that made it, since the heading names only the
+    last call."""
+    file = RESULTS / f"{name}.json"
+    before = json.loads(file.read_text())["rows"] if file.exists() else []
+    new = {row[key] for row in made}
+    origin = {"command": command(), "commit": _commit()}
+    return [*(row for row in before if row[key] not in new), *({**row, **origin} for row in made)]
 
 
 def _commit() -> str:

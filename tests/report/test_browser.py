@@ -120,7 +120,7 @@ def test_sections_look_as_they_should(opened: Any) -> None:
         (".runs { display: block !important }", "#views"),
         (".thumbnail img { visibility: hidden }", "#neighbors"),
         (".thumbnail, .thumbnail img { width: 300px; height: 300px }", "#outliers"),
-        (".stage canvas { visibility: hidden }", "#map"),
+        (".stage canvas { display: none }", "#map"),
         (".chart { display: none }", "#curves"),
         (":root { --card: #000 }", "#origin"),
     ],

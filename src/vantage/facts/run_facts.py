@@ -105,7 +105,8 @@ def _facts(folder: Path, name: str) -> RunFacts:
 
 def _origin(record: dict[str, Any]) -> list[tuple[str, str]]:
     hardware, versions = record.get("hardware") or {}, record.get("versions") or {}
-    machine = f"{hardware.get('processor', 'unknown processor')}, {hardware.get('threads', '?')} threads"
+    threads = hardware.get("threads", "?")
+    machine = f"{hardware.get('processor', 'unknown processor')}, {threads} thread{'s' * (threads != 1)}"
     graphics = ", ".join(map(str, hardware.get("gpus") or ()))
     return [
         ("command", str(record.get("command", "not recorded"))),

@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from vantage.facts.run_facts import RunFacts
 from vantage.report.clusters import Clusters
@@ -19,6 +20,8 @@ from vantage.report.sprite import Sprite
 from vantage.storage.provenance import command, versions
 
 __all__ = ["MapSection", "RunSections", "render"]
+
+_ROUNDING = 1e-9  # a share of the variance that float32 features cannot show
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, ima
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["flags"] = _flags
     script = _file("map.js") + _file("controls.js") if maps else ""
     values: dict[str, Any] = {
         "map": maps,
@@ -98,6 +102,11 @@ def render(runs: Sequence[RunSections], maps: MapSection | None, shown: int, ima
     return environment.get_template("page.html").render(values)
 
 
+def _flags(text: str) -> Markup:
+    """Words from outside, with options of the command line marked, so that a line does not break inside one."""
+    return Markup(re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<code class="flag">\g<0></code>', str(escape(text))))
+
+
 def _file(name: str) -> str:
     return files("vantage.report").joinpath("templates", name).read_text(encoding="utf-8")
 
@@ -109,13 +118,13 @@ def _digest(script: str) -> str:
 
 def _spectra(runs: Sequence[RunSections]) -> list[Chart]:
     """The spectrum of the features, a line for each run."""
+    shares = [(number, run, run.images.spectrum.share) for number, run in enumerate(runs) if run.images is not None]
     lines = [
-        Line(
-            run.facts.name, [(float(place + 1), value) for place, value in enumerate(run.images.spectrum.share)], number
-        )
-        for number, run in enumerate(runs)
-        if run.images is not None
+        Line(run.facts.name, [(float(n + 1), one) for n, one in enumerate(share) if one > _ROUNDING], number)
+        for number, run, share in shares
     ]
     drawing = chart("Share of variance by principal direction", lines, "principal direction", log=True)
     about = "Share of the variance along each principal direction, largest first; both axes are logarithmic."
+    if any(share and min(share) <= _ROUNDING for _, _, share in shares):
+        about += " Shares below a billionth are rounding and left out."
     return [Chart("Spectrum of the features", about, drawing)] if drawing else []

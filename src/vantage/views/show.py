@@ -24,7 +24,7 @@ from vantage.views.patches import Patches
 
 __all__ = ["ViewPanel", "panels", "in_square", "picture"]
 
-_EDGE, _HEADER = 4, 18  # pixels between views, and of the headings above them
+_EDGE, _HEADER, _TEXT = 4, 18, 15  # pixels between views, of the headings above them, and of their letters
 
 
 class ViewPanel(NamedTuple):
@@ -88,9 +88,11 @@ def _table(columns: list[ViewPanel], side: int) -> Image.Image:
     rows, step = len(columns[0].images), side + _EDGE
     whole = Image.new("RGB", (len(columns) * step + _EDGE, _HEADER + rows * step + _EDGE), "white")
     draw = ImageDraw.Draw(whole)
+    widest = max(draw.textlength(column.heading, font_size=_TEXT) for column in columns)
+    size = min(_TEXT, _TEXT * side / widest)  # so that no heading reaches into the next column
     for number, column in enumerate(columns):
         left = _EDGE + number * step
-        draw.text((left, 3), column.heading, fill="black")
+        draw.text((left, 0), column.heading, fill="black", font_size=size)
         for row, pixels in enumerate((column.images * 255).round().byte().movedim(1, -1)):
             whole.paste(Image.fromarray(pixels.contiguous().numpy()), (left, _HEADER + _EDGE + row * step))
     return whole

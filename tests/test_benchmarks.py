@@ -1,0 +1,40 @@
+"""Files of results: what one call made stays beside what another made, each with its own command."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TIMING = Path(__file__).parents[1] / "benchmarks" / "timing.py"
+
+
+@pytest.fixture
+def timing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of the benchmarks, which writes into a folder of its own."""
+    if not TIMING.exists():
+        pytest.skip("the benchmarks are not part of an installation")
+    spec = importlib.util.spec_from_file_location("timing_of_benchmarks", TIMING)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(module, "_commit", lambda: "c0ffee")
+    return module
+
+
+def test_each_set_keeps_the_command_that_made_it(timing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, found in (("flowers", 1), ("digits", 2), ("flowers", 3)):
+        monkeypatch.setattr(sys, "argv", ["find.py", "--sets", name, "--seed", str(found)])
+        timing.write_results("find", timing.kept_beside("find", "set", [{"set": name, "found": found}]))
+    rows = json.loads((timing.RESULTS / "find.json").read_text())["rows"]
+    assert [(row["set"], row["found"], row["commit"]) for row in rows] == [
+        ("digits", 2, "c0ffee"),
+        ("flowers", 3, "c0ffee"),
+    ]
+    assert [row["command"].partition(" ")[2] for row in rows] == [
+        "find.py --sets digits --seed 2",
+        "find.py --sets flowers --seed 3",
+    ]
